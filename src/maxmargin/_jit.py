@@ -1,0 +1,102 @@
+"""The one decorator for compiled functions, and the stamp that keeps its on-disk cache honest.
+
+Numba's cache notices an edit of the file a kernel is written in, and no other. A kernel that calls
+one of another file would therefore run the callee's old code after an edit or an upgrade. `kernel`
+adds a fingerprint of the package's sources to the stamp Numba compares, so that any change to them
+makes every cached kernel compile again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+logger = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Forbidden transitions score -inf, so fastmath=True, which assumes no inf or nan, is unsafe.
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+}
+
+
+def kernel(function: F) -> F:
+    """Compile a module-level function with Numba, lazily, with a cache that outlives the process.
+
+    The function runs without the GIL, divides like numpy (no ZeroDivisionError) and may reorder
+    sums, but keeps infinities and NaN. The cached code is used again as long as neither the
+    function's own file nor this package's sources have changed. Where no cache can be kept (no
+    writable folder, a function typed at a prompt, an unknown version of Numba) the function is
+    compiled once per process instead.
+
+    Parameters
+    ----------
+    function : callable
+        A function in Numba's nopython subset. It may call other kernels, but must not take one as
+        an argument: Numba cannot cache such a call.
+
+    Returns
+    -------
+    callable
+        Numba's dispatcher, or `function` itself if ``NUMBA_DISABLE_JIT`` is set.
+    """
+    compiled = numba.njit(**_OPTIONS)(function)
+    if compiled is function:  # NUMBA_DISABLE_JIT=1
+        return function
+    try:
+        _enable_stamped_cache(compiled)
+    except Exception as error:
+        # A cache without the full stamp could run stale code, so rather none than Numba's own.
+        logger.debug("%s is compiled without a cache: %s", function.__qualname__, error)
+        compiled = numba.njit(**_OPTIONS)(function)
+    return compiled
+
+
+def _enable_stamped_cache(compiled: Any) -> None:
+    """Turn on the dispatcher's cache and extend its source stamp; raise if either fails."""
+    stamp = package_fingerprint()
+    compiled.enable_caching()
+    cache_file = compiled._cache._cache_file
+    # Reading first makes a renamed attribute an AttributeError rather than a write without effect.
+    cache_file._source_stamp = (cache_file._source_stamp, stamp)
+
+
+@functools.lru_cache(maxsize=1)
+def package_fingerprint() -> str:
+    """Hash every source file that a kernel of this package could have been compiled from.
+
+    Those are the files of the package's top folder and of each folder with a kernel in it: compiled
+    code also freezes the constants and tuple layouts it was given, which neighbours may define.
+    Folders without kernels are left out, so that work on them does not cost a compilation.
+    """
+    root = os.path.dirname(os.path.abspath(__file__))
+    digest = hashlib.blake2b(digest_size=16)
+    n_files = 0
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if name != "__pycache__")
+        sources = {name: _read(folder, name) for name in sorted(names) if name.endswith(".py")}
+        if folder != root and not any(b"_jit" in source for source in sources.values()):
+            continue
+        for name, source in sources.items():
+            path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+            digest.update(f"{path}\0{len(source)}\0".encode())
+            digest.update(source)
+            n_files += 1
+    if n_files == 0:  # for example imported from a zip archive
+        raise RuntimeError(f"no source files to fingerprint in {root}")
+    return digest.hexdigest()
+
+
+def _read(folder: str, name: str) -> bytes:
+    """Contents of a file."""
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()

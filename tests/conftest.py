@@ -1,0 +1,41 @@
+"""Shared fixtures: benchmark data and hypothesis profiles."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+# The first call of a kernel compiles it, which no deadline or "too slow" check should count.
+_COMMON = {
+    "deadline": None,
+    "max_examples": 25,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+settings.register_profile("dev", **_COMMON)
+settings.register_profile("ci", derandomize=True, **_COMMON)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def data_root():
+    """Folder of the benchmark data: $MAXMARGIN_DATA, or shared/data next to the repository."""
+    chosen = os.environ.get("MAXMARGIN_DATA")
+    return Path(chosen) if chosen else REPOSITORY.parent / "shared" / "data"
+
+
+def find_data(name):
+    """Path of benchmark data such as "usps/usps.npz"; skips the test if it is absent."""
+    path = data_root() / name
+    if not path.exists():
+        pytest.skip(
+            f"no benchmark data {name!r} in {data_root()}: set MAXMARGIN_DATA to its folder"
+        )
+    return path
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    """Folder of the benchmark data; skips the test if it is absent."""
+    return find_data(".")

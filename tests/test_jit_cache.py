@@ -1,0 +1,165 @@
+"""The cache of compiled kernels: reused when nothing changed, never stale."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from maxmargin import _jit
+
+CALLEE = """
+from ._jit import kernel
+
+@kernel
+def step(x):
+    return x + {increment}
+"""
+
+CALLER = """
+from ._jit import kernel
+from .callee import step
+
+@kernel
+def twice(x):
+    return step(step(x))
+"""
+
+OUTSIDE = """
+from minipkg._jit import kernel
+from minipkg.callee import step
+
+@kernel
+def thrice(x):
+    return step(step(step(x)))
+"""
+
+RUN = """
+import json
+from {module} import {name} as f
+result = f(1.0)
+hits = sum(f.stats.cache_hits.values())
+print(json.dumps(dict(result=result, hits=hits, misses=sum(f.stats.cache_misses.values()))))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A package with the caller and the callee in two files, and a module outside that uses it."""
+    package = tmp_path / "minipkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "_jit.py").write_bytes(Path(_jit.__file__).read_bytes())
+    (package / "callee.py").write_text(CALLEE.format(increment=10))
+    (package / "caller.py").write_text(CALLER)
+    (tmp_path / "outside.py").write_text(OUTSIDE)
+    return tmp_path
+
+
+def run(folder, module="minipkg.caller", name="twice", **environment):
+    """Call a kernel of the mini package in a process of its own."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    defaults = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", RUN.format(module=module, name=name)],
+        env=inherited | defaults | environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "module, name, calls", [("minipkg.caller", "twice", 2), ("outside", "thrice", 3)]
+)
+def test_cache_is_reused_until_a_callee_is_edited(folder, module, name, calls):
+    first = run(folder, module, name)
+    assert first == {"result": 1.0 + 10 * calls, "hits": 0, "misses": 1}
+    again = run(folder, module, name)
+    assert again == {"result": 1.0 + 10 * calls, "hits": 1, "misses": 0}
+
+    # Same size and time stamp as before: only the contents tell the two versions apart.
+    callee = folder / "minipkg" / "callee.py"
+    before = callee.stat()
+    callee.write_text(CALLEE.format(increment=20))
+    os.utime(callee, ns=(before.st_atime_ns, before.st_mtime_ns))
+    edited = run(folder, module, name)
+    assert edited == {"result": 1.0 + 20 * calls, "hits": 0, "misses": 1}
+
+
+def test_folder_without_kernels_does_not_invalidate_the_cache(folder):
+    run(folder)
+    (folder / "minipkg" / "cli").mkdir()
+    (folder / "minipkg" / "cli" / "__init__.py").write_text("TEXT = 'help'\n")
+    assert run(folder)["hits"] == 1
+
+
+def test_kernel_in_a_subfolder_invalidates_the_cache(folder):
+    run(folder)
+    (folder / "minipkg" / "inner").mkdir()
+    (folder / "minipkg" / "inner" / "__init__.py").write_text("from .._jit import kernel\n")
+    assert run(folder)["hits"] == 0
+
+
+def test_works_where_no_cache_can_be_written(folder):
+    # A file where a folder is wanted is unwritable even for an administrator.
+    nowhere = folder / "nowhere"
+    nowhere.write_text("")
+    (folder / "minipkg" / "__pycache__").write_text("")
+    environment = {
+        "NUMBA_CACHE_DIR": str(nowhere / "cache"),
+        "HOME": str(nowhere),
+        "XDG_CACHE_HOME": str(nowhere),
+        "LOCALAPPDATA": str(nowhere),
+    }
+    for _ in range(2):
+        outcome = run(folder, **environment)
+        assert outcome["result"] == 21.0 and outcome["hits"] == 0
+    assert not list(folder.rglob("*.nbi"))
+
+
+def test_unknown_numba_internals_mean_no_cache(monkeypatch, caplog):
+    def changed(dispatcher):
+        raise AttributeError("no attribute '_cache_file'")
+
+    monkeypatch.setattr(_jit, "_enable_stamped_cache", changed)
+    with caplog.at_level(logging.DEBUG, logger=_jit.__name__):
+        compiled = _jit.kernel(_add_one)
+    assert compiled(1) == 2
+    assert "without a cache" in caplog.text and "_cache_file" in caplog.text
+
+
+def _add_one(x):
+    return x + 1
+
+
+@_jit.kernel
+def _largest(values):
+    best = -np.inf
+    for value in values:
+        best = max(best, value)
+    return best
+
+
+@pytest.mark.nojit
+def test_kernels_keep_infinities_with_and_without_jit():
+    assert _largest(np.array([-np.inf, -np.inf])) == -np.inf
+    assert _largest(np.array([-np.inf, 2.0, 1.0])) == 2.0
+
+
+@pytest.mark.nojit
+def test_fingerprint_is_cheap():
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        _jit.package_fingerprint.__wrapped__()
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.010
