@@ -1,0 +1,232 @@
+"""CoNLL column files: one token per line, its fields in columns, blank lines between sequences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.formats.opening import PathLike, open_text, write_text_atomically
+
+__all__ = ["TokenColumns", "read_columns", "write_columns"]
+
+_DOCUMENT_START = "-DOCSTART-"
+# White space at which str.split() cuts but which may stand inside a token (no-break space ...).
+_UNUSUAL_SPACES = [c for c in map(chr, range(0x3001)) if c.isspace() and c not in " \t\r\n"]
+_FIELD = re.compile(r"[^ \t\r\n]+")
+
+
+class TokenColumns(NamedTuple):
+    """Tokens of many sequences, column by column.
+
+    Attributes
+    ----------
+    columns : list of list of str
+        ``columns[j][t]`` is field j of token t, over the tokens of all sequences in order.
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Tokens of sequence i are ``offsets[i]:offsets[i + 1]``.
+    """
+
+    columns: list[list[str]]
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens in all sequences."""
+        return int(self.offsets[-1])
+
+    def select(self, columns: Iterable[int]) -> TokenColumns:
+        """Keep the listed columns only (negative numbers count from the last)."""
+        return TokenColumns([self.columns[j] for j in columns], self.offsets)
+
+    def split(self, column: int) -> list[list[str]]:
+        """Give one column as one list per sequence, as tags are usually wanted."""
+        values, bounds = self.columns[column], self.offsets.tolist()
+        return [values[a:b] for a, b in pairwise(bounds)]
+
+    def sequences(self) -> list[list[tuple[str, ...]]]:
+        """Give each sequence as a list of tokens, each token a tuple of its fields."""
+        tokens, bounds = list(zip(*self.columns, strict=True)), self.offsets.tolist()
+        return [tokens[a:b] for a, b in pairwise(bounds)]
+
+
+def read_columns(
+    path: PathLike,
+    *,
+    separator: str | None = None,
+    comment: str | None = None,
+    encoding: str = "utf-8",
+    n_columns: int | None = None,
+) -> TokenColumns:
+    """Read a CoNLL column file.
+
+    Blank lines separate sequences; ``-DOCSTART-`` lines are skipped (and separate too).
+
+    Parameters
+    ----------
+    path : str or path-like
+        Plain text, or ``.gz``, ``.xz``, ``.bz2``.
+    separator : str, optional
+        What stands between two fields; by default any run of spaces and tabs.
+    comment : str, optional
+        Lines that begin with this are skipped. By default there are no comments, for "#" is a
+        word like others in many corpora.
+    encoding : str, default="utf-8"
+        Text encoding.
+    n_columns : int, optional
+        Number of columns every line must have; by default that of the first token.
+
+    Returns
+    -------
+    TokenColumns
+        Columns of all tokens, and the offsets of the sequences.
+
+    Raises
+    ------
+    ValueError
+        A line with another number of columns, a file without tokens, damaged or undecodable
+        content; the message names file and line.
+
+    Examples
+    --------
+    >>> data = read_columns("train.txt.xz")                # doctest: +SKIP
+    >>> X, y = data.select([0, 1]), data.split(-1)         # doctest: +SKIP
+    """
+    with open_text(path, encoding) as stream:
+        text = stream.read()
+    text = text.removeprefix("\ufeff")
+    numbers = None
+    if comment and comment in text:
+        # Dropped, not blanked: a comment inside a sequence must not cut it in two.
+        lines = text.split("\n")
+        numbers = [n for n, line in enumerate(lines, 1) if not line.startswith(comment)]
+        text = "\n".join(lines[n - 1] for n in numbers)
+    if _DOCUMENT_START in text:
+        text = re.sub(rf"^{_DOCUMENT_START}.*", "", text, flags=re.MULTILINE)
+    fields, widths = _split_fields(text, separator)
+
+    is_token = widths > 0
+    where = np.flatnonzero(is_token)
+    if where.size == 0:
+        raise ValueError(f"{path}: no tokens found, expected one token per line")
+    expected = int(widths[where[0]]) if n_columns is None else n_columns
+    wrong = where[widths[where] != expected]
+    if wrong.size:
+        index, found = int(wrong[0]), int(widths[wrong[0]])
+        line = numbers[index] if numbers else index + 1
+        raise ValueError(f"{path}:{line}: expected {expected} columns, found {found}")
+
+    # A sequence begins at each token line that follows a blank line or the top of the file.
+    first = is_token.copy()
+    first[1:] &= ~is_token[:-1]
+    offsets = np.append(np.flatnonzero(first[where]), where.size).astype(np.int64)
+    return TokenColumns([fields[j::expected] for j in range(expected)], offsets)
+
+
+def _split_fields(text: str, separator: str | None) -> tuple[list[str], NDArray[np.int64]]:
+    """Give the fields of all lines in one list, and how many each line has (0: blank)."""
+    if separator is None and not any(space in text for space in _UNUSUAL_SPACES):
+        # Much faster than line by line, where a list for each token keeps the collector busy.
+        return text.split(), _count_fields(text)
+    fields: list[str] = []
+    widths: list[int] = []
+    for line in text.split("\n"):
+        if separator is None:
+            found = _FIELD.findall(line)
+        else:
+            found = line.rstrip("\r").split(separator) if line.strip(" \t\r") else []
+        fields.extend(found)
+        widths.append(len(found))
+    return fields, np.array(widths, dtype=np.int64)
+
+
+def _count_fields(text: str) -> NDArray[np.int64]:
+    """Count the fields of each line: bytes that follow white space but are none."""
+    data = np.frombuffer(f"{text}\n".encode(), dtype=np.uint8)
+    line_end = data == ord("\n")
+    space = line_end | (data == ord(" ")) | (data == ord("\t")) | (data == ord("\r"))
+    starts = ~space
+    starts[1:] &= space[:-1]
+    return np.diff(np.cumsum(starts, dtype=np.int64)[line_end], prepend=0)
+
+
+def write_columns(
+    target: PathLike | TextIO,
+    columns: Sequence[Sequence[str]],
+    offsets: ArrayLike,
+    *,
+    separator: str = " ",
+    encoding: str = "utf-8",
+) -> None:
+    """Write tokens as a CoNLL column file.
+
+    Parameters
+    ----------
+    target : path-like or text stream
+        A file is written whole or not at all, and compressed if it ends in ``.gz``, ``.xz``
+        or ``.bz2``.
+    columns : sequence of sequences of str
+        ``columns[j][t]`` is field j of token t.
+    offsets : array-like of int, shape (n_sequences + 1,)
+        Tokens of sequence i are ``offsets[i]:offsets[i + 1]``.
+    separator : str, default=" "
+        What to put between two fields.
+    encoding : str, default="utf-8"
+        Text encoding of a file; a stream has its own.
+
+    Raises
+    ------
+    ValueError
+        Columns of different lengths, offsets that do not fit them, or a field that could not be
+        read back (empty, or with white space or the separator in it).
+    """
+    bounds = _checked_bounds(columns, offsets)
+    for number, column in enumerate(columns):
+        _check_fields(number, column, separator)
+    lines = list(map(separator.join, zip(*columns, strict=True)))
+    text = "".join("\n".join(lines[a:b]) + "\n\n" for a, b in pairwise(bounds))
+    if isinstance(target, (str, Path)) or hasattr(target, "__fspath__"):
+        with write_text_atomically(target, encoding) as stream:
+            stream.write(text)
+    else:
+        target.write(text)
+
+
+def _checked_bounds(columns: Sequence[Sequence[str]], offsets: ArrayLike) -> list[int]:
+    """Check that the columns are of one length and that the offsets cover them."""
+    lengths = {len(column) for column in columns}
+    if len(lengths) != 1:
+        raise ValueError(f"expected columns of one length, found lengths {sorted(lengths)}")
+    bounds = np.asarray(offsets, dtype=np.int64)
+    n_tokens = lengths.pop()
+    covers = bounds.ndim == 1 and bounds.size > 0 and bounds[0] == 0 and bounds[-1] == n_tokens
+    if not covers:
+        raise ValueError(f"expected offsets from 0 to {n_tokens}, the number of tokens")
+    if (np.diff(bounds) <= 0).any():
+        bad = int(np.argmax(np.diff(bounds) <= 0))
+        raise ValueError(f"sequence {bad} is empty: a column file cannot hold it")
+    return [int(bound) for bound in bounds]
+
+
+def _check_fields(number: int, column: Sequence[str], separator: str) -> None:
+    """Refuse fields that would be read back as something else."""
+    forbidden = f"\r\n{separator}" if separator.strip() or separator == "\t" else " \t\r\n"
+    distinct = set(column)
+    if "" not in distinct and not any(set(forbidden) & set(field) for field in distinct):
+        return
+    for token, field in enumerate(column):
+        if not field or set(forbidden) & set(field):
+            raise ValueError(
+                f"token {token}, column {number}: {field!r} cannot be written, expected text "
+                "without white space or separators"
+            )

@@ -1,0 +1,261 @@
+"""Column files and svmlight files, plain and compressed, good and bad."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import find_data
+from maxmargin.formats import open_text, read_columns, read_svmlight, write_columns
+from maxmargin.formats.svmlight import _read_carefully
+
+OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+
+
+def write(path, content):
+    data = content if isinstance(content, bytes) else content.encode()
+    with OPENERS[path.suffix if path.suffix in OPENERS else ""](path, "wb") as stream:
+        stream.write(data)
+    return path
+
+
+# --- column files ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["txt", "gz", "xz", "bz2"])
+def test_read_columns(tmp_path, suffix):
+    path = write(tmp_path / f"a.{suffix}", "The DT\ncat NN\n\n\nRuns\tVB\n")
+    data = read_columns(path)
+    assert data.columns == [["The", "cat", "Runs"], ["DT", "NN", "VB"]]
+    assert data.offsets.tolist() == [0, 2, 3] and data.offsets.dtype == np.int64
+    assert (data.n_sequences, data.n_tokens) == (2, 3)
+    assert data.sequences() == [[("The", "DT"), ("cat", "NN")], [("Runs", "VB")]]
+    assert data.split(-1) == [["DT", "NN"], ["VB"]]
+    assert data.select([1]).columns == [["DT", "NN", "VB"]]
+
+
+def test_windows_line_ends_byte_order_mark_and_document_starts(tmp_path):
+    text = "\ufeff-DOCSTART- -X- O O\r\n\r\na x\r\n-DOCSTART-\r\nb y\r\n"
+    data = read_columns(write(tmp_path / "a", text))
+    assert data.sequences() == [[("a", "x")], [("b", "y")]]
+
+
+def test_comments_do_not_cut_a_sequence(tmp_path):
+    path = write(tmp_path / "a", "# top\na x\n# inside\nb y\n\n# last\nc z\n")
+    assert read_columns(path, comment="#").offsets.tolist() == [0, 2, 3]
+    write(path, "# top\na x\n# inside\nb\n")
+    with pytest.raises(ValueError, match=r"a:4: expected 2 columns, found 1"):
+        read_columns(path, comment="#")
+
+
+def test_a_no_break_space_is_part_of_a_token(tmp_path):
+    path = write(tmp_path / "a", "10\u00a0000 CD\n\u3000 NN\n")
+    assert read_columns(path).columns == [["10\u00a0000", "\u3000"], ["CD", "NN"]]
+
+
+def test_explicit_separator_keeps_spaces_and_empty_fields(tmp_path):
+    path = write(tmp_path / "a", "New York\tNNP\n\tNN\n")
+    assert read_columns(path, separator="\t").columns == [["New York", ""], ["NNP", "NN"]]
+
+
+@pytest.mark.parametrize("separator", [None, " "])
+def test_bad_column_count_is_named(tmp_path, separator):
+    path = write(tmp_path / "a.txt", "a x\n\nb y\nc y z\n")
+    with pytest.raises(ValueError, match=r"a\.txt:4: expected 2 columns, found 3"):
+        read_columns(path, separator=separator)
+    with pytest.raises(ValueError, match=r"a\.txt:1: expected 3 columns, found 2"):
+        read_columns(path, separator=separator, n_columns=3)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "-DOCSTART- O\n"])
+def test_no_tokens(tmp_path, content):
+    with pytest.raises(ValueError, match=r"a\.txt: no tokens"):
+        read_columns(write(tmp_path / "a.txt", content))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+@pytest.mark.parametrize("read", [read_columns, read_svmlight])
+def test_truncated_and_foreign_compressed_files(tmp_path, suffix, read):
+    path = tmp_path / f"a{suffix}"
+    write(path, "".join(f"{k} {k + 1}:{k}\n" for k in range(1000)))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=rf"a\{suffix}: truncated or damaged"):
+        read(path)
+    path.write_bytes(b"plain text, not compressed")
+    with pytest.raises(ValueError, match=rf"a\{suffix}: "):
+        read(path)
+
+
+def test_undecodable_bytes_are_named(tmp_path):
+    path = write(tmp_path / "a.txt.gz", b"a x\nb y\nc\xff z\n")
+    with pytest.raises(ValueError, match=r"a\.txt\.gz:3: not valid utf-8"):
+        read_columns(path)
+    assert read_columns(path, encoding="latin-1").columns[0][2] == "c\u00ff"
+
+
+def test_a_missing_file_stays_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_columns(tmp_path / "none.gz")
+
+
+FIELDS = st.text(st.characters(exclude_characters=" \t\r\n\ufeff", codec="utf-8"), min_size=1)
+
+
+@given(st.data(), st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 3))
+def test_columns_round_trip(tmp_path_factory, data, lengths, width):
+    path = tmp_path_factory.mktemp("round") / "a.txt"
+    field = FIELDS.filter(lambda text: not text.startswith("-DOCSTART-"))
+    total = sum(lengths)
+    columns = [data.draw(st.lists(field, min_size=total, max_size=total)) for _ in range(width)]
+    offsets = np.cumsum([0, *lengths])
+    write_columns(path, columns, offsets)
+    again = read_columns(path)
+    assert again.columns == columns
+    assert again.offsets.tolist() == offsets.tolist()
+
+
+@pytest.mark.parametrize("suffix", ["txt", "gz", "xz", "bz2"])
+def test_write_compressed_and_to_a_stream(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    write_columns(path, [["a", "b"], ["x", "y"]], [0, 1, 2])
+    with open_text(path) as stream:
+        text = stream.read()
+    assert text == "a x\n\nb y\n\n"
+    target = io.StringIO()
+    write_columns(target, [["a", "b"], ["x", "y"]], [0, 1, 2])
+    assert target.getvalue() == text
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.txt", "old\n")
+
+    def fail(*_):
+        raise OSError(28, "disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_columns(path, [["a"]], [0, 1])
+    assert path.read_text() == "old\n"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "offsets", "message"),
+    [
+        ([["a b"], ["x"]], [0, 1], "token 0, column 0: 'a b'"),
+        ([["a"], [""]], [0, 1], "token 0, column 1: ''"),
+        ([["a"], ["x", "y"]], [0, 1], "columns of one length"),
+        ([["a"]], [0, 2], "offsets from 0 to 1"),
+        ([["a"]], [0, 0, 1], "sequence 0 is empty"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, columns, offsets, message):
+    with pytest.raises(ValueError, match=message):
+        write_columns(tmp_path / "a", columns, offsets)
+    assert os.listdir(tmp_path) == []
+
+
+def test_conll2000_counts():
+    data = read_columns(find_data("conll2000/train.txt.xz"))
+    assert (data.n_sequences, data.n_tokens, len(data.columns)) == (8936, 211727, 3)
+    assert len(set(data.columns[2])) == 22
+
+
+def test_conll2002_counts():
+    data = read_columns(find_data("conll2002/esp.testa.xz"))
+    assert (data.n_sequences, data.n_tokens, len(data.columns)) == (1915, 52923, 3)
+
+
+# --- svmlight files -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["svm", "gz", "xz", "bz2"])
+def test_read_svmlight(tmp_path, suffix):
+    path = write(tmp_path / f"a.{suffix}", "+1 2:0.5 3:1 # note\n\n-1 3:-2\n")
+    X, y, qid = read_svmlight(path)
+    assert X.toarray().tolist() == [[0, 0.5, 1], [0, 0, -2]]
+    assert y.tolist() == [1, -1] and y.dtype == np.int64
+    assert qid is None
+    assert read_svmlight(path, n_features=5).X.shape == (2, 5)
+
+
+def test_first_feature_unused_does_not_shift(tmp_path):
+    assert read_svmlight(write(tmp_path / "a", "1 2:1\n2 3:1\n")).X.shape == (2, 3)
+
+
+def test_labels_stay_what_they_are(tmp_path):
+    path = tmp_path / "a"
+    assert read_svmlight(write(path, "1.5 1:1\n2 1:1\n")).y.tolist() == [1.5, 2.0]
+    words = read_svmlight(write(path, "cat 1:1\ndog 2:1\n3 2:2\n".replace("3", "3rd")))
+    assert words.y.tolist() == ["cat", "dog", "3rd"]
+    assert words.X.toarray().tolist() == [[1, 0], [0, 1], [0, 2]]
+    assert read_svmlight(write(path, "2\n3 1:1\n")).X.toarray().tolist() == [[0], [1]]
+
+
+def test_query_numbers(tmp_path):
+    data = read_svmlight(write(tmp_path / "a", "2 qid:7 1:1\n1 qid:9 2:1\n"))
+    assert data.qid is not None and data.qid.tolist() == [7, 9]
+    assert data.X.toarray().tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("x 1:1", "expected a label that is a number like the first one, found 'x'"),
+        ("1:1 2:1", "expected a label first"),
+        ("1,2 2:1", "expected one label, found the list"),
+        ("nan 1:1", "expected a finite label"),
+        ("1 1:1 2", "expected index:value, found '2'"),
+        ("1 1:x", "expected index:value, found '1:x'"),
+        ("1 a:1", "expected index:value, found 'a:1'"),
+        ("1 0:1", "expected indices from 1, found '0:1'"),
+        ("1 9:1", "expected at most 4 features, found '9:1'"),
+        ("1 2:1 1:1", "expected increasing indices, found '1:1' after 2"),
+        ("1 2:1 2:1", "expected increasing indices"),
+        ("1 1:nan", "expected a finite value"),
+        ("1 1:inf", "expected a finite value"),
+        ("1 qid:3 1:1", "expected qid: on every line or on none"),
+        ("1 qid:x 1:1", "expected a whole number after qid:"),
+    ],
+)
+def test_bad_svmlight_lines_are_named(tmp_path, line, message):
+    path = write(tmp_path / "a.svm", f"1 1:1\n\n{line}\n2 1:1\n")
+    with pytest.raises(ValueError) as caught:
+        read_svmlight(path, n_features=4)
+    assert f"a.svm:3: {message}" in str(caught.value)
+
+
+def test_a_number_among_words_is_named(tmp_path):
+    path = write(tmp_path / "a.svm", "cat 1:1\n7 1:1\n")
+    with pytest.raises(ValueError, match=r"a\.svm:2: .*a word like the first one, found '7'"):
+        read_svmlight(path)
+
+
+def test_no_examples(tmp_path):
+    with pytest.raises(ValueError, match="no examples"):
+        read_svmlight(write(tmp_path / "a", "# nothing\n"))
+
+
+def test_undecodable_svmlight(tmp_path):
+    with pytest.raises(ValueError, match=r"a:2: not valid utf-8"):
+        read_svmlight(write(tmp_path / "a", b"1 1:1\nc\xff 1:1\n"))
+
+
+@given(st.data())
+def test_both_parsers_agree(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("svm") / "a"
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    row = st.dictionaries(st.integers(1, 9), finite, max_size=5)
+    rows = data.draw(st.lists(st.tuples(st.integers(-3, 3), row), min_size=1, max_size=5))
+    text = "".join(f"{y} {' '.join(f'{k}:{v!r}' for k, v in sorted(x.items()))}\n" for y, x in rows)
+    write(path, text)
+    fast, careful = read_svmlight(path, 9), _read_carefully(path, 9)
+    np.testing.assert_array_equal(fast.X.toarray(), careful.X.toarray())
+    assert fast.y.tolist() == careful.y.tolist() == [y for y, _ in rows]
