@@ -1,0 +1,246 @@
+"""Turn the user's sequences, in any of the accepted shapes, into one matrix and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["PackedSequences", "holds_named_features", "pack_sequences"]
+
+
+class PackedSequences(NamedTuple):
+    """Feature vectors of the tokens of many sequences.
+
+    Attributes
+    ----------
+    tokens : ndarray (C-contiguous, float64 or float32) or csr_array, shape (n_tokens, n_features)
+        The tokens of all sequences, stacked. CSR indices are sorted, without repetition, int32.
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Tokens of sequence i are rows ``offsets[i]:offsets[i + 1]``.
+    """
+
+    tokens: Any
+    offsets: NDArray[np.int64]
+
+
+def holds_named_features(X: Any) -> bool:
+    """Tell whether tokens are dicts or lists of feature strings, which need a dictionary.
+
+    Parameters
+    ----------
+    X : list of sequences
+        As for `pack_sequences`.
+
+    Returns
+    -------
+    bool
+    """
+    for sequence in X:
+        if isinstance(sequence, np.ndarray) or sparse.issparse(sequence):
+            return False
+        for token in sequence:
+            if isinstance(token, Mapping) or isinstance(token, (set, frozenset)):
+                return True
+            if not isinstance(token, (list, tuple)):
+                return False
+            if len(token):
+                return isinstance(token[0], str)
+    return False
+
+
+def pack_sequences(
+    X: Any, vectorizer: Any = None, *, n_features: int | None = None
+) -> PackedSequences:
+    """Pack sequences of token features into one matrix.
+
+    Parameters
+    ----------
+    X : list of sequences, 3-D array, or PackedSequences
+        A sequence is a 2-D array (tokens in rows), a scipy sparse matrix, a list of lists of
+        numbers, a list of dicts ``{name: value}``, or a list of lists of feature strings.
+    vectorizer : FeatureDictionary or WindowFeatures, optional
+        Fitted; its ``transform`` packs X. Needed for dicts and feature strings.
+    n_features : int, optional
+        Number of features expected, for example that of the training data.
+
+    Returns
+    -------
+    PackedSequences
+        Dense stays dense (float32 stays float32, all else becomes float64), sparse becomes CSR.
+
+    Raises
+    ------
+    ValueError
+        Empty sequence, differing number of features, NaN or infinite value, or something that is
+        not a sequence of tokens; the message names sequence and, where it applies, token.
+    """
+    if vectorizer is not None:
+        packed: PackedSequences = vectorizer.transform(X)
+    elif isinstance(X, PackedSequences):
+        packed = X
+    elif isinstance(X, np.ndarray) and X.ndim == 3:
+        packed = _pack_cube(X)
+    else:
+        check_list_of_sequences(X)
+        if sparse.issparse(X[0]):
+            packed = _pack_sparse(X)
+        elif holds_named_features(X):
+            raise ValueError(
+                "tokens are dicts or lists of feature strings: fit a FeatureDictionary on them"
+            )
+        else:
+            packed = _pack_dense(X)
+    found = packed.tokens.shape[1]
+    if n_features is not None and found != n_features:
+        raise ValueError(f"sequence 0 has {found} features per token, expected {n_features}")
+    _check_finite(packed)
+    return packed
+
+
+def check_list_of_sequences(X: Any) -> None:
+    """Refuse what is not a non-empty list of sequences, naming the first bad one."""
+    if isinstance(X, (str, bytes, Mapping)) or sparse.issparse(X) or not hasattr(X, "__len__"):
+        raise ValueError(f"expected a list of sequences, found {_kind(X)}")
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        raise ValueError(f"expected a list of sequences, found {_kind(X)}")
+    if len(X) == 0:
+        raise ValueError("expected at least one sequence, found none")
+    for i, sequence in enumerate(X):
+        if isinstance(sequence, (str, bytes, Mapping)) or not (
+            sparse.issparse(sequence) or hasattr(sequence, "__len__")
+        ):
+            raise ValueError(f"sequence {i} is {_kind(sequence)}, expected a sequence of tokens")
+        if (sequence.shape[0] if sparse.issparse(sequence) else len(sequence)) == 0:
+            raise ValueError(f"sequence {i} is empty, expected at least one token")
+
+
+def offsets_of(lengths: Sequence[int]) -> NDArray[np.int64]:
+    """Running sum of the lengths, from 0."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def tidy_csr(matrix: Any) -> Any:
+    """Give a CSR array with float64 (or float32) values and sorted, unique int32 indices."""
+    matrix = sparse.csr_array(matrix)
+    if matrix.dtype not in (np.float64, np.float32):
+        matrix = matrix.astype(np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the caller's matrix is not ours to change
+        matrix.sum_duplicates()
+    if matrix.nnz < 2**31 and matrix.shape[1] < 2**31:
+        matrix = sparse.csr_array(
+            (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)),
+            shape=matrix.shape,
+        )
+        matrix.has_canonical_format = True
+    return matrix
+
+
+def _kind(value: Any) -> str:
+    """Describe a value of the wrong type in an error message."""
+    name = f"{value!r:.40}" if isinstance(value, (str, bytes, int, float)) else ""
+    shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
+    return f"{type(value).__name__} {name}".rstrip() + shape
+
+
+def _pack_cube(X: NDArray[Any]) -> PackedSequences:
+    """Pack an array of shape (n_sequences, length, n_features)."""
+    n, length, width = X.shape
+    if n == 0:
+        raise ValueError("expected at least one sequence, found none")
+    if length == 0:
+        raise ValueError("sequence 0 is empty, expected at least one token")
+    tokens = np.ascontiguousarray(X.reshape(n * length, width), dtype=_float_type(X.dtype, 0))
+    return PackedSequences(tokens, offsets_of([length] * n))
+
+
+def _pack_dense(X: Sequence[Any]) -> PackedSequences:
+    """Stack 2-D arrays."""
+    arrays = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
+    _check_widths(arrays)
+    single = all(array.dtype == np.float32 for array in arrays)
+    tokens = np.concatenate(arrays, dtype=np.float32 if single else np.float64, casting="unsafe")
+    return PackedSequences(np.ascontiguousarray(tokens), offsets_of([len(a) for a in arrays]))
+
+
+def _as_matrix(sequence: Any, i: int) -> NDArray[Any]:
+    """Check that one sequence is a table of numbers."""
+    if sparse.issparse(sequence):
+        raise ValueError(f"sequence {i} is sparse, expected a dense one like sequence 0")
+    if not isinstance(sequence, np.ndarray):
+        for t, token in enumerate(sequence):
+            if isinstance(token, (str, bytes, Mapping)) or not hasattr(token, "__len__"):
+                raise ValueError(
+                    f"sequence {i}, token {t} is {_kind(token)}, expected a list of numbers, "
+                    "a list of feature strings or a dict (for words, see WindowFeatures)"
+                )
+            if len(token) != len(sequence[0]):
+                raise ValueError(
+                    f"sequence {i}, token {t} has {len(token)} features, "
+                    f"expected {len(sequence[0])} like token 0"
+                )
+    try:
+        array = np.asarray(sequence)
+    except ValueError as error:
+        raise ValueError(f"sequence {i} is not a table of numbers ({error})") from error
+    if array.ndim != 2:
+        raise ValueError(f"sequence {i} has shape {array.shape}, expected (n_tokens, n_features)")
+    _float_type(array.dtype, i)
+    return array
+
+
+def _float_type(dtype: np.dtype[Any], i: int) -> type[np.floating[Any]]:
+    """Choose the type to store; refuse what does not hold real numbers."""
+    if dtype.kind not in "fiub":
+        raise ValueError(f"sequence {i} has values of type {dtype}, expected real numbers")
+    return np.float32 if dtype == np.float32 else np.float64
+
+
+def _pack_sparse(X: Sequence[Any]) -> PackedSequences:
+    """Stack sparse matrices."""
+    for i, sequence in enumerate(X):
+        if not sparse.issparse(sequence) or sequence.ndim != 2:
+            raise ValueError(f"sequence {i} is {_kind(sequence)}, expected a sparse matrix")
+        _float_type(sequence.dtype, i)
+    _check_widths(X)
+    # A conversion for each of thousands of small matrices would dominate; all at once it is cheap.
+    tokens = tidy_csr(sparse.vstack(list(X), format="csr"))
+    return PackedSequences(tokens, offsets_of([sequence.shape[0] for sequence in X]))
+
+
+def _check_widths(matrices: Sequence[Any]) -> None:
+    """Check that all sequences have the number of features of the first."""
+    width = matrices[0].shape[1]
+    for i, matrix in enumerate(matrices):
+        if matrix.shape[1] != width:
+            raise ValueError(
+                f"sequence {i} has {matrix.shape[1]} features per token, "
+                f"expected {width} like sequence 0"
+            )
+
+
+def _check_finite(packed: PackedSequences) -> None:
+    """Refuse NaN and infinite values, naming where the first one stands."""
+    tokens, offsets = packed
+    values = tokens.data if sparse.issparse(tokens) else tokens
+    # A sum is finite unless a term is not (or it overflows), and needs no temporary array.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    if sparse.issparse(tokens):
+        row = int(np.searchsorted(tokens.indptr, np.argmax(bad), side="right")) - 1
+    else:
+        row = int(np.argmax(bad.any(axis=1)))
+    sequence = int(np.searchsorted(offsets, row, side="right")) - 1
+    raise ValueError(
+        f"sequence {sequence}, token {row - int(offsets[sequence])} has a NaN or infinite value"
+    )

@@ -1,0 +1,90 @@
+"""Bring sequences of words, or of tuples of strings, into columns."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.features.packing import check_list_of_sequences, offsets_of
+from maxmargin.formats.columns import TokenColumns
+
+__all__ = ["as_token_columns"]
+
+
+def as_token_columns(X: Any) -> TokenColumns:
+    """Turn a list of sequences of tokens into columns, checking it on the way.
+
+    Parameters
+    ----------
+    X : TokenColumns, or list of sequences
+        A sequence is a list of tokens, a token a string or a list or tuple of strings.
+
+    Returns
+    -------
+    TokenColumns
+
+    Raises
+    ------
+    ValueError
+        Empty sequence, tokens with differing numbers of columns, or something that is not a
+        string; the message names sequence and token.
+    """
+    if isinstance(X, TokenColumns):
+        if any(len(column) != X.n_tokens for column in X.columns) or not X.columns:
+            raise ValueError(f"expected columns of {X.n_tokens} tokens, as the offsets say")
+        if (np.diff(X.offsets) <= 0).any():
+            bad = int(np.argmax(np.diff(X.offsets) <= 0))
+            raise ValueError(f"sequence {bad} is empty, expected at least one token")
+        return X
+    check_list_of_sequences(X)
+    tokens = list(chain.from_iterable(X))
+    offsets = offsets_of(list(map(len, X)))
+    columns = _columns_of(tokens)
+    if columns is None:
+        raise ValueError(_complaint(tokens, offsets))
+    return TokenColumns(columns, offsets)
+
+
+def _columns_of(tokens: list[Any]) -> list[list[str]] | None:
+    """Transpose the tokens; None if they are not all strings or tuples of strings of one size."""
+    if _all_are(str, tokens):
+        return [_plain_strings(tokens)]
+    if not _all_are((list, tuple), tokens) or len(set(map(len, tokens))) != 1:
+        return None
+    width = len(tokens[0])
+    fields = list(chain.from_iterable(tokens))
+    if width == 0 or not _all_are(str, fields):
+        return None
+    return [_plain_strings(fields[j::width]) for j in range(width)]
+
+
+def _all_are(kind: type | tuple[type, ...], values: list[Any]) -> bool:
+    """Tell whether all values are of a type, asking once for each type found."""
+    return all(issubclass(found, kind) for found in set(map(type, values)))
+
+
+def _plain_strings(values: list[str]) -> list[str]:
+    """Turn strings of subclasses, such as numpy's, into Python's own."""
+    return values if set(map(type, values)) <= {str} else [str(value) for value in values]
+
+
+def _complaint(tokens: list[Any], offsets: NDArray[np.int64]) -> str:
+    """Name the first token that is not like the first one, or not like any token."""
+    width = len(tokens[0]) if isinstance(tokens[0], (list, tuple)) else 0
+
+    def is_good(token: Any) -> bool:
+        if width == 0:
+            return isinstance(token, str)
+        is_tuple = isinstance(token, (list, tuple)) and len(token) == width
+        return is_tuple and all(isinstance(field, str) for field in token)
+
+    row, token = next(item for item in enumerate(tokens) if not is_good(item[1]))
+    sequence = int(np.searchsorted(offsets, row, side="right")) - 1
+    wanted = f"a tuple of {width} strings" if width else "a string"
+    return (
+        f"sequence {sequence}, token {row - int(offsets[sequence])} is {token!r:.60}, "
+        f"expected {wanted}"
+    )

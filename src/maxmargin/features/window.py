@@ -1,0 +1,432 @@
+"""Window features of words and other columns, extracted with array operations.
+
+Each distinct string of a column gets a code (0 stands for a position outside the sequence). A
+template of several atoms combines their codes into one integer key, in the mixed radix of the
+vocabulary sizes. What is learned is, for each template, the sorted keys seen and their feature
+numbers; no feature is ever a string until its name is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from maxmargin.features.packing import PackedSequences
+from maxmargin.features.templates import (
+    Atom,
+    chunking_templates,
+    parse_template,
+    transform_function,
+    words_templates,
+)
+from maxmargin.features.tokens import as_token_columns
+from maxmargin.formats.columns import TokenColumns
+
+__all__ = ["WindowFeatures"]
+
+_OUTSIDE = "<pad>"
+# Up to this many possible keys a table indexed by key beats sorting and searching.
+_LARGEST_TABLE = 2**20
+
+View = tuple[str, str, int]
+Codes = NDArray[np.int32]
+Keys = NDArray[np.int64]
+
+
+class _Template(NamedTuple):
+    """What was learned for one template: its keys, sorted, and their feature numbers."""
+
+    atoms: tuple[Atom, ...]
+    keys: Keys
+    ids: Codes
+
+
+class WindowFeatures(BaseEstimator):
+    """Features of each token from the words, tags and other columns around it.
+
+    Parameters
+    ----------
+    templates : list of str, optional
+        What makes a feature, for example ``["w[0]", "p[-1]|p[0]", "suffix3(w[0])"]``; see
+        `maxmargin.features.templates`. By default `words_templates` for data of one column and
+        `chunking_templates` for data of more.
+    columns : list of str, optional
+        Names of the columns in order; by default w, p, c2, c3, ...
+    min_count : int, default=1
+        Features found fewer times are left out.
+
+    Attributes
+    ----------
+    n_features_out_ : int
+        Number of features. The most frequent come first, so that the weights most often used lie
+        together in memory; ties in the order of templates, then of first appearance.
+    templates_ : list of str
+        Templates in use.
+    columns_ : list of str
+        Names of the columns of the data.
+
+    Notes
+    -----
+    A position outside the sequence is a value like any other (one padding value for both sides),
+    and a word shorter than an affix is its own affix: on training data each template gives each
+    token exactly one feature. Features not seen by ``fit`` are dropped by ``transform``.
+
+    Examples
+    --------
+    >>> window = WindowFeatures(["w[0]", "w[-1]|w[0]"])
+    >>> window.fit_transform([["the", "cat"], ["the", "dog"]]).tokens.toarray().tolist()
+    [[1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0, 1.0, 0.0], \
+[1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 1.0]]
+    >>> window.get_feature_names_out()[4]
+    'w[-1]=the|w[0]=cat'
+    """
+
+    def __init__(
+        self,
+        templates: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        min_count: int = 1,
+    ) -> None:
+        self.templates = templates
+        self.columns = columns
+        self.min_count = min_count
+
+    def fit(self, X: Any, y: Any = None) -> WindowFeatures:
+        """Collect the features of X.
+
+        Parameters
+        ----------
+        X : TokenColumns, or list of sequences
+            A sequence is a list of tokens, a token a string or a tuple of strings.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._fit(as_token_columns(X))
+        return self
+
+    def transform(self, X: Any) -> PackedSequences:
+        """Give the features of each token.
+
+        Parameters
+        ----------
+        X : TokenColumns, or list of sequences
+            With the columns of the data given to ``fit``.
+
+        Returns
+        -------
+        PackedSequences
+            CSR matrix of ones, and offsets.
+        """
+        if not hasattr(self, "templates_"):
+            raise NotFittedError("this WindowFeatures is not fitted yet: call fit first")
+        data = as_token_columns(X)
+        if len(data.columns) != len(self.columns_):
+            raise ValueError(
+                f"expected {len(self.columns_)} columns ({', '.join(self.columns_)}) as in the "
+                f"training data, found {len(data.columns)}"
+            )
+        windows = _Windows(data.offsets, _reach(t.atoms for t in self._templates))
+        for name, views in _views_by_column(t.atoms for t in self._templates).items():
+            distinct, codes = _code_strings(data.columns[self.columns_.index(name)])
+            for view in views:
+                numbers = self._codes[view]
+                seen = map(transform_function(*view[1:]), distinct)
+                of_distinct = np.fromiter(
+                    map(numbers.get, seen, repeat(-1)), np.int32, len(distinct)
+                )
+                windows.add(view, of_distinct[codes])
+        sizes = {view: len(numbers) + 1 for view, numbers in self._codes.items()}
+        ids = np.empty((data.n_tokens, len(self._templates)), dtype=np.int32)
+        for t, (atoms, keys, numbers_of_keys) in enumerate(self._templates):
+            space = _key_space(atoms, sizes)
+            ids[:, t] = _look_up(_combine(atoms, windows, sizes), keys, numbers_of_keys, space)
+        return PackedSequences(_to_csr(ids, self.n_features_out_), data.offsets)
+
+    def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
+        """Fit, and transform the same data; faster than one after the other.
+
+        Parameters
+        ----------
+        X : TokenColumns, or list of sequences
+            A sequence is a list of tokens, a token a string or a tuple of strings.
+        y : ignored
+
+        Returns
+        -------
+        PackedSequences
+            CSR matrix of ones, and offsets.
+        """
+        data = as_token_columns(X)
+        ids = self._fit(data)
+        return PackedSequences(_to_csr(ids, self.n_features_out_), data.offsets)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the features, such as "w[-1]=the|w[0]=cat", in the order of the columns.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str objects
+        """
+        names = np.empty(self.n_features_out_, dtype=object)
+        strings = {view: [_OUTSIDE, *numbers] for view, numbers in self._codes.items()}
+        for atoms, keys, ids in self._templates:
+            parts = []
+            rest = keys
+            for atom in reversed(atoms):  # the last atom is the lowest digit of the key
+                of_view = strings[atom.view]
+                rest, digits = np.divmod(rest, len(of_view))
+                parts.append([f"{atom}={of_view[d]}" for d in digits.tolist()])
+            names[ids] = ["|".join(reversed(part)) for part in zip(*parts, strict=True)]
+        return names
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what was learned as JSON-able values and arrays, to be saved without pickle.
+
+        Returns
+        -------
+        dict
+        """
+        bounds = np.cumsum([0, *(len(t.keys) for t in self._templates)])
+        return {
+            "min_count": int(self.min_count),
+            "templates": list(self.templates_),
+            "columns": list(self.columns_),
+            "vocabularies": [list(numbers) for numbers in self._codes.values()],
+            "keys": np.concatenate([t.keys for t in self._templates]),
+            "ids": np.concatenate([t.ids for t in self._templates]),
+            "bounds": bounds.astype(np.int64),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> WindowFeatures:
+        """Rebuild fitted features from `to_state`.
+
+        Parameters
+        ----------
+        state : dict
+
+        Returns
+        -------
+        WindowFeatures
+        """
+        templates, columns = list(state["templates"]), list(state["columns"])
+        features = cls(templates, columns, int(state["min_count"]))
+        atoms = [parse_template(template) for template in templates]
+        keys, ids = np.asarray(state["keys"], np.int64), np.asarray(state["ids"], np.int32)
+        bounds = [int(bound) for bound in state["bounds"]]
+        views = [view for group in _views_by_column(atoms).values() for view in group]
+        vocabularies = state["vocabularies"]
+        if len(bounds) != len(atoms) + 1 or len(vocabularies) != len(views):
+            raise ValueError("saved window features are inconsistent: templates do not fit arrays")
+        features.templates_, features.columns_ = templates, columns
+        features.n_features_out_ = len(ids)
+        features._codes = {
+            view: _numbered(strings) for view, strings in zip(views, vocabularies, strict=True)
+        }
+        features._templates = [
+            _Template(parts, keys[a:b], ids[a:b])
+            for parts, (a, b) in zip(atoms, pairwise(bounds), strict=True)
+        ]
+        return features
+
+    def _fit(self, data: TokenColumns) -> Codes:
+        """Learn the features of the data and give its feature numbers, tokens in rows."""
+        columns, templates, parsed = self._checked_parameters(len(data.columns))
+        windows = _Windows(data.offsets, _reach(parsed))
+        self._codes: dict[View, dict[str, int]] = {}
+        for name, views in _views_by_column(parsed).items():
+            distinct, codes = _code_strings(data.columns[columns.index(name)])
+            for view in views:
+                seen = list(map(transform_function(*view[1:]), distinct))
+                numbers = self._codes[view] = _numbered(seen)
+                of_distinct = np.fromiter(map(numbers.__getitem__, seen), np.int32, len(seen))
+                windows.add(view, of_distinct[codes])
+
+        sizes = {view: len(numbers) + 1 for view, numbers in self._codes.items()}
+        found = []
+        for template, atoms in zip(templates, parsed, strict=True):
+            space = _key_space(atoms, sizes)
+            if space >= 2**63:
+                raise ValueError(f"template {template!r} has too many combinations to number")
+            found.append(_distinct_keys(_combine(atoms, windows, sizes), space))
+
+        starts = np.cumsum([0, *(len(keys) for keys, _, _ in found)])
+        rank = _rank_by_count(np.concatenate([counts for _, counts, _ in found]), self.min_count)
+        self.templates_, self.columns_ = templates, columns
+        self.n_features_out_ = int(rank.max(initial=-1)) + 1
+        if self.n_features_out_ == 0:
+            raise ValueError(f"no feature is found min_count = {self.min_count} times")
+        self._templates = []
+        ids = np.empty((data.n_tokens, len(templates)), dtype=np.int32)
+        for t, (keys, _, which) in enumerate(found):
+            numbers_of_keys = rank[starts[t] : starts[t + 1]]
+            ids[:, t] = numbers_of_keys[which]
+            kept = numbers_of_keys >= 0
+            self._templates.append(_Template(parsed[t], keys[kept], numbers_of_keys[kept]))
+        return ids
+
+    def _checked_parameters(
+        self, n_columns: int
+    ) -> tuple[list[str], list[str], list[tuple[Atom, ...]]]:
+        """Columns, templates and parsed templates to use, once they fit each other."""
+        if self.columns is not None:
+            columns = list(self.columns)
+        else:
+            columns = ["w", "p", *(f"c{j}" for j in range(2, n_columns))][:n_columns]
+        if len(columns) != n_columns:
+            raise ValueError(
+                f"expected {len(columns)} columns ({', '.join(columns)}), found {n_columns}"
+            )
+        if self.templates is not None:
+            templates = list(self.templates)
+        else:
+            templates = words_templates() if n_columns == 1 else chunking_templates()
+        if not templates:
+            raise ValueError("expected at least one template, found none")
+        parsed = [parse_template(template) for template in templates]
+        for template, atoms in zip(templates, parsed, strict=True):
+            unknown = [atom.column for atom in atoms if atom.column not in columns]
+            if unknown:
+                raise ValueError(
+                    f"template {template!r}: no column {unknown[0]!r}, the data has "
+                    f"{', '.join(columns)}"
+                )
+        if len(set(parsed)) < len(parsed):
+            again = next(
+                t for t, atoms in zip(templates, parsed, strict=True) if parsed.count(atoms) > 1
+            )
+            raise ValueError(f"template {again!r} is given twice")
+        return columns, templates, parsed
+
+
+class _Windows:
+    """Codes of each view of the tokens, laid out so that neighbours can be looked up."""
+
+    def __init__(self, offsets: NDArray[np.int64], reach: int) -> None:
+        lengths = np.diff(offsets)
+        # Before, between and after the sequences lie `reach` places of code 0.
+        gaps = reach * np.arange(1, len(lengths) + 1)
+        self._places = np.arange(offsets[-1]) + np.repeat(gaps, lengths)
+        self._n_places = int(offsets[-1]) + reach * (len(lengths) + 1)
+        self._codes: dict[View, Codes] = {}
+
+    def add(self, view: View, codes: Codes) -> None:
+        """Add the codes of all tokens under a view."""
+        padded = np.zeros(self._n_places, dtype=np.int32)
+        padded[self._places] = codes
+        self._codes[view] = padded
+
+    def at(self, atom: Atom) -> Codes:
+        """Give, for each token, the code that the atom sees."""
+        return self._codes[atom.view][self._places + atom.offset]
+
+
+def _reach(templates: Iterable[tuple[Atom, ...]]) -> int:
+    """Farthest position that any atom looks at."""
+    return max(abs(atom.offset) for atoms in templates for atom in atoms)
+
+
+def _views_by_column(templates: Iterable[tuple[Atom, ...]]) -> dict[str, list[View]]:
+    """Views in use, in the order of first use, under the column they are made of."""
+    views: dict[str, list[View]] = {}
+    for atom in dict.fromkeys(atom for atoms in templates for atom in atoms):
+        of_column = views.setdefault(atom.column, [])
+        if atom.view not in of_column:
+            of_column.append(atom.view)
+    return views
+
+
+def _numbered(strings: Iterable[str]) -> dict[str, int]:
+    """Number distinct strings from 1 in order of appearance; 0 is left for the padding."""
+    return {string: code for code, string in enumerate(dict.fromkeys(strings), 1)}
+
+
+def _code_strings(column: Sequence[str]) -> tuple[list[str], Codes]:
+    """Distinct strings of a column, and which of them each token has."""
+    index = {string: k for k, string in enumerate(dict.fromkeys(column))}
+    return list(index), np.fromiter(map(index.__getitem__, column), np.int32, len(column))
+
+
+def _key_space(atoms: tuple[Atom, ...], sizes: Mapping[View, int]) -> int:
+    """Number of possible keys of a template."""
+    return math.prod(sizes[atom.view] for atom in atoms)
+
+
+def _combine(atoms: tuple[Atom, ...], windows: _Windows, sizes: Mapping[View, int]) -> Keys | Codes:
+    """Key of each token under a template; -1 where an atom sees an unknown string."""
+    keys: Keys | Codes = windows.at(atoms[0])
+    unknown = keys < 0
+    for atom in atoms[1:]:
+        codes = windows.at(atom)
+        unknown |= codes < 0
+        keys = keys.astype(np.int64) * sizes[atom.view] + codes
+    if len(atoms) > 1:
+        keys[unknown] = -1
+    return keys
+
+
+def _distinct_keys(keys: Keys | Codes, space: int) -> tuple[Keys, NDArray[np.int64], NDArray[Any]]:
+    """Sorted distinct keys, their counts, and which of them each token has."""
+    if space > _LARGEST_TABLE:
+        distinct, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        return distinct.astype(np.int64), counts, which
+    per_key = np.bincount(keys, minlength=space)
+    distinct = np.flatnonzero(per_key)
+    position = np.empty(space, dtype=np.int32)
+    position[distinct] = np.arange(len(distinct))
+    return distinct, per_key[distinct], position[keys]
+
+
+def _rank_by_count(counts: NDArray[np.int64], min_count: int) -> Codes:
+    """Number features by decreasing count (ties in the order given); -1 for the rare ones."""
+    order = np.argsort(-counts, kind="stable")
+    order = order[counts[order] >= min_count]
+    rank = np.full(len(counts), -1, dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def _look_up(wanted: Keys | Codes, keys: Keys, ids: Codes, space: int) -> Codes:
+    """Feature number of each key; -1 for keys never seen (and for the key -1)."""
+    if space <= _LARGEST_TABLE:
+        table = np.full(space + 1, -1, dtype=np.int32)  # key -1 finds the extra, last place
+        table[keys] = ids
+        return table[wanted]
+    if len(keys) == 0:
+        return np.full(len(wanted), -1, dtype=np.int32)
+    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[position] == wanted, ids[position], np.int32(-1))
+
+
+def _to_csr(ids: Codes, n_features: int) -> Any:
+    """Matrix of ones at the feature numbers of each row, -1 left out."""
+    ids.sort(axis=1)
+    n_rows, width = ids.shape
+    if (ids[:, 0] >= 0).all():
+        indices, indptr = ids.ravel(), np.arange(0, ids.size + 1, width)
+    else:
+        known = ids >= 0
+        indices = ids[known]
+        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
+    index_type = np.int32 if len(indices) < 2**31 else np.int64
+    matrix = sparse.csr_array(
+        (np.ones(len(indices)), indices.astype(index_type, copy=False), indptr.astype(index_type)),
+        shape=(n_rows, n_features),
+    )
+    matrix.has_canonical_format = True
+    return matrix
