@@ -1,0 +1,107 @@
+"""Ascent steps inside one block of the dual, in the space of its planes.
+
+Problem solved. A block has planes j = 0..m-1 with scores ``s_j = b_j - <a_j, w>``, Gram matrix
+``G_jk = <a_j, a_k>`` and multipliers alpha >= 0 that sum to ``cap``. Plane 0 is the truth, whose
+plane is zero and whose multiplier is the unused part of ``cap``. Maximise over a change d of alpha
+
+    <d, s> - 1/2 d' G d      subject to  alpha + d >= 0,  sum d = 0.
+
+Steps (Franc 2014): u is always the plane with the largest score, and a step moves weight to u
+
+* FRANK_WOLFE  from all planes in proportion to their multipliers (eq. 13, exact line search);
+* MVP          from the active plane with the smallest score (SDM);
+* WSS2         from the active plane that promises the largest ascent (eq. 9 and 11).
+
+The scores are kept up to date through G, so any number of steps touches no weights at all. The
+block's gap, ``cap * max_j s_j - sum_j alpha_j s_j``, bounds what steps inside it can still gain.
+"""
+
+from __future__ import annotations
+
+from ._jit import kernel
+
+# ALL_PLANES: WSS2, where a store that knows all outputs may use planes no oracle has returned.
+FRANK_WOLFE, MVP, WSS2, ALL_PLANES = 0, 1, 2, 3
+
+
+@kernel
+def block_gap(scores, alpha, m, cap):
+    """Gap of the block and its most violated plane."""
+    u = 0
+    held = 0.0
+    for j in range(m):
+        if scores[j] > scores[u]:
+            u = j
+        held += alpha[j] * scores[j]
+    return cap * scores[u] - held, u
+
+
+@kernel
+def improve_block(kind, max_steps, stop_gap, scores, alpha, gram, m, cap):
+    """Take steps until the block's gap is at most ``stop_gap``; returns the dual's increase."""
+    total = 0.0
+    for _ in range(max_steps):
+        gap, u = block_gap(scores, alpha, m, cap)
+        if gap <= stop_gap or gap <= 0.0:
+            break
+        if kind == FRANK_WOLFE:
+            gain = _frank_wolfe_step(scores, alpha, gram, m, cap, u, gap)
+        else:
+            gain = _pair_step(scores, alpha, gram, m, u, kind != MVP)
+        if gain <= 0.0:
+            break
+        total += gain
+    return total
+
+
+@kernel
+def _pair_step(scores, alpha, gram, m, u, second_order):
+    """Move weight from one active plane to u, exactly as far as pays; returns the gain."""
+    v = -1
+    best = 0.0
+    best_move = 0.0
+    best_gain = 0.0
+    for j in range(m):
+        rise = scores[u] - scores[j]
+        if alpha[j] <= 0.0 or rise <= 0.0:
+            continue
+        curvature = gram[u, u] + gram[j, j] - 2.0 * gram[u, j]
+        move = alpha[j]
+        if curvature > 0.0 and rise < curvature * move:
+            move = rise / curvature
+        gain = move * (rise - 0.5 * curvature * move)
+        merit = gain if second_order else rise
+        if merit > best:
+            v, best, best_move, best_gain = j, merit, move, gain
+    if v < 0:
+        return 0.0
+    alpha[u] += best_move
+    alpha[v] = alpha[v] - best_move if best_move < alpha[v] else 0.0
+    for j in range(m):
+        scores[j] -= best_move * (gram[j, u] - gram[j, v])
+    return best_gain
+
+
+@kernel
+def _frank_wolfe_step(scores, alpha, gram, m, cap, u, gap):
+    """Move all multipliers towards ``cap`` on u by exact line search; returns the gain."""
+    curvature = cap * cap * gram[u, u]
+    for j in range(m):
+        product = 0.0
+        for k in range(m):
+            product += gram[j, k] * alpha[k]
+        curvature += alpha[j] * product
+        if j == u:
+            curvature -= 2.0 * cap * product
+    share = 1.0
+    if gap < curvature:
+        share = gap / curvature
+    for j in range(m):
+        product = cap * gram[j, u]
+        for k in range(m):
+            product -= gram[j, k] * alpha[k]
+        scores[j] -= share * product
+    for j in range(m):
+        alpha[j] *= 1.0 - share
+    alpha[u] += share * cap
+    return share * (gap - 0.5 * share * curvature)

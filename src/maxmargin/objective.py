@@ -1,0 +1,151 @@
+"""Primal, dual and gap: the only definition, used by solvers, tests and benchmarks alike.
+
+    P(w)     = 1/2 |w|^2 + C sum_i s_i xi_i      (slack "l1")
+    P(w)     = 1/2 |w|^2 + C sum_i s_i xi_i^2    (slack "l2"),      xi_i = max(0, max_y b - <a, w>)
+    P(w)     = 1/2 |w|^2, all xi_i = 0           (slack "none")
+
+    D(alpha) = sum alpha b - 1/2 |sum alpha a|^2,  alpha >= 0, and
+               sum_y alpha_i(y) <= C s_i                           (slack "l1")
+               minus sum_i (sum_y alpha_i(y))^2 / (4 C s_i)        (slack "l2")
+
+A gap is a certificate only if the hinge values ``xi`` come from one full pass of true oracle calls
+at ``w`` (`hinge_values`); values remembered from earlier never enter it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .formulation import Formulation
+from .problem import Planes, Problem
+
+__all__ = [
+    "Certificate",
+    "Stopping",
+    "dual_value",
+    "hinge_values",
+    "line_step",
+    "plane_values",
+    "primal_value",
+]
+
+Floats = NDArray[np.float64]
+BATCH = 512  # examples per oracle call in a full pass: bounds the memory of the planes
+
+
+class Certificate(NamedTuple):
+    """A primal and a dual value and what follows from them."""
+
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """Duality gap, an upper bound on the suboptimality of the primal value."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """Gap divided by the primal value."""
+        return self.gap / self.primal if self.primal > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When a solution is good enough: either criterion that is given suffices.
+
+    Parameters
+    ----------
+    tol : float, optional
+        Relative gap, ``(P - D) / P <= tol``.
+    epsilon : float, optional
+        The papers' absolute criterion, ``(P - D) / (C sum_i s_i) <= epsilon``: units of mean loss.
+    total_C : float
+        ``C * sum_i s_i``.
+    """
+
+    tol: float | None
+    epsilon: float | None
+    total_C: float
+
+    def target(self, primal: float) -> float:
+        """Return the gap at which to stop for this primal value."""
+        relative = self.tol * primal if self.tol is not None else 0.0
+        absolute = self.epsilon * self.total_C if self.epsilon is not None else 0.0
+        return max(relative, absolute)
+
+    def met(self, certificate: Certificate) -> bool:
+        """Whether the certificate satisfies a criterion."""
+        return certificate.gap <= self.target(certificate.primal)
+
+
+def plane_values(planes: Planes, formulation: Formulation, w: Floats) -> Floats:
+    """Hinge values ``b - <a, w>`` of the planes' rows at ``w``."""
+    offsets, scale = formulation.plane_terms(planes.losses)
+    products = planes.values * w[planes.indices]
+    row_of = np.repeat(np.arange(len(planes.losses)), np.diff(planes.indptr))
+    return offsets - scale * np.bincount(row_of, products, minlength=len(planes.losses))
+
+
+def hinge_values(problem: Problem, formulation: Formulation, w: Floats) -> Floats:
+    """Slacks ``xi_i`` at ``w``, by one true oracle call for each example."""
+    slacks = np.empty(problem.n_examples)
+    for start in range(0, problem.n_examples, BATCH):
+        indices = np.arange(start, min(start + BATCH, problem.n_examples))
+        planes = problem.oracle(indices, w, formulation.rescaling, formulation.uses_sqrt_loss)
+        slacks[indices] = plane_values(planes, formulation, w)
+    return np.maximum(slacks, 0.0)
+
+
+def line_step(slope: float, curvature: float) -> tuple[float, float]:
+    """Best step in [0, 1] along a direction of the dual, and the dual's increase."""
+    if slope <= 0.0:
+        return 0.0, 0.0
+    step = min(1.0, slope / curvature) if curvature > 0.0 else 1.0
+    return step, step * (slope - 0.5 * step * curvature)
+
+
+def primal_value(
+    w: Floats,
+    slacks: Floats,
+    formulation: Formulation,
+    C: float,
+    sample_weight: Floats | None = None,
+    *,
+    feasibility: float = 1e-9,
+) -> float:
+    """Primal objective at ``w``, given the slacks there."""
+    regulariser = 0.5 * float(w @ w)
+    if formulation.slack == "none":
+        return regulariser if np.all(slacks <= feasibility) else float("inf")
+    powers = slacks * slacks if formulation.slack == "l2" else slacks
+    total = powers.sum() if sample_weight is None else powers @ sample_weight
+    return regulariser + C * float(total)
+
+
+def dual_value(
+    w: Floats,
+    linear: float,
+    formulation: Formulation,
+    C: float,
+    block_sums: Floats | None = None,
+    sample_weight: Floats | None = None,
+) -> float:
+    """Dual objective at multipliers with ``w = sum alpha a`` and ``linear = sum alpha b``.
+
+    ``block_sums`` (each example's sum of multipliers) is needed for squared slacks only.
+    """
+    value = linear - 0.5 * float(w @ w)
+    if formulation.slack == "l2":
+        if block_sums is None:
+            raise ValueError("the dual of squared slacks needs block_sums")
+        squares = block_sums * block_sums
+        if sample_weight is not None:
+            used = sample_weight > 0
+            squares = squares[used] / sample_weight[used]
+        value -= float(squares.sum()) / (4.0 * C)
+    return value

@@ -1,0 +1,439 @@
+"""The plane store: each example's working set of planes and multipliers, within a byte budget.
+
+Planes ``(b, a)`` of example i and their multipliers alpha form block i of the dual
+
+    D(alpha) = sum alpha b - 1/2 |w|^2,   w = sum alpha a,   alpha >= 0,   sum_block alpha <= cap_i.
+
+A store answers for the solver what needs planes: absorb the oracle's new planes and improve their
+blocks (`visit`), improve blocks from what is stored (`revisit`), and account for the dual. The
+arithmetic is in `plane_kernels`; this file owns the arrays, their growth and the budget.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .formulation import Formulation
+from .objective import dual_value, line_step
+from .plane_kernels import (
+    absorb_planes,
+    add_weighted_planes,
+    compact_planes,
+    mark_dead_planes,
+    revisit_blocks,
+)
+from .problem import Planes, Problem, validate_planes
+
+__all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
+
+logger = logging.getLogger(__name__)
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class StepRule(NamedTuple):
+    """How a block is improved once its planes are scored.
+
+    Parameters
+    ----------
+    kind : int
+        Direction of a step, one of the constants of `block_steps`.
+    max_steps : int
+        Steps per visit; 0 only scores the block and stores a new plane.
+    precision : float
+        Stop stepping when the block's gap is at most this share of what it was.
+    threshold : float
+        Leave blocks alone whose gap is at most ``threshold * cap``.
+    """
+
+    kind: int
+    max_steps: int
+    precision: float = 0.0
+    threshold: float = 0.0
+
+
+class BlockReport(NamedTuple):
+    """What a pass over blocks saw: their gaps before any step, and their hinge values."""
+
+    gaps: Floats
+    hinges: Floats
+
+
+class BlockStore(Protocol):
+    """The blocks of one dual problem, as solvers use them.
+
+    ``w`` is ``sum alpha a`` at all times, and ``dual_now[0]`` the dual value up to rounding.
+    """
+
+    problem: Any
+    formulation: Formulation
+    w: Floats
+    caps: Floats
+    dual_now: Floats
+    #: Whether a visit costs no more than a revisit, so that stored planes save nothing.
+    oracle_is_cheap: bool
+
+    @property
+    def n_planes(self) -> int:
+        """Planes stored."""
+
+    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+        """Ask the oracle at the current ``w`` for each example, and improve its block."""
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """Improve blocks from their stored planes alone; returns their gaps before."""
+
+    def multipliers(self) -> Floats:
+        """A copy of all multipliers."""
+
+    def extrapolate(self, before: Floats, factor: float) -> float:
+        """Move on from multipliers ``before`` through the current ones; returns the gain."""
+
+    def evict(self, idle_limit: int) -> None:
+        """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
+
+    def dual(self) -> float:
+        """The dual value, computed afresh."""
+
+    def rescale(self, caps: Floats) -> None:
+        """Change the bounds of the blocks, scaling multipliers and ``w`` to fit."""
+
+
+def make_store(
+    problem: Problem, formulation: Formulation, caps: Floats, cache_bytes: int
+) -> BlockStore:
+    """Return the problem's own compact store, or the general one."""
+    store = problem.compact_store(formulation, caps)
+    return store or PlaneStore(problem, formulation, caps, cache_bytes)
+
+
+class Arena(NamedTuple):
+    """Append-only arrays of all planes. A compaction drops dead planes and orders by block.
+
+    Every block has its own small dictionary of features: an entry of a plane names a *local*
+    feature, and plane p adds the global ids ``new_features[new_start[p] : new_start[p + 1]]`` to
+    the dictionary of its block. Scoring a block then touches each of its weights once, however
+    many planes share it.
+    """
+
+    block: Ints
+    next_plane: Ints
+    position: Ints
+    alive: NDArray[np.bool_]
+    offset: Floats
+    alpha: Floats
+    idle: NDArray[np.int32]
+    entry_start: Ints
+    new_start: Ints
+    gram_start: Ints
+    entries: NDArray[np.int32]
+    values: Floats
+    new_features: NDArray[np.int32]
+    gram: Floats
+
+
+class Blocks(NamedTuple):
+    """Per-example heads of the plane lists, sums over the block and bounds."""
+
+    first: Ints
+    last: Ints
+    count: Ints
+    n_features: Ints
+    cap: Floats
+
+
+class Scratch(NamedTuple):
+    """Work arrays of the kernels. ``place`` maps global features to local ones, plus one."""
+
+    place: NDArray[np.int32]
+    features: NDArray[np.int32]
+    weights: Floats
+    dense: Floats
+    planes: Ints
+    scores: Floats
+    alpha: Floats
+    gram: Floats
+
+
+class PlaneStore:
+    """Working sets of sparse planes for any problem; see `BlockStore` for the methods.
+
+    Parameters
+    ----------
+    problem : Problem
+        Where planes come from.
+    formulation : Formulation
+        Turns the oracle's answers into planes.
+    caps : array of shape (n_examples,)
+        Upper bound on each block's sum of multipliers, ``C * sample_weight``.
+    cache_bytes : int
+        Budget for planes, Gram entries and dictionaries, copies while they grow included.
+    """
+
+    oracle_is_cheap = False
+
+    def __init__(
+        self, problem: Problem, formulation: Formulation, caps: Floats, cache_bytes: int
+    ) -> None:
+        n = len(caps)
+        n_features = int(problem.n_features or 0)
+        self.problem = problem
+        self.formulation = formulation
+        self.caps = caps
+        self.cache_bytes = cache_bytes
+        self.w: Floats = np.zeros(n_features)
+        self.dual_now = np.zeros(1)
+        self.n_evicted = 0
+        self.blocks = Blocks(
+            np.full(n, -1), np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), caps
+        )
+        self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
+        self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
+        self.scratch = _new_scratch(np.zeros(n_features, np.int32), 1024, 32)
+        self._warned_of_budget = False
+        self._warned_of_oracle = False
+
+    @property
+    def n_planes(self) -> int:
+        """Planes that are stored and alive."""
+        return int(self.arena.alive[: self.used[0]].sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that the budget counts."""
+        return sum(array.nbytes for array in self.arena)
+
+    def multipliers(self) -> Floats:
+        """A copy of all multipliers, in the order of storage."""
+        return self.arena.alpha[: self.used[0]].copy()
+
+    def dual(self) -> float:
+        """The dual value, from the multipliers and ``w``."""
+        p = self.used[0]
+        linear = float(self.arena.alpha[:p] @ self.arena.offset[:p])
+        value = dual_value(self.w, linear, self.formulation, 1.0)
+        self.dual_now[0] = value
+        return value
+
+    # ----- passes -------------------------------------------------------------------------------
+
+    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+        """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
+        rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
+        planes = self.problem.oracle(examples, self.w, rescaling, sqrt_loss)
+        if not self.problem.trusted:
+            validate_planes(planes, examples, len(self.w))
+        report = self.absorb(examples, planes, rule)
+        # In a batch the weights move on between the oracle and the check, unless no step is taken.
+        if not self.problem.trusted and (len(examples) == 1 or rule.max_steps == 0):
+            self._check_against_truth(examples, report.hinges)
+        return report
+
+    def absorb(self, examples: Ints, planes: Planes, rule: StepRule) -> BlockReport:
+        """Store each example's new plane if it is the block's most violated; improve the block."""
+        report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
+        offsets, scales = self.formulation.plane_terms(planes.losses)
+        longest = int(np.diff(planes.indptr).max()) if len(examples) else 0
+        done = 0
+        while True:
+            self._reserve_scratch(examples, longest)
+            done = absorb_planes(
+                self.arena,
+                self.blocks,
+                self.used,
+                self.scratch,
+                self.w,
+                self.dual_now,
+                examples,
+                planes,
+                offsets,
+                scales,
+                rule,
+                done,
+                report.gaps,
+                report.hinges,
+            )
+            if done == len(examples):
+                return report
+            self._make_room(longest + int(self.blocks.n_features[examples[done:]].max()))
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """Improve blocks from their stored planes alone; returns their gaps before."""
+        gaps = np.empty(len(examples))
+        self._reserve_scratch(examples, 0)
+        revisit_blocks(
+            self.arena, self.blocks, self.scratch, self.w, self.dual_now, examples, rule, gaps
+        )
+        return gaps
+
+    def extrapolate(self, before: Floats, factor: float) -> float:
+        """Go on by ``factor`` times the way from ``before`` to the current multipliers.
+
+        The goal is clipped to the feasible set, and the step to it is cut where the dual is
+        largest, so the dual never falls. Returns its increase.
+        """
+        p = self.used[0]
+        now, block = self.arena.alpha[:p], self.arena.block[:p]
+        start = np.zeros(p)
+        start[: len(before)] = before
+        goal = np.maximum(now + factor * (now - start), 0.0)
+        sums = np.bincount(block, goal, minlength=len(self.caps))
+        shrink = np.minimum(1.0, self.caps / np.maximum(sums, 1e-300))
+        change = goal * shrink[block] - now
+        direction = np.zeros(len(self.w))
+        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        add_weighted_planes(self.arena, self.blocks, change, self.scratch, direction)
+        slope = float(change @ self.arena.offset[:p] - direction @ self.w)
+        step, gain = line_step(slope, float(direction @ direction))
+        now += step * change
+        direction *= step
+        self.w += direction
+        self.dual_now[0] += gain
+        return gain
+
+    def rescale(self, caps: Floats) -> None:
+        """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
+        used = self.caps > 0
+        factor = float(np.min(caps[used] / self.caps[used])) if used.any() else 1.0
+        self.arena.alpha[: self.used[0]] *= factor
+        self.w *= factor
+        self.caps = caps
+        self.blocks = self.blocks._replace(cap=caps)
+        self.dual()
+
+    def evict(self, idle_limit: int) -> None:
+        """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
+        self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
+        if self.n_planes < 0.75 * self.used[0]:
+            self._compact()
+
+    def _check_against_truth(self, examples: Ints, hinges: Floats) -> None:
+        """Warn, once, if the oracle's candidate is worse than the truth."""
+        if self.formulation.rescaling == "none" or self._warned_of_oracle:
+            return
+        worst = int(np.argmin(hinges)) if len(hinges) else 0
+        if len(hinges) and hinges[worst] < -1e-6:
+            self._warned_of_oracle = True
+            warnings.warn(
+                f"the oracle's candidate for example {examples[worst]} has value "
+                f"{hinges[worst]:.4g}, worse than the truth (0): the oracle is not exact and "
+                "gaps are not certificates; check_problem() may say why",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    # ----- memory -------------------------------------------------------------------------------
+
+    def _reserve_scratch(self, examples: Ints, longest: int) -> None:
+        """Make the work arrays fit the largest of these blocks and one more plane."""
+        if len(examples) == 0:
+            return
+        features = int(self.blocks.n_features[examples].max()) + longest + 1
+        planes = int(self.blocks.count[examples].max()) + 2
+        if features > len(self.scratch.features) or planes > len(self.scratch.scores):
+            self.scratch = _new_scratch(
+                self.scratch.place,
+                max(2 * features, len(self.scratch.features)),
+                max(2 * planes, len(self.scratch.scores)),
+            )
+
+    def _make_room(self, longest: int) -> None:
+        """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
+        if self._grow(longest, 1.5):
+            return
+        for idle_limit in (10, 1):
+            self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
+            self._compact()
+            if 3 * self.nbytes <= self.cache_bytes and self._grow(longest, 1.2):
+                return
+        logger.info("merging planes to keep within cache_mb")
+        self._compact(merge=True)
+        if not self._grow(longest, 1.1):
+            if not self._warned_of_budget:
+                self._warned_of_budget = True
+                logger.warning(
+                    "cache_mb is too small for one plane per example; using %d MB",
+                    self.nbytes // 2**20 + 1,
+                )
+            self._grow(longest, 1.1, anyway=True)
+
+    def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
+        """Make room for one more plane, and more by ``factor``, unless the budget forbids it."""
+        arena = self.arena
+        sizes = (len(arena.block), len(arena.entries), len(arena.new_features), len(arena.gram))
+        extra = (2, longest, longest, int(self.blocks.count.max()) + 2)
+        grown = []
+        for used, more, size in zip(self.used, extra, sizes, strict=True):
+            enough = int(used) + more
+            grown.append(size if enough <= 0.9 * size else int(factor * enough) + 64)
+        if not anyway and self.nbytes + _arena_bytes(*grown) > self.cache_bytes:
+            return False
+        self.arena = _resized_arena(arena, self.used, grown)
+        return True
+
+    def _compact(self, merge: bool = False) -> None:
+        """Rewrite the arrays without dead planes, each block's planes next to each other."""
+        live = self.arena.alive[: self.used[0]]
+        self._reserve_scratch(np.arange(len(self.blocks.cap)), 0)
+        target = _new_arena(int(live.sum()) + 64, *(int(u) + 64 for u in self.used[1:]))
+        used = np.zeros(4, np.int64)
+        compact_planes(self.arena, target, self.blocks, used, self.scratch, merge)
+        self.used[:] = used
+        self.arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
+
+
+def _arena_bytes(planes: int, entries: int, new_features: int, gram: int) -> int:
+    """Bytes of an arena of these sizes."""
+    per_plane = 8 * 6 + 8 * 2 + 1 + 4
+    return planes * per_plane + entries * 12 + new_features * 4 + gram * 8
+
+
+def _new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
+    """An empty arena of these sizes."""
+    return Arena(
+        block=np.zeros(planes, np.int64),
+        next_plane=np.full(planes, -1),
+        position=np.zeros(planes, np.int64),
+        alive=np.zeros(planes, np.bool_),
+        offset=np.zeros(planes),
+        alpha=np.zeros(planes),
+        idle=np.zeros(planes, np.int32),
+        entry_start=np.zeros(planes + 1, np.int64),
+        new_start=np.zeros(planes + 1, np.int64),
+        gram_start=np.zeros(planes + 1, np.int64),
+        entries=np.empty(entries, np.int32),
+        values=np.empty(entries),
+        new_features=np.empty(new_features, np.int32),
+        gram=np.empty(gram),
+    )
+
+
+def _resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
+    """An arena of these sizes with the same content."""
+    planes, entries, new_features, gram = (int(u) for u in used)
+    resized = _new_arena(*sizes)
+    filled = dict.fromkeys(Arena._fields, planes)
+    filled |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
+    filled |= {"entries": entries, "values": entries, "new_features": new_features, "gram": gram}
+    for name, size in filled.items():
+        getattr(resized, name)[:size] = getattr(arena, name)[:size]
+    return resized
+
+
+def _new_scratch(place: NDArray[np.int32], features: int, planes: int) -> Scratch:
+    """Work arrays for blocks of so many features and planes."""
+    return Scratch(
+        place,
+        np.empty(features, np.int32),
+        np.empty(features),
+        np.zeros(features),
+        np.empty(planes, np.int64),
+        np.empty(planes),
+        np.empty(planes),
+        np.empty((planes, planes)),
+    )

@@ -1,0 +1,264 @@
+"""First-order chains: one label per token, with transitions between neighbours.
+
+Joint features, with K labels and feature-major weights: the token features of each label
+(``w[f * K + k]``, an optional constant feature last), then the K x K transitions (from-major), then,
+with ``boundary_weights``, K start and K stop weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..formulation import Rescaling
+from ..problem import Planes, Problem
+from .chain_kernels import ADDITIVE, DEVIATION, LEVELS, chain_oracle, decode_chains
+from .rows import Rows, make_rows
+
+__all__ = ["ChainProblem", "bio_constraints"]
+
+Floats = NDArray[np.float64]
+ChainLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+
+
+class ChainData(NamedTuple):
+    """What the kernels need to know of the examples."""
+
+    rows: Rows
+    offsets: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    n_labels: int
+    n_inputs: int
+    boundary: bool
+    normalized: bool
+    zero_one: bool
+
+
+class ChainScratch(NamedTuple):
+    """Work arrays of the kernels, for the longest sequence."""
+
+    unary: Floats
+    forward: Floats
+    path: NDArray[np.int32]
+    start: Floats
+    stop: Floats
+
+
+class ChainConstraints(NamedTuple):
+    """Which labels may follow each other, open and close a sequence (True: allowed)."""
+
+    transitions: NDArray[np.bool_]
+    start: NDArray[np.bool_]
+    stop: NDArray[np.bool_]
+
+
+class ChainLayout(NamedTuple):
+    """Where the parts of a chain's weight vector are."""
+
+    n_inputs: int
+    n_labels: int
+    boundary: bool
+
+    @property
+    def size(self) -> int:
+        """Length of the weight vector."""
+        K = self.n_labels
+        return (self.n_inputs + K) * K + (2 * K if self.boundary else 0)
+
+    def emissions(self, w: Floats) -> Floats:
+        """View of the token weights, shape (n_inputs, n_labels)."""
+        return w[: self.n_inputs * self.n_labels].reshape(self.n_inputs, self.n_labels)
+
+    def transitions(self, w: Floats) -> Floats:
+        """View of the transition weights, shape (n_labels, n_labels), from-label first."""
+        K = self.n_labels
+        return w[self.n_inputs * K : (self.n_inputs + K) * K].reshape(K, K)
+
+    def boundaries(self, w: Floats) -> tuple[Floats, Floats]:
+        """Start and stop weights; zeros where the model has none."""
+        K = self.n_labels
+        if not self.boundary:
+            return np.zeros(K), np.zeros(K)
+        return w[-2 * K : -K].copy(), w[-K:].copy()
+
+
+def bio_constraints(labels: list[str]) -> ChainConstraints:
+    """Allowed transitions of BIO (IOB2) tags: I-X only after B-X or I-X, and never first."""
+    K = len(labels)
+    names = [str(label) for label in labels]
+    allowed = np.ones((K, K), dtype=bool)
+    start = np.ones(K, dtype=bool)
+    for k, name in enumerate(names):
+        if name.startswith("I-"):
+            kind = name[2:]
+            allowed[:, k] = [other in (f"B-{kind}", f"I-{kind}") for other in names]
+            start[k] = False
+    return ChainConstraints(allowed, start, np.ones(K, dtype=bool))
+
+
+class ChainDecoder:
+    """Scores and decodes packed sequences with given weights; holds no examples."""
+
+    def __init__(self, layout: ChainLayout, constraints: ChainConstraints | None = None) -> None:
+        self.layout = layout
+        self.constraints = constraints
+
+    def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
+        """Transition, start and stop scores at ``w``, with -inf where forbidden."""
+        transition = self.layout.transitions(w)
+        start, stop = self.layout.boundaries(w)
+        if self.constraints is not None:
+            transition = np.where(self.constraints.transitions, transition, -np.inf)
+            start = np.where(self.constraints.start, start, -np.inf)
+            stop = np.where(self.constraints.stop, stop, -np.inf)
+        return np.ascontiguousarray(transition), start, stop
+
+    def scratch(self, longest: int, start: Floats, stop: Floats) -> ChainScratch:
+        """Work arrays for sequences of at most ``longest`` tokens."""
+        K = self.layout.n_labels
+        return ChainScratch(
+            np.empty((longest, K)), np.empty((longest, K)), np.empty(longest, np.int32), start, stop
+        )
+
+    def decode(self, rows: Rows, offsets: NDArray[np.int64], w: Floats) -> NDArray[np.int32]:
+        """Best labels of all tokens."""
+        paths = np.empty(int(offsets[-1]), dtype=np.int32)
+        if len(offsets) > 1:
+            transition, start, stop = self.potentials(w)
+            work = self.scratch(int(np.diff(offsets).max()), start, stop)
+            decode_chains(rows, offsets, w, self.layout.n_labels, transition, work, paths)
+        return paths
+
+
+class ChainProblem(Problem):
+    """Label sequences with exact oracles for every rescaling.
+
+    Parameters
+    ----------
+    tokens : array or CSR matrix of shape (n_tokens, n_token_features)
+        Features of all tokens of all sequences, one after the other.
+    offsets : array of int, shape (n_examples + 1,)
+        Sequence i has the tokens ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    labels : array of int, shape (n_tokens,)
+        True labels, in ``0..n_labels - 1``.
+    n_labels : int, optional
+        Number of labels; by default one more than the largest.
+    loss : {"hamming", "normalized-hamming", "zero-one"}
+        Number of wrong labels, their share, or 1 if any is wrong.
+    fit_intercept : bool
+        Append a constant feature to every token.
+    boundary_weights : bool
+        Learn weights for the first and the last label.
+    constraints : ChainConstraints, optional
+        Forbidden transitions; they hold in the oracles and in `decode`.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        tokens: Any,
+        offsets: ArrayLike,
+        labels: ArrayLike,
+        n_labels: int | None = None,
+        *,
+        loss: ChainLoss = "hamming",
+        fit_intercept: bool = False,
+        boundary_weights: bool = False,
+        constraints: ChainConstraints | None = None,
+    ) -> None:
+        if loss not in ("hamming", "normalized-hamming", "zero-one"):
+            raise ValueError(
+                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
+            )
+        rows = make_rows(tokens, fit_intercept=fit_intercept)
+        codes = np.ascontiguousarray(labels, dtype=np.int32)
+        bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+        lengths = np.diff(bounds)
+        if len(lengths) and lengths.min() < 1:
+            raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
+        K = int(n_labels if n_labels is not None else codes.max() + 1)
+        self.layout = ChainLayout(rows.n_inputs, K, boundary_weights)
+        if self.layout.size >= 2**31:
+            raise ValueError(
+                f"{rows.n_inputs} features x {K} labels make {self.layout.size} weights; "
+                "at most 2**31 - 1 are supported"
+            )
+        self.decoder = ChainDecoder(self.layout, constraints)
+        self.data = ChainData(
+            rows,
+            bounds,
+            codes,
+            K,
+            rows.n_inputs,
+            boundary_weights,
+            loss == "normalized-hamming",
+            loss == "zero-one",
+        )
+        self.loss_name = loss
+        self.n_features = self.layout.size
+        self._longest = int(lengths.max()) if len(lengths) else 0
+        self._row_bounds = self._longest_rows()
+        if constraints is not None:
+            self._check_truth(constraints)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sequences."""
+        return len(self.data.offsets) - 1
+
+    def oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated labelling of each listed sequence; see `Problem.oracle`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        mode = LEVELS
+        if self.data.zero_one or rescaling == "none":
+            mode = DEVIATION
+        elif rescaling == "margin" and not sqrt_loss:
+            mode = ADDITIVE
+        capacity = int(self._row_bounds[examples].sum())
+        out = Planes(
+            np.empty(len(examples) + 1, np.int64),
+            np.empty(capacity, np.int32),
+            np.empty(capacity),
+            np.empty(len(examples)),
+        )
+        transition, start, stop = self.decoder.potentials(w)
+        work = self.decoder.scratch(self._longest, start, stop)
+        slack = rescaling == "slack"
+        chain_oracle(self.data, examples, w, transition, mode, slack, sqrt_loss, work, out)
+        filled = out.indptr[-1]
+        return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
+
+    def _longest_rows(self) -> NDArray[np.int64]:
+        """Upper bound on the entries of each example's row."""
+        rows, offsets = self.data.rows, self.data.offsets
+        lengths = np.diff(offsets)
+        if rows.dense.shape[0]:
+            entries = lengths * rows.n_columns
+        else:
+            entries = rows.indptr[offsets[1:]] - rows.indptr[offsets[:-1]]
+        return 2 * (entries + lengths * (1 + int(rows.bias != 0.0)) + 2)
+
+    def _check_truth(self, constraints: ChainConstraints) -> None:
+        """Raise if a training sequence breaks the constraints."""
+        labels, offsets = self.data.labels, self.data.offsets
+        inner = np.ones(len(labels), dtype=bool)
+        inner[offsets[:-1]] = False
+        bad = np.zeros(len(labels), dtype=bool)
+        bad[1:] = inner[1:] & ~constraints.transitions[labels[:-1], labels[1:]]
+        bad[offsets[:-1]] |= ~constraints.start[labels[offsets[:-1]]]
+        bad[offsets[1:] - 1] |= ~constraints.stop[labels[offsets[1:] - 1]]
+        if bad.any():
+            token = int(np.argmax(bad))
+            i = int(np.searchsorted(offsets, token, side="right")) - 1
+            raise ValueError(
+                f"the labels of sequence {i} break the constraints at token {token - offsets[i]}"
+            )

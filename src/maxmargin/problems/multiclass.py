@@ -1,0 +1,279 @@
+"""Multiclass classification: the joint features of (x, y) are x, placed in the slot of class y.
+
+Weights are feature-major, ``w[f * K + y]``, an optional constant feature last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ..formulation import Formulation, Rescaling
+from ..objective import dual_value, line_step
+from ..planes import BlockReport, StepRule
+from ..problem import Planes, Problem
+from .multiclass_kernels import class_oracle, visit_classes
+from .rows import Rows, make_rows, row_square_norms
+
+__all__ = ["ClassStore", "MulticlassProblem", "class_scores"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class ClassTerms(NamedTuple):
+    """Offset and scale of the plane of each (true class, other class)."""
+
+    offsets: Floats
+    scales: Floats
+    unit_scales: bool
+
+
+class MulticlassProblem(Problem):
+    """Classes with zero-one loss or a cost matrix.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_examples, n_inputs)
+        Inputs.
+    y : array of int
+        Classes, in ``0..n_classes - 1``.
+    n_classes : int, optional
+        Number of classes; by default one more than the largest.
+    costs : array of shape (n_classes, n_classes), optional
+        ``costs[y, z]`` is the loss of predicting z for y; zero on the diagonal, positive elsewhere.
+        By default 1 off the diagonal.
+    fit_intercept : bool
+        Append a constant feature.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        n_classes: int | None = None,
+        *,
+        costs: ArrayLike | None = None,
+        fit_intercept: bool = False,
+    ) -> None:
+        self.rows = make_rows(X, fit_intercept=fit_intercept)
+        self.labels = np.ascontiguousarray(y, dtype=np.int64)
+        self.n_classes = int(n_classes if n_classes is not None else self.labels.max() + 1)
+        K = self.n_classes
+        self.costs = 1.0 - np.eye(K) if costs is None else np.array(costs, dtype=np.float64)
+        if self.costs.shape != (K, K):
+            raise ValueError(f"costs must have shape {(K, K)}, got {self.costs.shape}")
+        wrong = ~np.isfinite(self.costs) | (self.costs < 0)
+        wrong |= (self.costs == 0) != np.eye(K, dtype=bool)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"costs[{row}, {column}] is {self.costs[row, column]}; costs must be 0 on the "
+                "diagonal and positive elsewhere"
+            )
+        self.n_features = self.rows.n_inputs * K
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.labels)
+
+    def terms(self, formulation: Formulation) -> ClassTerms:
+        """Offsets and scales of the planes of all pairs of classes."""
+        offsets, scales = formulation.plane_terms(self.costs.ravel())
+        off_diagonal = ~np.eye(self.n_classes, dtype=bool)
+        scales = scales.reshape(self.costs.shape)
+        unit = bool(np.all(scales[off_diagonal] == 1.0))
+        return ClassTerms(offsets.reshape(self.costs.shape).copy(), scales.copy(), unit)
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated class of each listed example; see `Problem.oracle`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
+        best = np.empty(len(examples), np.int64)
+        values = np.empty(len(examples))
+        class_oracle(
+            self.rows,
+            self.labels,
+            examples,
+            w,
+            terms.offsets,
+            terms.scales,
+            self.n_classes,
+            best,
+            values,
+        )
+        return self._as_planes(examples, best)
+
+    def compact_store(self, formulation: Formulation, caps: Floats) -> ClassStore | None:
+        """Blocks as multipliers per class, without copies of x."""
+        return ClassStore(self, formulation, caps) if formulation.slack == "l1" else None
+
+    def _as_planes(self, examples: Ints, candidates: Ints) -> Planes:
+        """Rows ``x at the true class minus x at the candidate``, empty where they are the same."""
+        rows, K = self.rows, self.n_classes
+        truths = self.labels[examples]
+        wrong = np.flatnonzero(candidates != truths)
+        lengths = np.zeros(len(examples), np.int64)
+        if rows.dense.shape[0]:
+            inputs = np.arange(rows.n_columns)
+            features = np.tile(inputs, len(wrong))
+            values = rows.dense[examples[wrong]].ravel()
+            counts = np.full(len(wrong), rows.n_columns)
+        else:
+            starts, ends = rows.indptr[examples[wrong]], rows.indptr[examples[wrong] + 1]
+            counts = ends - starts
+            shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+            entries = np.arange(int(counts.sum())) + shifts
+            features, values = rows.indices[entries], rows.values[entries]
+        row_of = np.repeat(np.arange(len(wrong)), counts)
+        if rows.bias:
+            features = np.concatenate([features, np.full(len(wrong), rows.n_columns)])
+            values = np.concatenate([values, np.full(len(wrong), rows.bias)])
+            row_of = np.concatenate([row_of, np.arange(len(wrong))])
+            order = np.argsort(row_of, kind="stable")
+            features, values, row_of = features[order], values[order], row_of[order]
+            counts = counts + 1
+        good = features * K + truths[wrong][row_of]
+        bad = features * K + candidates[wrong][row_of]
+        lengths[wrong] = 2 * counts
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        indices = np.stack([good, bad], axis=1).ravel().astype(np.int32)
+        both = np.stack([values, -values], axis=1).ravel().astype(np.float64)
+        return Planes(indptr, indices, both, self.costs[truths, candidates])
+
+
+class ClassStore:
+    """The blocks of a multiclass dual as one multiplier per class; see `planes.BlockStore`."""
+
+    oracle_is_cheap = True
+
+    def __init__(self, problem: MulticlassProblem, formulation: Formulation, caps: Floats) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.caps = caps
+        self.terms = problem.terms(formulation)
+        self.squares = row_square_norms(problem.rows)
+        self.alpha = np.zeros((problem.n_examples, problem.n_classes))
+        self.seen = np.zeros(self.alpha.shape, np.bool_)
+        self.w: Floats = np.zeros(int(problem.n_features or 0))
+        self.dual_now = np.zeros(1)
+
+    @property
+    def n_planes(self) -> int:
+        """Pairs of an example and a class that have been met."""
+        return int(np.count_nonzero(self.seen))
+
+    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+        """Find each example's most violated class and improve its block."""
+        report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
+        self._pass(examples, rule, False, report)
+        return report
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """Improve blocks over the classes already met."""
+        report = BlockReport(np.empty(len(examples)), np.empty(0))
+        self._pass(examples, rule, True, report)
+        return report.gaps
+
+    def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
+        """One kernel call over the blocks of ``examples``."""
+        visit_classes(
+            self.problem.rows,
+            self.problem.labels,
+            self.squares,
+            np.ascontiguousarray(examples, dtype=np.int64),
+            self.w,
+            self.dual_now,
+            self.terms,
+            self.alpha,
+            self.seen,
+            self.caps,
+            rule,
+            cached,
+            report.gaps,
+            report.hinges,
+        )
+
+    def multipliers(self) -> Floats:
+        """A copy of the multipliers, with ``w`` behind them, which is linear in them."""
+        return np.concatenate([self.alpha.ravel(), self.w])
+
+    def extrapolate(self, before: Floats, factor: float) -> float:
+        """See `planes.PlaneStore.extrapolate`."""
+        start = before[: self.alpha.size].reshape(self.alpha.shape)
+        goal = self.alpha + factor * (self.alpha - start)
+        np.maximum(goal, 0.0, out=goal)
+        sums = goal.sum(axis=1)
+        over = sums > self.caps
+        goal[over] *= (self.caps[over] / sums[over])[:, None]
+        goal -= self.alpha
+        direction = self._weights_of(goal)
+        offsets = self.terms.offsets[self.problem.labels]
+        slope = float(np.vdot(goal, offsets) - direction @ self.w)
+        step, gain = line_step(slope, float(direction @ direction))
+        self.alpha += step * goal
+        self.w += step * direction
+        self.dual_now[0] += gain
+        return gain
+
+    def evict(self, idle_limit: int) -> None:
+        """Nothing to drop: the store has a fixed size."""
+
+    def dual(self) -> float:
+        """The dual value, from the multipliers and ``w``."""
+        linear = float(np.vdot(self.alpha, self.terms.offsets[self.problem.labels]))
+        self.dual_now[0] = dual_value(self.w, linear, self.formulation, 1.0)
+        return float(self.dual_now[0])
+
+    def rescale(self, caps: Floats) -> None:
+        """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
+        used = self.caps > 0
+        factor = float(np.min(caps[used] / self.caps[used])) if used.any() else 1.0
+        self.alpha *= factor
+        self.w *= factor
+        self.caps = caps
+        self.dual()
+
+    def _weights_of(self, alpha: Floats) -> Floats:
+        """``sum alpha a`` for multipliers of any sign."""
+        labels = self.problem.labels
+        steps = -alpha * self.terms.scales[labels]
+        steps[np.arange(len(labels)), labels] -= steps.sum(axis=1)
+        return _transposed_product(self.problem.rows, steps).ravel()
+
+
+def _transposed_product(rows: Rows, steps: Floats) -> Floats:
+    """X^T steps, the bias feature last."""
+    if rows.dense.shape[0]:
+        product = rows.dense.T @ steps
+    else:
+        product = _csr(rows).T @ steps
+    if rows.bias:
+        product = np.vstack([product, rows.bias * steps.sum(axis=0)])
+    return np.ascontiguousarray(product, dtype=np.float64)
+
+
+def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
+    """Scores <w, psi(x, y)> of all classes for every row."""
+    weights = w.reshape(rows.n_inputs, n_classes)
+    inputs = rows.dense if rows.dense.shape[0] else _csr(rows)
+    scores = inputs @ weights[: rows.n_columns]
+    return scores + rows.bias * weights[-1] if rows.bias else scores
+
+
+def _csr(rows: Rows) -> Any:
+    """The sparse matrix behind the rows."""
+    shape = (len(rows.indptr) - 1, rows.n_columns)
+    return sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=shape)

@@ -1,0 +1,217 @@
+"""Kernels of the multiclass problem: oracle, and dual ascent without storing planes.
+
+The plane of class y for example i is ``a = s (x at class y_i minus x at class y)``, ``b`` its offset
+and ``s`` its scale (1, or the loss with slack rescaling). Two planes of one example have the product
+``s_y s_y' |x|^2 (1 + [y = y'])``, so a block is its K multipliers and |x|^2: no plane is stored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import kernel
+from ..block_steps import ALL_PLANES, improve_block
+from .rows import add_row, add_scores
+
+
+@kernel
+def class_oracle(rows, labels, examples, w, offsets, scales, K, best, values):
+    """Class with the largest ``b - <a, w>`` for each example, and that value; ties: the truth."""
+    scores = np.empty(K)
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        scores[:] = 0.0
+        add_scores(rows, i, w, K, scores)
+        best[r] = truth
+        values[r] = 0.0
+        for y in range(K):
+            value = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
+            if y != truth and value > values[r]:
+                best[r] = y
+                values[r] = value
+
+
+@kernel
+def _solve_exactly(hinges, alpha, square, cap, usable, truth, K, order):
+    """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
+
+    With v_y = hinge_y / |x|^2 + alpha_y + sum(alpha) the optimum is alpha_y = max(0, v_y - t),
+    where t solves sum(alpha) = t, or sum(alpha) = cap if that t exceeds cap. Classes enter in the
+    order of v, largest first, until the next would get nothing. ``hinges`` is overwritten by v.
+    Returns the largest change.
+    """
+    held = 0.0
+    for y in range(K):
+        held += alpha[y]
+    n = 0
+    for y in range(K):
+        if y != truth and usable[y]:
+            v = hinges[y] / square + alpha[y] + held
+            hinges[y] = v
+            if v > 0.0:
+                position = n  # insertion sort: few classes compete
+                while position > 0 and hinges[order[position - 1]] < v:
+                    order[position] = order[position - 1]
+                    position -= 1
+                order[position] = y
+                n += 1
+    total = 0.0
+    level = 0.0
+    for free in range(2):  # first without the bound on the sum, then with it
+        total = 0.0
+        level = 0.0
+        for r in range(n):
+            if hinges[order[r]] <= level:
+                break
+            total += hinges[order[r]]
+            level = total / (r + 2.0) if free == 0 else max(0.0, (total - cap) / (r + 1.0))
+        if free == 0 and level <= cap:
+            break
+    largest = 0.0
+    for y in range(K):
+        new = 0.0
+        if y != truth and usable[y] and hinges[y] > level:
+            new = hinges[y] - level
+        largest = max(largest, abs(new - alpha[y]))
+        hinges[y] = new
+    return largest
+
+
+@kernel
+def visit_classes(
+    rows, labels, squares, examples, w, dual, terms, alpha, seen, caps, rule, cached, gaps, hinges
+):
+    """Dual ascent on the blocks of ``examples`` (Franc 2014, Alg. 1 and 2, for classes).
+
+    Scores all classes at w. A true visit (``cached`` False) finds the most violated class, reports
+    its hinge value and marks it seen; with rule.kind ALL_PLANES every class may then get weight,
+    else only seen ones. A cached visit knows seen classes only. ``terms`` holds the offsets and
+    scales of all pairs of classes.
+    """
+    K = terms.offsets.shape[0]
+    scores = np.empty(K)
+    values = np.empty(K)
+    steps = np.empty(K)
+    usable = np.empty(K, np.bool_)
+    order = np.empty(K, np.int64)
+    members = np.empty(K + 1, np.int64)
+    block_scores = np.empty(K + 1)
+    block_alpha = np.empty(K + 1)
+    gram = np.zeros((K + 1, K + 1))
+    exact = rule.kind == ALL_PLANES and terms.unit_scales
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        cap = caps[i]
+        square = squares[i]
+        scores[:] = 0.0
+        add_scores(rows, i, w, K, scores)
+        best = truth
+        top = 0.0
+        held = 0.0
+        for y in range(K):
+            if y == truth:
+                values[y] = 0.0
+                usable[y] = False
+                continue
+            value = terms.offsets[truth, y] - terms.scales[truth, y] * (scores[truth] - scores[y])
+            values[y] = value
+            usable[y] = seen[i, y] or (not cached and rule.kind == ALL_PLANES)
+            held += alpha[i, y] * value
+            if value > top and (usable[y] or not cached):
+                best = y
+                top = value
+        gap = cap * top - held
+        gaps[r] = gap
+        if not cached:
+            hinges[r] = top
+            if best != truth and gap > rule.threshold * cap:
+                seen[i, best] = True
+                usable[best] = True
+        if gap <= rule.threshold * cap or rule.max_steps == 0 or square <= 0.0:
+            continue
+        if exact:
+            for y in range(K):
+                scores[y] = values[y]
+            if _solve_exactly(scores, alpha[i], square, cap, usable, truth, K, order) <= 0.0:
+                continue
+        else:
+            _solve_by_steps(
+                values,
+                alpha[i],
+                square,
+                cap,
+                usable,
+                truth,
+                K,
+                terms.scales[truth],
+                rule,
+                gap,
+                members,
+                block_scores,
+                block_alpha,
+                gram,
+                scores,
+            )
+        # scores now holds the new multipliers
+        moved = 0.0
+        gain = 0.0
+        spread = 0.0
+        for y in range(K):
+            step = 0.0
+            if y != truth:
+                step = scores[y] - alpha[i, y]
+                gain += step * values[y]
+                alpha[i, y] = scores[y]
+                if scores[y] > 0.0:
+                    seen[i, y] = True
+                step *= terms.scales[truth, y]
+            steps[y] = -step
+            moved += step
+            spread += step * step
+        steps[truth] = moved
+        dual[0] += gain - 0.5 * square * (spread + moved * moved)
+        add_row(rows, i, steps, w, K)
+
+
+@kernel
+def _solve_by_steps(
+    values,
+    alpha,
+    square,
+    cap,
+    usable,
+    truth,
+    K,
+    scales,
+    rule,
+    gap,
+    members,
+    block_scores,
+    block_alpha,
+    gram,
+    result,
+):
+    """Improve a block by the steps of `block_steps`; writes the new multipliers to ``result``."""
+    m = 1
+    rest = cap
+    for y in range(K):
+        result[y] = alpha[y]
+        if y != truth and usable[y]:
+            members[m] = y
+            block_scores[m] = values[y]
+            block_alpha[m] = alpha[y]
+            rest -= alpha[y]
+            m += 1
+    block_scores[0] = 0.0
+    block_alpha[0] = rest if rest > 0.0 else 0.0
+    for j in range(1, m):
+        for k in range(1, m):
+            product = square * scales[members[j]] * scales[members[k]]
+            gram[j, k] = 2.0 * product if j == k else product
+    improve_block(
+        rule.kind, rule.max_steps, rule.precision * gap, block_scores, block_alpha, gram, m, cap
+    )
+    for j in range(1, m):
+        result[members[j]] = block_alpha[j]

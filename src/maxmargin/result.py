@@ -1,0 +1,102 @@
+"""What a solver returns, and what it reports on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Callback", "Progress", "Result"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of training after an outer iteration.
+
+    Attributes
+    ----------
+    seconds : float
+        Time since the start.
+    oracle_calls : int
+        Oracle calls so far.
+    primal, dual, gap : float or None
+        Objective values and certified gap; None where they are not known at this point.
+    planes : int
+        Planes stored.
+    gap_estimate : float or None
+        Sum of the blocks' gaps as the iteration met them. Not a certificate: the weights moved
+        in the meantime.
+    target : float or None
+        Gap at which training stops.
+    """
+
+    seconds: float
+    oracle_calls: int
+    primal: float | None
+    dual: float | None
+    gap: float | None
+    planes: int
+    gap_estimate: float | None = None
+    target: float | None = None
+
+
+#: Called after every outer iteration; training stops if it returns True.
+Callback = Callable[[Progress], bool | None]
+
+
+@dataclass
+class Result:
+    """Trained weights with their certificate.
+
+    Attributes
+    ----------
+    w : array of shape (n_features,)
+        The weights.
+    primal, dual, gap, relative_gap : float or None
+        ``primal`` comes from a full pass of true oracle calls at ``w``; ``gap = primal - dual``
+        bounds its distance from the optimum. Solvers without a dual leave dual and gap None.
+    converged : bool
+        Whether the requested precision was reached.
+    status : str
+        Why training ended: "converged", "max_passes", "max_time", "interrupted" or "callback".
+    n_passes : float
+        Oracle calls divided by the number of examples.
+    n_oracle_calls, n_cache_hits : int
+        True oracle calls, and visits of an example that were served from stored planes.
+    n_planes : int
+        Planes stored at the end.
+    seconds : float
+        Time of the training.
+    history : list of Progress
+        One record per outer iteration.
+    """
+
+    w: NDArray[np.float64]
+    primal: float | None
+    dual: float | None
+    converged: bool
+    status: str
+    n_passes: float
+    n_oracle_calls: int
+    n_cache_hits: int
+    n_planes: int
+    seconds: float
+    history: list[Progress] = field(default_factory=list)
+    state: Any = field(default=None, repr=False)
+
+    @property
+    def gap(self) -> float | None:
+        """Certified duality gap."""
+        if self.primal is None or self.dual is None:
+            return None
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float | None:
+        """Certified gap divided by the primal value."""
+        if self.gap is None or not self.primal:
+            return 0.0 if self.gap == 0 else None
+        return self.gap / self.primal

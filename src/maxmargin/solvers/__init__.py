@@ -1,0 +1,49 @@
+"""How it is learned: one file per family of solvers.
+
+`SOLVERS` maps the names that estimators accept to solver classes; `make_solver` builds one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..formulation import Formulation
+from .auto import Auto
+from .base import Solver
+from .dual_ascent import BCFW, SDA
+from .fasole import FASOLE, SDM
+
+__all__ = [
+    "BCFW",
+    "FASOLE",
+    "SDA",
+    "SDM",
+    "SOLVERS",
+    "Auto",
+    "Solver",
+    "make_solver",
+    "solvers_for",
+]
+
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver for solver in (Auto, SDA, FASOLE, SDM, BCFW)
+}
+
+
+def make_solver(solver: str | Solver, **parameters: Any) -> Solver:
+    """Return the named solver with these parameters, or the instance that was given, unchanged."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {sorted(SOLVERS)}, got {solver!r}")
+        return SOLVERS[solver](**parameters)
+    if callable(getattr(solver, "solve", None)):
+        return solver
+    raise ValueError(
+        f"solver must be a name out of {sorted(SOLVERS)} or an object with a solve method, "
+        f"got {solver!r}"
+    )
+
+
+def solvers_for(formulation: Formulation) -> list[str]:
+    """Names of the solvers that can handle a formulation."""
+    return [name for name, solver in SOLVERS.items() if formulation.slack in solver.slacks]

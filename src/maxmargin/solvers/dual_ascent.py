@@ -1,0 +1,268 @@
+"""The engine of sequential dual ascent (Franc 2014, Alg. 1), and its plain instances.
+
+Problem solved: the dual of the l1-slack structural SVM,
+
+    max  sum alpha b - 1/2 |sum alpha a|^2   s.t.  alpha >= 0,  sum_y alpha_i(y) <= C s_i,
+
+one block (example) at a time. A visit asks the oracle for the block's most violated plane at the
+current w, and moves weight to it by the solver's rule; the dual rises with every step. The sum of
+the blocks' gaps at a fixed w is the duality gap, so a pass without steps certifies.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..block_steps import FRANK_WOLFE, WSS2
+from ..formulation import Formulation
+from ..objective import Certificate, Stopping, primal_value
+from ..planes import BlockStore, StepRule, make_store
+from ..problem import Problem
+from ..result import Callback, Result
+from .base import Run, Solver, StopTraining, checked_weights
+
+__all__ = ["BCFW", "SDA", "Ascent", "DualAscent"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NO_STEPS = StepRule(WSS2, 0)
+CERTIFY_BATCH = 256  # examples per oracle call where w stands still
+
+
+class Ascent:
+    """A run of dual ascent: the blocks, the order of visits and the certificate."""
+
+    def __init__(
+        self,
+        run: Run,
+        store: BlockStore,
+        formulation: Formulation,
+        stopping: Stopping,
+        weights: Floats,
+        C: float,
+        batch_size: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.run = run
+        self.store = store
+        self.formulation = formulation
+        self.stopping = stopping
+        self.weights = weights
+        self.C = C
+        self.batch_size = batch_size
+        self.rng = rng
+        self.n = len(weights)
+        self.gaps: Floats = np.full(self.n, np.inf)  # of each block, as last met by the oracle
+        self.certified = False  # whether the last certificate is of the current w
+        self.certificate: Certificate | None = None
+        # Planes of neighbours in this order are stored next to each other by the first pass, so
+        # later passes visit chunks of it, in random order, rather than a fresh permutation.
+        self._base_order: Ints = rng.permutation(self.n)
+
+    @property
+    def target(self) -> float:
+        """Gap to reach, judged by the best bound known on the primal value."""
+        best = self.run.best[0] if self.run.best else self.store.dual_now[0]
+        return self.stopping.target(max(float(best), 0.0))
+
+    def order(self, chosen: NDArray[np.bool_] | None = None, chunk: int = 32) -> Ints:
+        """A random order of the chosen blocks (all by default)."""
+        starts = np.arange(0, self.n, chunk)
+        self.rng.shuffle(starts)
+        shuffled = (starts[:, None] + np.arange(chunk)).ravel()
+        order = self._base_order[shuffled[shuffled < self.n]]
+        return order if chosen is None else order[chosen[order]]
+
+    def visit(self, examples: Ints, rule: StepRule) -> None:
+        """True oracle calls and steps on the blocks of ``examples``."""
+        self.certified = False
+        for batch in _batches(examples, self.batch_size):
+            self.gaps[batch] = self.store.visit(batch, rule).gaps
+            self.run.count(oracle_calls=len(batch))
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """Steps from stored planes; returns the blocks' gaps before."""
+        self.certified = False
+        gaps = [self.store.revisit(batch, rule) for batch in _batches(examples, 32 * CERTIFY_BATCH)]
+        self.run.count(cache_hits=len(examples))
+        return np.concatenate(gaps) if gaps else np.empty(0)
+
+    def certify(self, rule: StepRule = NO_STEPS) -> Certificate:
+        """One full pass of true oracle calls at a fixed w: primal value, gap, and new planes."""
+        hinges = np.empty(self.n)
+        for batch in _batches(self._base_order, CERTIFY_BATCH):
+            report = self.store.visit(batch, rule._replace(max_steps=0))
+            self.gaps[batch], hinges[batch] = report.gaps, report.hinges
+            self.run.oracle_calls += len(batch)
+        slacks = np.maximum(hinges, 0.0)
+        w = self.store.w
+        primal = primal_value(w, slacks, self.formulation, self.C, self.weights)
+        self.run.offer(primal, w)
+        assert self.run.best is not None
+        self.certificate = Certificate(self.run.best[0], self.store.dual())
+        self.certified = True
+        return self.certificate
+
+    def converged(self) -> bool:
+        """Whether the last certificate meets the stopping criterion."""
+        return self.certificate is not None and self.stopping.met(self.certificate)
+
+    def record(self, gap_estimate: float | None = None) -> None:
+        """End an outer iteration: history, callbacks, limits."""
+        self.run.record(
+            dual=float(self.store.dual_now[0]),
+            planes=self.store.n_planes,
+            certificate=self.certificate if self.certified else None,
+            gap_estimate=gap_estimate,
+            target=self.target,
+        )
+        self.run.check_passes()
+
+
+def _batches(examples: Ints, size: int) -> Iterator[Ints]:
+    """Consecutive pieces of ``examples``."""
+    for start in range(0, len(examples), size):
+        yield examples[start : start + size]
+
+
+@dataclass(frozen=True)
+class DualAscent(Solver):
+    """Parameters of the sequential dual ascent family.
+
+    Parameters
+    ----------
+    cache_mb : float
+        Budget for stored planes. Planes without weight are dropped first, then each example's
+        planes are merged into one.
+    batch_size : int
+        Examples per oracle call in a pass with steps. Their planes are found at the same w and
+        absorbed one after the other.
+    """
+
+    cache_mb: float = 1024.0
+    batch_size: int = 8
+
+    def solve(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        *,
+        sample_weight: ArrayLike | None = None,
+        warm_start: Result | None = None,
+        callbacks: Iterable[Callback] = (),
+    ) -> Result:
+        """Train; see `Solver.solve`."""
+        self.check(problem, formulation, C)
+        weights = checked_weights(sample_weight, problem.n_examples)
+        store = self._store(problem, formulation, C * weights, warm_start)
+        run = Run(self, problem.n_examples, callbacks)
+        ascent = Ascent(
+            run,
+            store,
+            formulation,
+            Stopping(self.tol, self.epsilon, C * float(weights.sum())),
+            weights,
+            C,
+            self.batch_size,
+            np.random.default_rng(self.random_state),
+        )
+        status = "converged"
+        try:
+            self.iterate(ascent)
+        except StopTraining as stop:
+            status = str(stop)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        return self._finish(ascent, status)
+
+    @abstractmethod
+    def iterate(self, ascent: Ascent) -> None:
+        """Improve the dual until the certificate meets the stopping criterion."""
+
+    def _store(
+        self, problem: Problem, formulation: Formulation, caps: Floats, warm: Result | None
+    ) -> BlockStore:
+        """A fresh store, or that of an earlier result of the same problem and formulation."""
+        if warm is not None and warm.state is not None:
+            store: BlockStore = warm.state
+            if store.problem is problem and store.formulation == formulation:
+                store.rescale(caps)
+                return store
+        return make_store(problem, formulation, caps, int(self.cache_mb * 2**20))
+
+    def _finish(self, ascent: Ascent, status: str) -> Result:
+        """Certify the last weights if need be, and gather the result."""
+        run = ascent.run
+        if not ascent.certified:
+            try:
+                ascent.certify()
+            except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
+                status = "interrupted"
+                if run.best is None:
+                    raise
+                ascent.certificate = Certificate(run.best[0], ascent.store.dual())
+            else:
+                try:
+                    ascent.record()
+                except StopTraining:
+                    pass
+        assert run.best is not None and ascent.certificate is not None
+        converged = ascent.converged()
+        run.warn_if_cut_short(status, ascent.certificate.gap)
+        return Result(
+            w=run.best[1],
+            primal=ascent.certificate.primal,
+            dual=ascent.certificate.dual,
+            converged=converged,
+            status="converged" if converged and status != "interrupted" else status,
+            n_passes=run.oracle_calls / ascent.n,
+            n_oracle_calls=run.oracle_calls,
+            n_cache_hits=run.cache_hits,
+            n_planes=ascent.store.n_planes,
+            seconds=run.seconds,
+            history=run.history,
+            state=ascent.store,
+        )
+
+
+@dataclass(frozen=True)
+class _PlainAscent(DualAscent):
+    """Passes of single steps over all blocks, certified when the gaps met suggest it."""
+
+    rule: ClassVar[StepRule]
+
+    def iterate(self, ascent: Ascent) -> None:
+        """Visit all blocks in random order until certified."""
+        while True:
+            ascent.visit(ascent.order(), self.rule)
+            estimate = float(ascent.gaps.sum())
+            ascent.record(estimate)
+            if estimate <= ascent.target:
+                ascent.certify()
+                ascent.record()
+                if ascent.converged():
+                    return
+
+
+@dataclass(frozen=True)
+class BCFW(_PlainAscent):
+    """Block-coordinate Frank-Wolfe with exact line search (Franc 2014, eq. 13)."""
+
+    name: ClassVar[str] = "bcfw"
+    rule: ClassVar[StepRule] = StepRule(FRANK_WOLFE, 1)
+
+
+@dataclass(frozen=True)
+class SDA(_PlainAscent):
+    """Sequential dual ascent with second-order pairs, WSS2 (Franc 2014, Alg. 2)."""
+
+    name: ClassVar[str] = "sda"
+    rule: ClassVar[StepRule] = StepRule(WSS2, 1)

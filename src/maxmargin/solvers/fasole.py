@@ -1,0 +1,83 @@
+"""FASOLE and SDM (Franc 2014, Alg. 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..block_steps import MVP, WSS2
+from ..planes import StepRule
+from .dual_ascent import Ascent, DualAscent
+
+__all__ = ["FASOLE", "SDM"]
+
+
+@dataclass(frozen=True)
+class FASOLE(DualAscent):
+    """Dual ascent with a reduced problem, shrinking, and an online and a batch regime.
+
+    After every pass over the examples the *reduced problem*, over the planes found so far, is
+    solved to the target precision without oracle calls. Examples whose gap was at most epsilon are
+    *satisfied* and left out of later passes until all are. The first, *online*, passes also step
+    on every block they visit; once a share K of the blocks is satisfied, *batch* passes only find
+    planes, at a fixed w, so that a full one measures the true gap, which is the stopping rule.
+
+    Parameters
+    ----------
+    K : float
+        Share of satisfied blocks at which the regime becomes batch.
+    max_reduced_passes : int
+        Limit on the passes over stored planes for one solution of the reduced problem.
+    """
+
+    K: float = 0.9
+    max_reduced_passes: int = 1000
+
+    name: ClassVar[str] = "fasole"
+    kind: ClassVar[int] = WSS2
+
+    def iterate(self, ascent: Ascent) -> None:
+        """Algorithm 3, with epsilon the target gap divided by ``C sum_i s_i``."""
+        unsatisfied = np.ones(ascent.n, dtype=bool)
+        online = True
+        while True:
+            epsilon = ascent.target / ascent.stopping.total_C
+            checked = unsatisfied.copy()
+            if online:
+                ascent.visit(ascent.order(checked), self._rule(epsilon))
+            elif checked.all():
+                ascent.certify(self._rule(epsilon))
+                if ascent.converged():
+                    ascent.record()
+                    return
+            else:
+                ascent.visit(ascent.order(checked), self._rule(epsilon)._replace(max_steps=0))
+            satisfied = ascent.gaps <= epsilon * ascent.store.caps
+            if checked.all() and (satisfied & checked).sum() >= self.K * ascent.n:
+                online = False
+            unsatisfied = checked & ~satisfied
+            if not unsatisfied.any():
+                unsatisfied[:] = True
+            self._solve_reduced(ascent, epsilon)
+            ascent.record(float(ascent.gaps.sum()))
+
+    def _rule(self, epsilon: float) -> StepRule:
+        """One step on blocks whose gap exceeds epsilon."""
+        return StepRule(self.kind, 1, threshold=epsilon)
+
+    def _solve_reduced(self, ascent: Ascent, epsilon: float) -> None:
+        """Solve problem (12), over the stored planes, to the target gap."""
+        for _ in range(self.max_reduced_passes):
+            gaps = ascent.revisit(ascent.order(), StepRule(self.kind, 1))
+            if gaps.sum() <= epsilon * ascent.stopping.total_C:
+                return
+
+
+@dataclass(frozen=True)
+class SDM(FASOLE):
+    """The sequential dual method: the same scheme with the maximal violating pair rule."""
+
+    name: ClassVar[str] = "sdm"
+    kind: ClassVar[int] = MVP
