@@ -1,3 +1,64 @@
-"""Structural SVMs: learn to predict sequences, trees, rankings and other structured outputs."""
+"""Structural SVMs: learn to predict sequences, trees, rankings and other structured outputs.
+
+    import maxmargin as mm
+
+    tagger = mm.SequenceTagger(C=1.0).fit(X, Y)      # one label per token
+    tagger.result_.relative_gap                      # certified distance from the optimum
+    tagger.save("tagger.mm"); mm.load("tagger.mm")
+
+Names are imported when they are first used: scikit-learn and Numba take a second to load, which
+``import maxmargin`` alone should not cost.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._jit import kernel
+    from .estimators import MulticlassSVM, SequenceTagger, StructuralSVM
+    from .formulation import Formulation
+    from .persistence import load
+    from .problem import Planes, Problem, check_problem
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Formulation",
+    "MulticlassSVM",
+    "Planes",
+    "Problem",
+    "SequenceTagger",
+    "StructuralSVM",
+    "__version__",
+    "check_problem",
+    "kernel",
+    "load",
+]
+
+_HOME = {
+    "Formulation": ".formulation",
+    "MulticlassSVM": ".estimators.multiclass",
+    "Planes": ".problem",
+    "Problem": ".problem",
+    "SequenceTagger": ".estimators.sequence",
+    "StructuralSVM": ".estimators.structural",
+    "check_problem": ".problem",
+    "kernel": "._jit",
+    "load": ".persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names, whether imported yet or not."""
+    return sorted({*globals(), *__all__})

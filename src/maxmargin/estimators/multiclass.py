@@ -1,0 +1,306 @@
+"""Multiclass classification with any cost matrix."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..formulation import Rescaling, Slack
+from ..problems.multiclass import MulticlassProblem, class_scores
+from ..problems.rows import make_rows
+from ..result import Callback
+from ..solvers import Solver
+from .base import MaxMarginEstimator, with_shared_parameters
+from .merging import merge_examples
+
+__all__ = ["MulticlassSVM"]
+
+FLOATS = (np.float64, np.float32)
+
+
+@with_shared_parameters
+class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
+    """Linear multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        See below.
+    loss : "zero-one" or array of shape (n_classes, n_classes), default="zero-one"
+        What a wrong class costs. ``loss[j, k]`` is the cost of predicting ``classes_[k]`` where
+        ``classes_[j]`` is right: zero on the diagonal, positive elsewhere.
+    fit_intercept : bool, default=True
+        Append a constant feature, regularised like the rest.
+    {shared parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    coef_ : ndarray of shape (n_inputs * n_classes,)
+        All weights, flat: those of feature f for all classes, then those of feature f + 1, the
+        constant feature last. `class_weights_` and `intercept_` give them as tables.
+    result_ : Result
+        Certificate and history of the training.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    Identical examples are trained on as one of larger weight, which changes nothing but the time,
+    so ``result_`` counts them once.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MulticlassSVM(random_state=0).fit(X, y)
+    >>> model.result_.relative_gap <= 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: Literal["zero-one"] | ArrayLike = "zero-one",
+        fit_intercept: bool = True,
+        rescaling: Rescaling = "margin",
+        slack: Slack = "l1",
+        sqrt_loss: bool | None = None,
+        solver: str | Solver = "auto",
+        tol: float | None = 1e-3,
+        epsilon: float | None = None,
+        max_passes: float | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Iterable[Callback] = (),
+    ) -> None:
+        super().__init__(
+            C=C,
+            rescaling=rescaling,
+            slack=slack,
+            sqrt_loss=sqrt_loss,
+            solver=solver,
+            tol=tol,
+            epsilon=epsilon,
+            max_passes=max_passes,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            warm_start=warm_start,
+            callbacks=callbacks,
+        )
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MulticlassSVM:
+        """Train on examples.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+        y : array of shape (n_examples,)
+            Classes of any type that can be sorted.
+        sample_weight : array of shape (n_examples,), optional
+            Multiplies each example's slack.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
+        _check_finite(X)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has only one class ({self.classes_[0]!r}); at least 2 classes are needed"
+            )
+        weights = _checked_weights(sample_weight, X)
+        costs = self._costs()
+        X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
+        self._has_intercept = bool(self.fit_intercept)
+
+        def make_problem() -> MulticlassProblem:
+            return MulticlassProblem(
+                X, codes, len(self.classes_), costs=costs, fit_intercept=self._has_intercept
+            )
+
+        data = (X, codes, len(self.classes_), costs, self._has_intercept)
+        self._train(make_problem, data, weights)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_examples, n_classes), or (n_examples,) for two classes
+            For two classes, the score of the second minus that of the first.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of the largest score for each example.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_examples,)
+        """
+        scores = self._scores(X)
+        return self.classes_[np.argmax(scores, axis=1)]
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+        y : array of shape (n_examples,)
+            True classes.
+        sample_weight : array of shape (n_examples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        self._check_fitted()
+        unknown = np.flatnonzero(~np.isin(np.asarray(y), self.classes_))
+        if len(unknown):
+            warnings.warn(
+                f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
+                f"the first is y[{unknown[0]}] = {np.asarray(y)[unknown[0]]!r}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return float(super().score(X, y, sample_weight))
+
+    @property
+    def class_weights_(self) -> NDArray[np.float64]:
+        """Weights as a table of shape (n_classes, n_features), without the constant feature."""
+        return self.coef_.reshape(-1, len(self.classes_))[: self.n_features_in_].T
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Weight of the constant feature for each class; zeros without it."""
+        K = len(self.classes_)
+        return self.coef_[-K:].copy() if self._has_intercept else np.zeros(K)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of all classes."""
+        self._check_fitted()
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
+        )
+        _check_finite(X)
+        rows = make_rows(X, fit_intercept=self._has_intercept)
+        return class_scores(rows, self.coef_, len(self.classes_))
+
+    def _costs(self) -> NDArray[np.float64] | None:
+        """The cost matrix; None for zero-one loss."""
+        if isinstance(self.loss, str):
+            if self.loss != "zero-one":
+                raise ValueError(f"loss must be 'zero-one' or a cost matrix, got {self.loss!r}")
+            return None
+        costs = np.array(self.loss, dtype=np.float64)
+        K = len(self.classes_)
+        if costs.shape != (K, K):
+            raise ValueError(
+                f"loss has shape {costs.shape}, but y has {K} classes: expected {(K, K)}"
+            )
+        return costs
+
+    def _get_state(self) -> dict[str, Any]:
+        """See `MaxMarginEstimator`."""
+        return {
+            "classes": self.classes_,
+            "n_features": int(self.n_features_in_),
+            "intercept": self._has_intercept,
+            "feature_names": getattr(self, "feature_names_in_", None),
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """See `MaxMarginEstimator`."""
+        self.classes_ = state["classes"]
+        self.n_features_in_ = int(state["n_features"])
+        self._has_intercept = bool(state["intercept"])
+        if state["feature_names"] is not None:
+            self.feature_names_in_ = state["feature_names"]
+        expected = (self.n_features_in_ + self._has_intercept) * len(self.classes_)
+        if len(self.coef_) != expected:
+            raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn should know of the estimator."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _canonical(X: Any) -> Any:
+    """A sparse matrix with sorted indices without repetition, not changing the user's."""
+    if not sp.issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _check_finite(X: Any) -> None:
+    """Refuse NaN and infinite features, naming the first."""
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):  # needs no temporary array
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    if sp.issparse(X):
+        entry = int(np.argmax(bad))
+        row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
+        column, value = int(X.indices[entry]), values[entry]
+    else:
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+        value = values[row, column]
+    name = "NaN" if np.isnan(value) else "inf"
+    raise ValueError(f"X contains {name} at row {row}, feature {column}; features must be finite")
+
+
+def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64] | None:
+    """Sample weights as floats; None stays None."""
+    if sample_weight is None:
+        return None
+    weights: NDArray[np.float64] = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    negative = np.flatnonzero(weights < 0)
+    if len(negative):
+        raise ValueError(
+            f"sample_weight[{negative[0]}] is {weights[negative[0]]}; weights must be >= 0"
+        )
+    return weights

@@ -1,0 +1,163 @@
+"""Shows the progress of training: passes, duality gap, target, time and time left."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from types import TracebackType
+from typing import Any, TextIO
+
+from .result import Progress
+
+__all__ = ["ProgressDisplay", "seconds_left"]
+
+logger = logging.getLogger("maxmargin.progress")
+
+RECENT = 6  # records from which the speed of convergence is judged
+
+
+def known_gap(progress: Progress) -> float | None:
+    """The certified gap, or else the estimate."""
+    return progress.gap if progress.gap is not None else progress.gap_estimate
+
+
+def seconds_left(history: list[Progress]) -> float | None:
+    """Extrapolate log gap over the recent history to the target; None where nothing can be said."""
+    points = [
+        (record.seconds, math.log(gap))
+        for record in history[-RECENT:]
+        if (gap := known_gap(record)) is not None and 0 < gap < math.inf
+    ]
+    target = history[-1].target if history else None
+    if len(points) < 2 or target is None or target <= 0:
+        return None
+    to_go = points[-1][1] - math.log(target)
+    if to_go <= 0:
+        return 0.0
+    mean_t = sum(t for t, _ in points) / len(points)
+    mean_g = sum(g for _, g in points) / len(points)
+    spread = sum((t - mean_t) ** 2 for t, _ in points)
+    slope = sum((t - mean_t) * (g - mean_g) for t, g in points) / spread if spread > 0 else 0.0
+    return to_go / -slope if slope < 0 else None
+
+
+class ProgressDisplay:
+    """A callback that shows training as it goes, used as a context manager around it.
+
+    Uses one line that is redrawn in place if rich is installed and the stream is a terminal, and
+    log lines of the logger "maxmargin.progress", at most one a second, otherwise. A gap marked with
+    ``~`` is an estimate; the others are certified.
+
+    Parameters
+    ----------
+    n_examples : int
+        Number of training examples, to show passes.
+    verbose : int, default=1
+        2 shows every iteration.
+    label : str, default="training"
+        What the line begins with.
+    stream : text file, optional
+        Where to write; by default the standard error.
+    """
+
+    def __init__(
+        self,
+        n_examples: int,
+        verbose: int = 1,
+        label: str = "training",
+        stream: TextIO | None = None,
+    ) -> None:
+        self.n_examples = n_examples
+        self.verbose = verbose
+        self.label = label
+        self.stream = stream if stream is not None else sys.stderr
+        self.history: list[Progress] = []
+        self._shown_at = -math.inf
+        self._live: Any = None
+        self._handler: logging.Handler | None = None
+        self._logger_before = (logger.level, logger.propagate)
+
+    def __enter__(self) -> ProgressDisplay:
+        self._live = _start_live(self.stream)
+        if self._live is None:
+            self._handler = logging.StreamHandler(self.stream)
+            self._handler.setFormatter(logging.Formatter("%(message)s"))
+            self._logger_before = (logger.level, logger.propagate)
+            logger.addHandler(self._handler)
+            logger.setLevel(logging.INFO)
+            logger.propagate = False  # a handler of the root logger would show lines twice
+        else:
+            self._live.update(f"{self.label}  (a first run compiles its kernels)", refresh=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.history and self._shown_at < self.history[-1].seconds:
+            self._show()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if self._handler is not None:
+            logger.removeHandler(self._handler)
+            logger.setLevel(self._logger_before[0])
+            logger.propagate = self._logger_before[1]
+            self._handler = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Take note of an iteration, and show it unless the last one was a moment ago."""
+        self.history.append(progress)
+        interval = 0.1 if self._live is not None else 1.0
+        if self.verbose > 1 or progress.seconds - self._shown_at >= interval:
+            self._show()
+
+    def line(self) -> str:
+        """The text for the last record."""
+        now = self.history[-1]
+        gap = known_gap(now)
+        parts = [f"{self.label}", f"{now.oracle_calls / max(self.n_examples, 1):6.1f} passes"]
+        if gap is not None:
+            certainty = " " if now.gap is not None else "~"
+            parts.append(f"gap {certainty}{gap:<9.4g}")
+        if now.target is not None:
+            parts.append(f"target {now.target:<9.4g}")
+        parts.append(f"{now.seconds:6.1f} s")
+        left = seconds_left(self.history)
+        if left is not None and now.gap is None:
+            parts.append(f"about {_duration(left)} left")
+        return "  ".join(parts)
+
+    def _show(self) -> None:
+        """Show the last record."""
+        self._shown_at = self.history[-1].seconds
+        if self._live is not None:
+            self._live.update(self.line(), refresh=True)
+        else:
+            logger.info(self.line())
+
+
+def _duration(seconds: float) -> str:
+    """A rough duration for people."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 360000 else "days"
+
+
+def _start_live(stream: TextIO) -> Any:
+    """A line of rich that is redrawn in place; None without rich or without a terminal."""
+    if not getattr(stream, "isatty", lambda: False)():
+        return None
+    try:
+        from rich.console import Console
+        from rich.live import Live
+    except ImportError:
+        return None
+    live = Live("", console=Console(file=stream, highlight=False), auto_refresh=False)
+    live.start()
+    return live
