@@ -36,8 +36,6 @@ def merge_examples(
         return X, y, None
     weights = np.ones(len(y)) if sample_weight is None else sample_weight
     order = order[weights[order] != 0]
-    if len(order) == 0:
-        raise ValueError("all sample weights are 0; at least one example must have weight")
     first = np.ones(len(order), dtype=bool)
     first[1:] = np.diff(keys[order]) != 0
     again = np.flatnonzero(~first)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from ..formulation import Rescaling, Slack
 from ..problems.multiclass import MulticlassProblem, class_scores
@@ -122,6 +122,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         -------
         self
         """
+        _check_lengths(X, y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
         _check_finite(X)
         check_classification_targets(y)
@@ -196,7 +197,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         if len(unknown):
             warnings.warn(
                 f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
-                f"the first is y[{unknown[0]}] = {np.asarray(y)[unknown[0]]!r}",
+                f"the first is y[{unknown[0]}] = {np.asarray(y)[unknown[0]]}",
                 UserWarning,
                 stacklevel=2,
             )
@@ -262,6 +263,19 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _check_lengths(X: Any, y: Any) -> None:
+    """Refuse X and y of different lengths; what has no length is left to scikit-learn."""
+    try:
+        n_inputs, n_outputs = _num_samples(X), _num_samples(y)
+    except TypeError:
+        return
+    if n_inputs != n_outputs:
+        raise ValueError(
+            f"X has {n_inputs} examples but y has {n_outputs}; first without a partner: "
+            f"{min(n_inputs, n_outputs)}"
+        )
 
 
 def _canonical(X: Any) -> Any:

@@ -1,0 +1,218 @@
+"""Whatever is wrong with the input is an error, or a warning, that names what and where."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import maxmargin as mm
+from maxmargin.features import WindowFeatures
+
+X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [1.0, 3.0]])
+Y = np.array([0, 1, 0, 1])
+SEQUENCES = [X, X[:2], X[1:]]
+LABELS = [[0, 1, 0, 1], [1, 0], [0, 1, 1]]
+
+
+def spoiled(value, at=(2, 1)):
+    bad = X.copy()
+    bad[at] = value
+    return bad
+
+
+@pytest.mark.parametrize("value, name", [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf")])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_multiclass_features_must_be_finite(value, name, convert):
+    bad = convert(spoiled(value))
+    with pytest.raises(ValueError, match=f"{name} at row 2, feature 1"):
+        mm.MulticlassSVM().fit(bad, Y)
+    with pytest.raises(ValueError, match=f"{name} at row 2, feature 1"):
+        mm.MulticlassSVM().fit(X, Y).predict(bad)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_token_features_must_be_finite(value, convert):
+    bad = [convert(s) for s in [X[:3], spoiled(value)]]
+    with pytest.raises(ValueError, match="sequence 1, token 2 has a NaN or infinite"):
+        mm.SequenceTagger().fit(bad, [[0, 1, 0], [0, 1, 0, 1]])
+
+
+def test_named_features_must_be_finite():
+    with pytest.raises(ValueError, match="sequence 0, token 1, feature 'b'"):
+        mm.SequenceTagger().fit([[{"a": 1.0}, {"b": np.nan}]], [["x", "y"]])
+
+
+def test_empty_sequences_are_named():
+    with pytest.raises(ValueError, match="sequence 1 is empty"):
+        mm.SequenceTagger().fit([X, np.empty((0, 2))], [[0, 1, 0, 1], []])
+    with pytest.raises(ValueError, match="sequence 1 is empty"):
+        mm.SequenceTagger(features=WindowFeatures()).fit([["a", "b"], []], [[0, 1], []])
+    with pytest.raises(ValueError, match="at least one sequence"):
+        mm.SequenceTagger().fit([], [])
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError, match="4 examples but y has 3; first without a partner: 3"):
+        mm.MulticlassSVM().fit(X, Y[:3])
+    with pytest.raises(ValueError, match="3 sequences but Y has 2; first without a partner: 2"):
+        mm.SequenceTagger().fit(SEQUENCES, LABELS[:2])
+    with pytest.raises(ValueError, match="sequence 1 has 2 tokens but 3 labels"):
+        mm.SequenceTagger().fit(SEQUENCES, [LABELS[0], [1, 0, 1], LABELS[2]])
+    with pytest.raises(ValueError, match=r"Y\[0\] is 'abba', expected a sequence of labels"):
+        mm.SequenceTagger().fit([X], ["abba"])
+
+
+@pytest.mark.parametrize("C", [0, -1.0, np.nan, np.inf, "1"])
+def test_C_must_be_positive(C):
+    with pytest.raises(ValueError, match="C must be a positive"):
+        mm.MulticlassSVM(C=C).fit(X, Y)
+    with pytest.raises(ValueError, match="C must be a positive"):
+        mm.SequenceTagger(C=C).fit(SEQUENCES, LABELS)
+
+
+def test_a_single_class_is_not_enough():
+    with pytest.raises(ValueError, match="only one class"):
+        mm.MulticlassSVM().fit(X, np.zeros(4))
+    with pytest.raises(ValueError, match=r"only one label \('O'\)"):
+        mm.SequenceTagger().fit([X], [["O"] * 4])
+
+
+def test_unknown_labels_of_score_are_counted_wrong():
+    model = mm.MulticlassSVM(C=10.0).fit(X, Y)
+    with pytest.warns(UserWarning, match=r"1 examples are of classes unknown.*y\[1\] = 9"):
+        assert model.score(X[:2], [model.predict(X)[0], 9]) == 0.5
+
+
+def test_unknown_labels_of_sequences_are_counted_wrong():
+    model = mm.SequenceTagger(C=10.0).fit(SEQUENCES, LABELS)
+    with pytest.warns(UserWarning, match="1 labels are unknown.*'?9'? at sequence 0, token 1"):
+        score = model.score([X[:2]], [[0, 9]])
+    assert score in (0.0, 0.5)
+    with pytest.raises(ValueError, match=r"sequence 0, token 1: label 9 is not known"):
+        model.score_outputs([X[:2]], [[0, 9]])
+
+
+def test_labels_must_be_usable():
+    with pytest.raises(ValueError, match=r"sequence 0, token 1: label .* is not hashable"):
+        mm.SequenceTagger().fit([X[:2]], [[0, [1]]])
+    with pytest.raises(ValueError, match="sequence 0, token 1: nan is not a label"):
+        mm.SequenceTagger().fit([X[:2]], [[0.0, np.nan]])
+    with pytest.raises(ValueError, match="sequence 0, token 0: None is not a label"):
+        mm.SequenceTagger().fit([X[:2]], [[None, 1]])
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"order": 2}, "order must be 1"),
+        ({"loss": "f1"}, "loss must be 'hamming'"),
+        ({"rescaling": "both"}, "rescaling must be"),
+        ({"slack": "l3"}, "slack must be"),
+        ({"solver": "magic"}, "solver must be one of"),
+        ({"solver": 3}, "solver must be a name"),
+        ({"tol": -1.0}, "tol must be"),
+        ({"max_time": "soon"}, "max_time must be"),
+        ({"n_jobs": 1.5}, "n_jobs must be"),
+        ({"random_state": "seed"}, "random_state must be"),
+        ({"constraints": "iob"}, "constraints must be 'bio'"),
+        ({"constraints": "bio"}, "needs labels such as"),
+        ({"constraints": 3}, "constraints must be"),
+        ({"constraints": [("a", "b", "c")]}, r"constraints\[0\]"),
+        ({"constraints": np.ones((3, 3), bool)}, r"shape \(3, 3\), but Y has 2 labels"),
+        ({"constraints": [(0, 1)]}, "labels of sequence 0 break the constraints at token 1"),
+    ],
+)
+def test_parameters_of_the_tagger(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        mm.SequenceTagger(**parameters).fit(SEQUENCES, LABELS)
+
+
+@pytest.mark.parametrize(
+    "loss, message",
+    [
+        ("hinge", "'zero-one' or a cost matrix"),
+        (np.ones((2, 2)), r"costs\[0, 0\]"),
+        (np.ones((3, 3)) - np.eye(3), "y has 2 classes"),
+    ],
+)
+def test_losses_of_classes(loss, message):
+    with pytest.raises(ValueError, match=message):
+        mm.MulticlassSVM(loss=loss).fit(X, Y)
+
+
+def test_sample_weights():
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] is -1.0"):
+        mm.MulticlassSVM().fit(X, Y, sample_weight=[1, -1, 1, 1])
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        mm.MulticlassSVM().fit(X, Y, sample_weight=np.zeros(4))
+    with pytest.raises(ValueError, match=r"sample_weight\[2\] is nan"):
+        mm.SequenceTagger().fit(SEQUENCES, LABELS, sample_weight=[1, 1, np.nan])
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        mm.SequenceTagger().fit(SEQUENCES, LABELS, sample_weight=[1, 1])
+
+
+def test_input_at_predict_time():
+    model = mm.SequenceTagger().fit(SEQUENCES, LABELS)
+    with pytest.raises(ValueError, match="3 features per token, expected 2"):
+        model.predict([np.ones((2, 3))])
+    words = mm.SequenceTagger(features=WindowFeatures()).fit([["a", "b"]], [[0, 1]])
+    with pytest.raises(ValueError, match="expected 1 columns"):
+        words.predict([[("a", "x")]])
+    with pytest.raises(ValueError, match="see WindowFeatures"):
+        mm.SequenceTagger().fit([["a", "b"]], [[0, 1]])
+
+
+class Signs(mm.Problem):
+    """Two classes, with an oracle that can be made to err."""
+
+    n_features = 2
+
+    def __init__(self, fault=None):
+        self.fault = fault
+
+    def joint_feature(self, x, y):
+        return y * x
+
+    def loss(self, y, y_hat):
+        if self.fault == "negative loss" and x_is(self, 2, y):
+            return -1.0
+        return float(y != y_hat)
+
+    def most_violated(self, x, y, w, rescaling):
+        if self.fault == "worse than the truth":
+            return -y
+        return max((1, -1), key=lambda c: float(c != y) + c * (w @ x))
+
+    def predict(self, x, w):
+        return 1 if w @ x >= 0 else -1
+
+
+def x_is(problem, i, y):
+    return y is problem.Y[i]
+
+
+class Label(int):
+    """An int of its own identity."""
+
+
+def test_negative_loss_names_the_example():
+    Y_signs = [Label(1), Label(-1), Label(1), Label(-1)]
+    with pytest.raises(ValueError, match=r"loss -1\.0 for example 2"):
+        mm.StructuralSVM(Signs("negative loss"), random_state=0).fit(X, Y_signs)
+
+
+def test_oracle_worse_than_the_truth_is_warned_of():
+    points = np.array([[5.0, 0.0], [-5.0, 0.5], [6.0, 0.0]])
+    with pytest.warns(UserWarning, match=r"example \d .* worse than the truth"):
+        mm.StructuralSVM(
+            Signs("worse than the truth"), C=10.0, tol=None, max_passes=20, random_state=0
+        ).fit(points, [1, -1, 1])
+
+
+def test_structural_input():
+    with pytest.raises(ValueError, match=r"X has 4 examples but Y has 3; .*: 3"):
+        mm.StructuralSVM(Signs()).fit(X, [1, -1, 1])
+    with pytest.raises(ValueError, match=r"must be a maxmargin\.Problem, got 'str'"):
+        mm.StructuralSVM("chain").fit(X, Y)
+    with pytest.raises(ValueError, match="at least one example"):
+        mm.StructuralSVM(Signs()).fit([], [])

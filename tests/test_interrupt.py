@@ -1,0 +1,94 @@
+"""Ctrl-C during a fit gives the best model so far, with its certificate and a warning."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import maxmargin as mm
+from maxmargin.datasets import make_digit_words
+
+
+def interrupt_after(n):
+    """A callback that does what Ctrl-C does, in iteration n."""
+    seen = []
+
+    def callback(progress):
+        seen.append(progress)
+        if len(seen) == n:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+def check(model):
+    result = model.result_
+    assert result.status == "interrupted" and not result.converged
+    assert result.primal is not None and result.dual is not None
+    assert result.gap >= -1e-9 * result.primal
+    assert np.array_equal(model.coef_, result.w) and np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("solver", ["auto", "fasole", "sda"])
+def test_classes(solver):
+    X, y = load_iris(return_X_y=True)
+    model = mm.MulticlassSVM(C=0.1, solver=solver, tol=1e-9, callbacks=[interrupt_after(8)])
+    with pytest.warns(UserWarning, match="interrupted.*certified gap"):
+        model.fit(X, y)
+    check(model)
+    assert model.score(X, y) > 0.6
+
+
+def test_sequences():
+    words = make_digit_words(n_train=40, n_test=20, noise=0.2)
+    model = mm.SequenceTagger(C=1.0, tol=1e-9, callbacks=[interrupt_after(8)])
+    with pytest.warns(UserWarning, match="interrupted"):
+        model.fit(words.X_train, words.y_train)
+    check(model)
+    assert model.score(words.X_test, words.y_test) > 0.5
+
+
+SCRIPT = """
+import sys, warnings
+import numpy as np
+import maxmargin as mm
+
+rng = np.random.default_rng(0)
+X = [rng.normal(size=(8, 20)) for _ in range(300)]
+Y = [rng.integers(0, 4, 8) for _ in X]
+seen = []
+
+def started(progress):
+    seen.append(progress)
+    if len(seen) == 3:
+        print("started", flush=True)
+
+warnings.simplefilter("always")
+model = mm.SequenceTagger(C=100.0, tol=0.0, max_time=60, callbacks=[started]).fit(X, Y)
+result = model.result_
+print(result.status, result.gap >= 0, result.primal < np.inf, len(model.predict(X)), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Windows are different")
+def test_signal(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    try:
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert out.split() == ["interrupted", "True", "True", "300"]
+    assert "training was interrupted" in err
