@@ -36,6 +36,7 @@ def check(model):
 @pytest.mark.parametrize("solver", ["auto", "fasole", "sda"])
 def test_classes(solver):
     X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = mm.MulticlassSVM(C=0.1, solver=solver, tol=1e-9, callbacks=[interrupt_after(8)])
     with pytest.warns(UserWarning, match="interrupted.*certified gap"):
         model.fit(X, y)
