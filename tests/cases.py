@@ -1,0 +1,102 @@
+"""Random small problems, each with its brute-force twin."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from brute import ChainTwin, MulticlassTwin, Twin
+from maxmargin.problem import Problem
+from maxmargin.problems.chain import ChainConstraints, ChainProblem
+from maxmargin.problems.multiclass import MulticlassProblem
+
+CLASS_LOSSES = ("zero-one", "costs")
+CHAIN_LOSSES = ("hamming", "normalized-hamming", "zero-one")
+#: Every structure with every loss it has.
+STRUCTURES = [("multiclass", loss) for loss in CLASS_LOSSES] + [
+    ("chain", loss) for loss in CHAIN_LOSSES
+]
+LAYOUTS = ("dense", "csr", "integers", "float32", "csr-float32")
+
+
+class Case(NamedTuple):
+    problem: Problem
+    twin: Twin
+
+
+def as_layout(X, layout):
+    """The matrix in one of the forms a user may hand over."""
+    if layout == "integers":
+        return np.rint(2 * X).astype(np.int64)
+    X = X.astype(np.float32) if layout.endswith("float32") else X
+    return sp.csr_matrix(X) if layout.startswith("csr") else X
+
+
+def random_inputs(rng, n, n_inputs, layout="dense"):
+    """Normal features; sparse layouts have zeros, among them whole rows."""
+    X = rng.normal(size=(n, n_inputs))
+    if layout.startswith("csr"):
+        X *= rng.random(X.shape) < 0.4
+    return as_layout(X, layout)
+
+
+def random_costs(rng, K):
+    costs = rng.uniform(0.2, 3.0, (K, K))
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+def multiclass_case(
+    rng, *, n=6, n_inputs=3, K=3, loss="zero-one", fit_intercept=False, layout="dense"
+):
+    X = random_inputs(rng, n, n_inputs, layout)
+    y = rng.integers(0, K, n)
+    costs = random_costs(rng, K) if loss == "costs" else None
+    options = {"costs": costs, "fit_intercept": fit_intercept}
+    return Case(MulticlassProblem(X, y, K, **options), MulticlassTwin(X, y, K, **options))
+
+
+def random_constraints(rng, K):
+    """Some forbidden transitions, first and last labels."""
+    return ChainConstraints(rng.random((K, K)) < 0.6, rng.random(K) < 0.7, rng.random(K) < 0.7)
+
+
+def chain_case(
+    rng,
+    *,
+    lengths=(3, 1, 2, 3),
+    n_inputs=2,
+    K=3,
+    loss="hamming",
+    fit_intercept=False,
+    boundary_weights=False,
+    constrained=False,
+    layout="dense",
+):
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = random_inputs(rng, offsets[-1], n_inputs, layout)
+    options = {
+        "loss": loss,
+        "fit_intercept": fit_intercept,
+        "boundary_weights": boundary_weights,
+        "constraints": None,
+    }
+    labels = rng.integers(0, K, offsets[-1])
+    while constrained:
+        # The truth has to be allowed: draw it from all that is, or else draw new constraints.
+        options["constraints"] = random_constraints(rng, K)
+        twin = ChainTwin(tokens, offsets, labels, K, **options)
+        allowed = [twin.outputs(i) for i in range(len(lengths))]
+        if all(allowed):
+            labels = np.concatenate([ys[rng.integers(len(ys))] for ys in allowed])
+            break
+    return Case(
+        ChainProblem(tokens, offsets, labels, K, **options),
+        ChainTwin(tokens, offsets, labels, K, **options),
+    )
+
+
+def make_case(structure, rng, **options):
+    return (
+        multiclass_case(rng, **options) if structure == "multiclass" else chain_case(rng, **options)
+    )
