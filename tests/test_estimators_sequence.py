@@ -249,3 +249,9 @@ def test_losses_train(words):
                 C=1.0, loss=loss, rescaling=rescaling, tol=0.05, random_state=0
             ).fit(X, Y)
             assert model.score(X, Y) > 0.9
+
+
+def test_a_single_tiny_example_ends():
+    """Nothing is left to gain after one step; training must notice."""
+    model = mm.SequenceTagger(max_time=10, random_state=0).fit([np.eye(2)], [[0, 1]])
+    assert model.result_.converged and model.result_.seconds < 10

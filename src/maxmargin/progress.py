@@ -88,7 +88,8 @@ class ProgressDisplay:
             logger.setLevel(logging.INFO)
             logger.propagate = False  # a handler of the root logger would show lines twice
         else:
-            self._live.update(f"{self.label}  (a first run compiles its kernels)", refresh=True)
+            note = f"{self.label}  (a first run compiles its kernels)"
+            self._live.update(_unwrapped(note), refresh=True)
         return self
 
     def __exit__(
@@ -119,23 +120,23 @@ class ProgressDisplay:
         """The text for the last record."""
         now = self.history[-1]
         gap = known_gap(now)
-        parts = [f"{self.label}", f"{now.oracle_calls / max(self.n_examples, 1):6.1f} passes"]
+        parts = [self.label, f"{now.oracle_calls / max(self.n_examples, 1):5.1f} passes"]
         if gap is not None:
             certainty = " " if now.gap is not None else "~"
-            parts.append(f"gap {certainty}{gap:<9.4g}")
+            parts.append(f"gap {certainty}{gap:<8.3g}")
         if now.target is not None:
-            parts.append(f"target {now.target:<9.4g}")
-        parts.append(f"{now.seconds:6.1f} s")
+            parts.append(f"target {now.target:<8.3g}")
+        parts.append(f"{now.seconds:5.1f} s")
         left = seconds_left(self.history)
         if left is not None and now.gap is None:
-            parts.append(f"about {_duration(left)} left")
+            parts.append(f"~{_duration(left)} left")
         return "  ".join(parts)
 
     def _show(self) -> None:
         """Show the last record."""
         self._shown_at = self.history[-1].seconds
         if self._live is not None:
-            self._live.update(self.line(), refresh=True)
+            self._live.update(_unwrapped(self.line()), refresh=True)
         else:
             logger.info(self.line())
 
@@ -147,6 +148,13 @@ def _duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 360000 else "days"
+
+
+def _unwrapped(line: str) -> Any:
+    """A line for rich that is cut, not wrapped, where the terminal is narrow."""
+    from rich.text import Text
+
+    return Text(line, no_wrap=True, overflow="ellipsis")
 
 
 def _start_live(stream: TextIO) -> Any:

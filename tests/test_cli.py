@@ -1,0 +1,295 @@
+"""The command line, from files to models to labels, and its one-line errors."""
+
+import gzip
+import json
+import lzma
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_digits
+
+import maxmargin as mm
+from maxmargin.cli import main
+
+NOUNS, VERBS = ["cat", "dog", "bird", "cow"], ["sat", "ran", "sang"]
+
+
+def write_corpus(path, n, labels=True, seed=0):
+    """Sentences of words, tags of speech and chunk labels."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for _ in range(n):
+        for word, pos, label in (
+            (rng.choice(["the", "a"]), "DT", "B-NP"),
+            (rng.choice(NOUNS), "NN", "I-NP"),
+            (rng.choice(VERBS), "VB", "B-VP"),
+            (".", ".", "O"),
+        ):
+            if rng.random() < 0.9 or label == "B-NP":
+                lines.append(f"{word} {pos} {label}" if labels else f"{word} {pos}")
+        lines.append("")
+    text = "\n".join(lines) + "\n"
+    opener = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)
+    with opener(path, "wt", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def tagger(folder):
+    data = write_corpus(folder / "train.txt.gz", 40)
+    model = folder / "tagger.mm"
+    assert main(["train", "tag", str(data), "-o", str(model), "-q", "--constraints", "bio"]) == 0
+    return str(model)
+
+
+@pytest.fixture(scope="module")
+def digits(folder):
+    X, y = load_digits(return_X_y=True)
+    train, test = folder / "train.svm", folder / "test.svm"
+    dump_svmlight_file(X[:400] / 16, y[:400], str(train), zero_based=False)
+    dump_svmlight_file(X[400:600] / 16, y[400:600], str(test), zero_based=False)
+    return str(train), str(test)
+
+
+@pytest.fixture(scope="module")
+def classifier(folder, digits):
+    model = folder / "classes.mm"
+    assert main(["train", "multiclass", digits[0], "-o", str(model), "--C", "0.1", "-q"]) == 0
+    return str(model)
+
+
+def test_version_and_help(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.strip() == f"maxmargin {mm.__version__}"
+    for command in ([], ["demo"], ["train"], ["predict"], ["evaluate"]):
+        with pytest.raises(SystemExit) as stopped:
+            main([*command, "--help"])
+        assert stopped.value.code == 0
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 2
+
+
+def test_module_can_be_run():
+    done = subprocess.run(
+        [sys.executable, "-m", "maxmargin", "--version"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.startswith("maxmargin ")
+
+
+def test_train_reports_the_certificate(folder, capsys):
+    data = write_corpus(folder / "few.txt", 5)
+    model = folder / "few.mm"
+    assert main(["train", "tag", str(data), "-o", str(model), "--templates", "words"]) == 0
+    printed = capsys.readouterr()
+    assert "certified gap" in printed.out and str(model) in printed.out
+    assert "5 sequences" in printed.err and "passes" in printed.err
+    assert mm.load(model).features_.templates_[0] == "w[-2]"
+
+
+def test_predict_tags_with_and_without_labels(tagger, folder, capsys):
+    labelled = write_corpus(folder / "test.txt.xz", 10, seed=1)
+    bare = write_corpus(folder / "bare.txt", 10, labels=False, seed=1)
+    assert main(["predict", tagger, str(labelled)]) == 0
+    first = capsys.readouterr().out
+    rows = [line.split() for line in first.splitlines() if line]
+    assert all(len(row) == 4 for row in rows)
+    assert np.mean([row[2] == row[3] for row in rows]) > 0.95
+    target = folder / "out.txt"
+    assert main(["predict", tagger, str(bare), "-o", str(target)]) == 0
+    again = [line.split() for line in target.read_text().splitlines() if line]
+    assert [row[-1] for row in again] == [row[-1] for row in rows]
+    assert first.count("\n\n") == target.read_text().count("\n\n") == 10
+
+
+def test_evaluate_tags(tagger, folder, capsys):
+    data = write_corpus(folder / "eval.txt", 10, seed=2)
+    assert main(["evaluate", tagger, str(data)]) == 0
+    text = capsys.readouterr().out
+    assert "token accuracy" in text and "precision" in text and re.search(r"^NP ", text, re.M)
+    assert main(["evaluate", tagger, str(data), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["accuracy"] > 0.95 and report["chunks"]["f1"] > 0.9
+    assert report["chunks"]["per_type"]["NP"]["n_true"] > 5
+
+
+def test_evaluate_counts_unknown_labels(tagger, folder, capsys):
+    data = folder / "odd.txt"
+    data.write_text("the DT B-NP\ncat NN I-NP\nsat VB B-ODD\n")
+    assert main(["evaluate", tagger, str(data), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["unknown_labels"] == {"B-ODD": 1}
+    assert report["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_label_column_and_template_file(folder, capsys):
+    data = folder / "first.txt"
+    data.write_text("D the\nN cat\n\nD a\nN dog\n")
+    templates = folder / "templates.txt"
+    templates.write_text("# the word\nw[0]\n\nsuffix1(w[0])\n")
+    model = folder / "first.mm"
+    arguments = ["--label-column", "0", "--templates", str(templates), "-q"]
+    assert main(["train", "tag", str(data), "-o", str(model), *arguments]) == 0
+    assert mm.load(model).features_.templates_ == ["w[0]", "suffix1(w[0])"]
+    assert main(["evaluate", str(model), str(data), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == 1.0
+    bare = folder / "bare-first.txt"
+    bare.write_text("the\ncat\n")
+    assert main(["predict", str(model), str(bare)]) == 0
+    assert capsys.readouterr().out == "the D\ncat N\n\n"
+
+
+def test_classes(classifier, digits, folder, capsys):
+    assert main(["evaluate", classifier, digits[1], "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["accuracy"] > 0.75
+    assert report["errors"] == round(200 * (1 - report["accuracy"]))
+    assert sum(c["count"] for c in report["confusions"]) <= report["errors"]
+    assert main(["evaluate", classifier, digits[1]]) == 0
+    assert "200 examples" in capsys.readouterr().out
+    assert main(["predict", classifier, digits[1]]) == 0
+    labels = capsys.readouterr().out.split()
+    truth = load_digits(return_X_y=True)[1][400:600]
+    assert np.mean(np.array(labels, int) == truth) == pytest.approx(report["accuracy"])
+    target = folder / "labels.txt"
+    assert main(["predict", classifier, digits[1], "-o", str(target)]) == 0
+    assert target.read_text().split() == labels
+
+
+def test_features_beyond_the_training_set(classifier, folder, capsys):
+    data = folder / "wide.svm"
+    data.write_text("3 1:0.5 99:1.0\n4 2:0.5\n")
+    assert main(["predict", classifier, str(data)]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.split()) == 2
+    assert "wide.svm: 1 features unknown to the model are left out" in printed.err
+    data.write_text("3 1:0.5\n")
+    assert main(["predict", classifier, str(data)]) == 0
+
+
+def check_error(arguments, pattern, capsys):
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    last = printed.err.strip().splitlines()[-1]
+    assert re.match(f"maxmargin: error: {pattern}", last), last
+    assert "Traceback" not in printed.err
+
+
+def test_errors_name_file_and_line(tagger, classifier, folder, capsys):
+    broken = folder / "broken.txt"
+    broken.write_text("the DT B-NP\ncat NN\n")
+    model = str(folder / "never.mm")
+    check_error(["train", "tag", str(broken), "-o", model], r".*broken\.txt:2: expected 3", capsys)
+    check_error(["evaluate", tagger, str(broken)], r".*broken\.txt:2: ", capsys)
+    pairs = folder / "broken.svm"
+    pairs.write_text("1 1:2\n2 x:3\n")
+    check_error(
+        ["train", "multiclass", str(pairs), "-o", model], r".*broken\.svm:2: expected index", capsys
+    )
+    templates = folder / "bad-templates.txt"
+    templates.write_text("w[0]\nw[\n")
+    corpus = write_corpus(folder / "ok.txt", 3)
+    check_error(
+        ["train", "tag", str(corpus), "-o", model, "--templates", str(templates)],
+        r".*bad-templates\.txt:2: ",
+        capsys,
+    )
+    assert not os.path.exists(model)
+
+
+def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
+    corpus = str(write_corpus(folder / "ok.txt", 3))
+    model = str(folder / "never.mm")
+    absent = str(folder / "absent.txt")
+    train = ["train", "tag"]
+    check_error([*train, absent, "-o", model], r".*absent\.txt: No such file", capsys)
+    check_error(["predict", absent, corpus], r".*absent\.txt: No such file", capsys)
+    check_error(["predict", corpus, corpus], r".*ok\.txt: not a model file", capsys)
+    check_error([*train, corpus, "-o", model, "--C", "0"], "C must be a positive", capsys)
+    check_error([*train, corpus, "-o", model, "--solver", "x"], "solver must be one of", capsys)
+    check_error(
+        [*train, corpus, "-o", model, "--label-column", "5"], r".*no label column 5", capsys
+    )
+    check_error(
+        ["train", "multiclass", digits[0], "-o", model, "--templates", "ner"],
+        "--templates is for the task 'tag' only",
+        capsys,
+    )
+    check_error(
+        [*train, corpus, "-o", str(folder / "no" / "m")], r".*No such file or directory", capsys
+    )
+    narrow = folder / "narrow.txt"
+    narrow.write_text("the\ncat\n")
+    check_error(
+        ["predict", tagger, str(narrow)], r".*narrow\.txt: 1 columns, but the model", capsys
+    )
+    bare = str(write_corpus(folder / "bare2.txt", 2, labels=False))
+    check_error(["evaluate", tagger, bare], r".*bare2\.txt: no column of labels", capsys)
+
+
+def test_model_of_vectors_is_refused(folder, capsys):
+    model = folder / "vectors.mm"
+    mm.SequenceTagger().fit([np.eye(2)], [[0, 1]]).save(model)
+    check_error(["predict", str(model), "x"], r".*vectors\.mm: .*feature vectors", capsys)
+
+
+def test_demo(folder, capsys):
+    picture = folder / "demo.png"
+    assert main(["demo", "--words", "120", "--output", str(picture)]) == 0
+    text = capsys.readouterr().out
+    shares = [float(s) for s in re.findall(r"([\d.]+) %", text)]
+    assert len(shares) == 2 and shares[0] > shares[1] + 2
+    for word in ("primal", "dual", "duality gap", "relative gap", "oracle calls", str(picture)):
+        assert word in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_without_matplotlib(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["demo", "--words", "60", "--output", str(folder / "none.png")]) == 0
+    assert 'python -m pip install "maxmargin[plot]"' in capsys.readouterr().out
+    assert not (folder / "none.png").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Windows are different")
+def test_interrupt_saves_the_best_model(folder):
+    rng = np.random.default_rng(0)
+    data = folder / "hard.txt"
+    lines = []
+    for _ in range(300):
+        words, labels = rng.integers(0, 50, 8), rng.integers(0, 5, 8)
+        lines += [f"w{w} L{k}" for w, k in zip(words, labels, strict=True)] + [""]
+    data.write_text("\n".join(lines))
+    model = folder / "interrupted.mm"
+    command = ["train", "tag", str(data), "-o", str(model), "--C", "1000", "--tol", "0"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "maxmargin", *command, "--max-time", "60"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while "passes" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert "interrupted: saved the best model so far" in out
+    assert "warning: training was interrupted" in err and "Traceback" not in err
+    loaded = mm.load(model)
+    assert loaded.result_.status == "interrupted" and loaded.result_.gap > 0

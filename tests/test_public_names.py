@@ -1,0 +1,30 @@
+"""What ``import maxmargin`` offers, and what it does not cost."""
+
+import subprocess
+import sys
+
+import pytest
+
+import maxmargin as mm
+
+
+def test_public_names():
+    for name in mm.__all__:
+        assert getattr(mm, name) is not None
+        assert name in dir(mm)
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        mm.Nonsense  # noqa: B018
+
+
+def test_import_is_light():
+    """scikit-learn and Numba, a second together, are loaded when they are needed."""
+    script = (
+        "import sys, maxmargin\n"
+        "assert maxmargin.__version__\n"
+        "heavy = {'sklearn', 'numba', 'scipy', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "maxmargin.Planes\n"
+        "assert 'sklearn' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
