@@ -91,6 +91,20 @@ def test_warm_start(data):
     first = model.result_
     model.set_params(C=0.2).fit(*data)
     assert model.result_.state is first.state
+    X, Y = list(data[0]), list(data[1])
+    Y[0] = (Y[0] + 1) % 3
+    assert model.fit(X, Y).result_.state is not first.state
+    Y[1] = (Y[1] + 1) % 3  # the same lists, with other content
+    second = model.result_
+    assert model.fit(X, Y).result_.state is not second.state
+
+
+def test_warm_start_on_what_cannot_be_compared_starts_afresh(data):
+    problem = Classes()
+    problem.helper = lambda: None  # cannot be pickled
+    model = mm.StructuralSVM(problem, C=0.1, warm_start=True, random_state=0).fit(*data)
+    first = model.result_
+    assert model.fit(*data).result_.state is not first.state
 
 
 def test_save_says_what_to_do(fitted, tmp_path):

@@ -9,7 +9,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +27,7 @@ from ..solvers import Solver, make_solver
 __all__ = ["MaxMarginEstimator", "fingerprint"]
 
 logger = logging.getLogger("maxmargin")
+Estimator = TypeVar("Estimator", bound="MaxMarginEstimator")
 
 #: Documentation of the parameters that every estimator has.
 SHARED_PARAMETERS = """
@@ -63,7 +64,7 @@ callbacks : sequence of callable, default=()
 """
 
 
-def with_shared_parameters(cls: type) -> type:
+def with_shared_parameters(cls: type[Estimator]) -> type[Estimator]:
     """Put the documentation of the shared parameters where a class's docstring asks for it."""
     lines = (f"    {line}" if line else "" for line in SHARED_PARAMETERS.strip("\n").split("\n"))
     if cls.__doc__ is not None:  # None with python -OO
@@ -227,7 +228,7 @@ def fingerprint(*parts: Any) -> str:
             arrays = [part]
         else:
             arrays = []
-            digest.update(repr(part).encode())
+            digest.update(part if isinstance(part, bytes) else repr(part).encode())
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)

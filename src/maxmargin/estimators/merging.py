@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
-ROWS_AT_A_TIME = 2048  # bounds the temporary arrays
+ROWS_AT_A_TIME = 256  # bounds the temporary arrays
 
 
 def merge_examples(
@@ -58,7 +58,8 @@ def _scramble(values: Hashes) -> Hashes:
 def _bits(values: NDArray[Any]) -> Hashes:
     """The bits of floats as numbers, with 0.0 for -0.0."""
     values = values + values.dtype.type(0)
-    return values.view(np.uint64 if values.itemsize == 8 else np.uint32).astype(np.uint64)
+    bits = values.view(np.uint64 if values.itemsize == 8 else np.uint32)
+    return bits.astype(np.uint64, copy=False)
 
 
 def _row_hashes(X: Any) -> Hashes:
@@ -69,7 +70,7 @@ def _row_hashes(X: Any) -> Hashes:
         hashes = np.empty(n_rows, dtype=np.uint64)
         for start in range(0, n_rows, ROWS_AT_A_TIME):
             stop = start + ROWS_AT_A_TIME
-            hashes[start:stop] = (_bits(X[start:stop]) * salts).sum(axis=1, dtype=np.uint64)
+            hashes[start:stop] = _bits(X[start:stop]) @ salts
         return _scramble(hashes)
     running = np.zeros(len(X.data) + 1, dtype=np.uint64)
     np.cumsum(_bits(X.data) * salts[X.indices], out=running[1:])

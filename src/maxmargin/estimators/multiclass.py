@@ -32,8 +32,6 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
 
     Parameters
     ----------
-    C : float, default=1.0
-        See below.
     loss : "zero-one" or array of shape (n_classes, n_classes), default="zero-one"
         What a wrong class costs. ``loss[j, k]`` is the cost of predicting ``classes_[k]`` where
         ``classes_[j]`` is right: zero on the diagonal, positive elsewhere.

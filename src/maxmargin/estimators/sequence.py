@@ -31,8 +31,6 @@ class SequenceTagger(MaxMarginEstimator):
 
     Parameters
     ----------
-    C : float, default=1.0
-        See below.
     loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
         Number of wrong labels in a sequence, their share, or 1 if any is wrong.
     fit_intercept : bool, default=False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import pickle
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -27,8 +29,6 @@ class StructuralSVM(MaxMarginEstimator):
     problem : Problem
         Joint features, loss, search for the most violated output, and prediction; it holds no
         examples yet. ``maxmargin.check_problem(problem.bind(X, Y))`` tests it.
-    C : float, default=1.0
-        See below.
     {shared parameters}
 
     Attributes
@@ -114,8 +114,8 @@ class StructuralSVM(MaxMarginEstimator):
                 f"{len(X)}; give a problem whose examples come from bind(X, Y)"
             )
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        # Examples can be any objects: what a warm start recognises is the very same lists.
-        problem = self._train(lambda: bound, (id(X), len(X), id(Y), id(self.problem)), weights)
+        data = (type(self.problem), _content(self.problem, X, Y)) if self.warm_start else ()
+        problem = self._train(lambda: bound, data, weights)
         self.problem_ = copy.copy(problem)
         self.problem_.X, self.problem_.Y = (), ()
         return self
@@ -195,3 +195,15 @@ class StructuralSVM(MaxMarginEstimator):
             else:
                 scores.append(float(np.asarray(features @ self.coef_).item()))
         return np.array(scores, dtype=np.float64)
+
+
+def _content(problem: Problem, X: Sequence[Any], Y: Sequence[Any]) -> bytes:
+    """What tells whether a problem and its examples are the same as before.
+
+    Examples can be any objects, so their pickled form stands for them; where there is none,
+    nothing is ever the same, and every fit starts afresh.
+    """
+    try:
+        return pickle.dumps((vars(problem), X, Y))
+    except Exception:  # whatever the user's objects raise
+        return os.urandom(16)
