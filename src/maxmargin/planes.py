@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .formulation import Formulation
 from .objective import dual_value, line_step
 from .plane_kernels import (
+    DENSE_SHARE,
     absorb_planes,
     add_weighted_planes,
     compact_planes,
@@ -88,11 +89,8 @@ class BlockStore(Protocol):
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
 
-    def multipliers(self) -> Floats:
-        """A copy of all multipliers."""
-
-    def extrapolate(self, before: Floats, factor: float) -> float:
-        """Move on from multipliers ``before`` through the current ones; returns the gain."""
+    def extrapolate(self, factor: float) -> float:
+        """Go on in the direction of the change since the last call; returns the dual's gain."""
 
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
@@ -115,34 +113,39 @@ def make_store(
 class Arena(NamedTuple):
     """Append-only arrays of all planes. A compaction drops dead planes and orders by block.
 
-    Every block has its own small dictionary of features: an entry of a plane names a *local*
-    feature, and plane p adds the global ids ``new_features[new_start[p] : new_start[p + 1]]`` to
-    the dictionary of its block. Scoring a block then touches each of its weights once, however
-    many planes share it.
+    Every block has its own small dictionary of features: plane p adds the global ids
+    ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its block, and its values
+    belong to those *local* features. A dense plane has a value for every local feature known when
+    it was added; another names them by ``ids``. Scoring a block then touches each of its weights
+    once, however many planes share it. Row p of the block's Gram matrix starts at
+    ``gram_start[p]``, one entry per plane of the list up to p.
     """
 
     block: Ints
     next_plane: Ints
     position: Ints
     alive: NDArray[np.bool_]
+    dense: NDArray[np.bool_]
     offset: Floats
     alpha: Floats
+    before: Floats
     idle: NDArray[np.int32]
-    entry_start: Ints
+    value_start: Ints
+    id_start: Ints
     new_start: Ints
     gram_start: Ints
-    entries: NDArray[np.int32]
     values: Floats
+    ids: NDArray[np.int32]
     new_features: NDArray[np.int32]
     gram: Floats
 
 
 class Blocks(NamedTuple):
-    """Per-example heads of the plane lists, sums over the block and bounds."""
+    """Per-example ends of the plane lists, their lengths, dictionary sizes and bounds."""
 
     first: Ints
     last: Ints
-    count: Ints
+    count: Ints  # type: ignore[assignment]
     n_features: Ints
     cap: Floats
 
@@ -154,6 +157,7 @@ class Scratch(NamedTuple):
     features: NDArray[np.int32]
     weights: Floats
     dense: Floats
+    spare: Floats
     planes: Ints
     scores: Floats
     alpha: Floats
@@ -192,8 +196,8 @@ class PlaneStore:
         self.blocks = Blocks(
             np.full(n, -1), np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), caps
         )
-        self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
-        self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
+        self.used = np.zeros(5, np.int64)  # planes, values, ids, dictionary entries, Gram entries
+        self.arena = _new_arena(n + 16, 16 * n + 1024, 1024, 16 * n + 1024, 2 * n + 64)
         self.scratch = _new_scratch(np.zeros(n_features, np.int32), 1024, 32)
         self._warned_of_budget = False
         self._warned_of_oracle = False
@@ -207,10 +211,6 @@ class PlaneStore:
     def nbytes(self) -> int:
         """Bytes of the arrays that the budget counts."""
         return sum(array.nbytes for array in self.arena)
-
-    def multipliers(self) -> Floats:
-        """A copy of all multipliers, in the order of storage."""
-        return self.arena.alpha[: self.used[0]].copy()
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
@@ -271,17 +271,19 @@ class PlaneStore:
         )
         return gaps
 
-    def extrapolate(self, before: Floats, factor: float) -> float:
-        """Go on by ``factor`` times the way from ``before`` to the current multipliers.
+    def extrapolate(self, factor: float) -> float:
+        """Go on by ``factor`` times the change of the multipliers since the last call.
 
         The goal is clipped to the feasible set, and the step to it is cut where the dual is
-        largest, so the dual never falls. Returns its increase.
+        largest, so the dual never falls. Returns its increase. With a factor of 0 the current
+        multipliers are only remembered.
         """
         p = self.used[0]
         now, block = self.arena.alpha[:p], self.arena.block[:p]
-        start = np.zeros(p)
-        start[: len(before)] = before
-        goal = np.maximum(now + factor * (now - start), 0.0)
+        goal = np.maximum(now + factor * (now - self.arena.before[:p]), 0.0)
+        self.arena.before[:p] = now
+        if factor == 0.0:
+            return 0.0
         sums = np.bincount(block, goal, minlength=len(self.caps))
         shrink = np.minimum(1.0, self.caps / np.maximum(sums, 1e-300))
         change = goal * shrink[block] - now
@@ -344,7 +346,7 @@ class PlaneStore:
 
     def _make_room(self, longest: int) -> None:
         """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
-        if self._grow(longest, 1.5):
+        if self._grow(longest, 2.0) or self._grow(longest, 1.3):
             return
         for idle_limit in (10, 1):
             self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
@@ -364,65 +366,84 @@ class PlaneStore:
 
     def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
         """Make room for one more plane, and more by ``factor``, unless the budget forbids it."""
-        arena = self.arena
-        sizes = (len(arena.block), len(arena.entries), len(arena.new_features), len(arena.gram))
-        extra = (2, longest, longest, int(self.blocks.count.max()) + 2)
-        grown = []
-        for used, more, size in zip(self.used, extra, sizes, strict=True):
+        extra = (2, longest, longest, longest, int(self.blocks.count.max()) + 2)
+        sizes = []
+        for used, more, size in zip(self.used, extra, _arena_sizes(self.arena), strict=True):
             enough = int(used) + more
-            grown.append(size if enough <= 0.9 * size else int(factor * enough) + 64)
-        if not anyway and self.nbytes + _arena_bytes(*grown) > self.cache_bytes:
+            sizes.append(size if enough <= 0.9 * size else int(factor * enough) + 64)
+        if not anyway and self.nbytes + _arena_bytes(*sizes) > self.cache_bytes:
             return False
-        self.arena = _resized_arena(arena, self.used, grown)
+        self.arena = _resized_arena(self.arena, self.used, sizes)
         return True
 
     def _compact(self, merge: bool = False) -> None:
         """Rewrite the arrays without dead planes, each block's planes next to each other."""
         live = self.arena.alive[: self.used[0]]
-        self._reserve_scratch(np.arange(len(self.blocks.cap)), 0)
-        target = _new_arena(int(live.sum()) + 64, *(int(u) + 64 for u in self.used[1:]))
-        used = np.zeros(4, np.int64)
-        compact_planes(self.arena, target, self.blocks, used, self.scratch, merge)
+        order = np.arange(len(self.caps))
+        self._reserve_scratch(order, 0)
+        # Blocks in the order of their first plane: neighbours in passes stay neighbours.
+        order = np.argsort(self.blocks.first, kind="stable")
+        sizes = [int(u) + 64 for u in self.used]
+        sizes[0] = int(live.sum()) + 64
+        # A smaller dictionary can make a plane dense, a plane listed later one sparse.
+        sizes[1] = int(sizes[1] / DENSE_SHARE) + 64
+        sizes[2] = sizes[1]
+        target = _new_arena(*sizes)
+        used = np.zeros_like(self.used)
+        compact_planes(self.arena, target, self.blocks, order, used, self.scratch, merge)
         self.used[:] = used
         self.arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
 
 
-def _arena_bytes(planes: int, entries: int, new_features: int, gram: int) -> int:
-    """Bytes of an arena of these sizes."""
-    per_plane = 8 * 6 + 8 * 2 + 1 + 4
-    return planes * per_plane + entries * 12 + new_features * 4 + gram * 8
-
-
-def _new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
+def _new_arena(planes: int, values: int, ids: int, new_features: int, gram: int) -> Arena:
     """An empty arena of these sizes."""
     return Arena(
         block=np.zeros(planes, np.int64),
         next_plane=np.full(planes, -1),
         position=np.zeros(planes, np.int64),
         alive=np.zeros(planes, np.bool_),
+        dense=np.zeros(planes, np.bool_),
         offset=np.zeros(planes),
         alpha=np.zeros(planes),
+        before=np.zeros(planes),
         idle=np.zeros(planes, np.int32),
-        entry_start=np.zeros(planes + 1, np.int64),
+        value_start=np.zeros(planes + 1, np.int64),
+        id_start=np.zeros(planes + 1, np.int64),
         new_start=np.zeros(planes + 1, np.int64),
         gram_start=np.zeros(planes + 1, np.int64),
-        entries=np.empty(entries, np.int32),
-        values=np.empty(entries),
+        values=np.empty(values),
+        ids=np.empty(ids, np.int32),
         new_features=np.empty(new_features, np.int32),
         gram=np.empty(gram),
     )
 
 
+def _arena_sizes(arena: Arena) -> tuple[int, ...]:
+    """Capacity for planes, values, ids, dictionary entries and Gram entries."""
+    arrays = (arena.block, arena.values, arena.ids, arena.new_features, arena.gram)
+    return tuple(len(array) for array in arrays)
+
+
+def _arena_bytes(planes: int, values: int, ids: int, new_features: int, gram: int) -> int:
+    """Bytes of an arena of these sizes."""
+    per_plane = 10 * 8 + 4 + 2
+    return planes * per_plane + values * 8 + ids * 4 + new_features * 4 + gram * 8
+
+
 def _resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
-    """An arena of these sizes with the same content."""
-    planes, entries, new_features, gram = (int(u) for u in used)
-    resized = _new_arena(*sizes)
+    """An arena of these sizes with the same content; arrays that need not grow are kept."""
+    planes, values, ids, new_features, gram = (int(u) for u in used)
     filled = dict.fromkeys(Arena._fields, planes)
-    filled |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
-    filled |= {"entries": entries, "values": entries, "new_features": new_features, "gram": gram}
+    filled |= dict.fromkeys(("value_start", "id_start", "new_start", "gram_start"), planes + 1)
+    filled |= {"values": values, "ids": ids, "new_features": new_features, "gram": gram}
+    fresh = _new_arena(*sizes)._asdict()
     for name, size in filled.items():
-        getattr(resized, name)[:size] = getattr(arena, name)[:size]
-    return resized
+        old = getattr(arena, name)
+        if len(old) == len(fresh[name]):
+            fresh[name] = old
+        else:
+            fresh[name][:size] = old[:size]
+    return Arena(**fresh)
 
 
 def _new_scratch(place: NDArray[np.int32], features: int, planes: int) -> Scratch:
@@ -431,6 +452,7 @@ def _new_scratch(place: NDArray[np.int32], features: int, planes: int) -> Scratc
         place,
         np.empty(features, np.int32),
         np.empty(features),
+        np.zeros(features),
         np.zeros(features),
         np.empty(planes, np.int64),
         np.empty(planes),

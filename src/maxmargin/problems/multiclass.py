@@ -15,7 +15,7 @@ from ..formulation import Formulation, Rescaling
 from ..objective import dual_value, line_step
 from ..planes import BlockReport, StepRule
 from ..problem import Planes, Problem
-from .multiclass_kernels import class_oracle, visit_classes
+from .multiclass_kernels import class_oracle, extrapolate_classes, visit_classes
 from .rows import Rows, make_rows, row_square_norms
 
 __all__ = ["ClassStore", "MulticlassProblem", "class_scores"]
@@ -166,6 +166,7 @@ class ClassStore:
         self.terms = problem.terms(formulation)
         self.squares = row_square_norms(problem.rows)
         self.alpha = np.zeros((problem.n_examples, problem.n_classes))
+        self.before = np.zeros(self.alpha.shape)
         self.seen = np.zeros(self.alpha.shape, np.bool_)
         self.w: Floats = np.zeros(int(problem.n_features or 0))
         self.dual_now = np.zeros(1)
@@ -206,26 +207,29 @@ class ClassStore:
             report.hinges,
         )
 
-    def multipliers(self) -> Floats:
-        """A copy of the multipliers, with ``w`` behind them, which is linear in them."""
-        return np.concatenate([self.alpha.ravel(), self.w])
-
-    def extrapolate(self, before: Floats, factor: float) -> float:
+    def extrapolate(self, factor: float) -> float:
         """See `planes.PlaneStore.extrapolate`."""
-        start = before[: self.alpha.size].reshape(self.alpha.shape)
-        goal = self.alpha + factor * (self.alpha - start)
-        np.maximum(goal, 0.0, out=goal)
-        sums = goal.sum(axis=1)
-        over = sums > self.caps
-        goal[over] *= (self.caps[over] / sums[over])[:, None]
-        goal -= self.alpha
-        direction = self._weights_of(goal)
-        offsets = self.terms.offsets[self.problem.labels]
-        slope = float(np.vdot(goal, offsets) - direction @ self.w)
-        step, gain = line_step(slope, float(direction @ direction))
-        self.alpha += step * goal
-        self.w += step * direction
-        self.dual_now[0] += gain
+        change = np.zeros(self.alpha.shape) if factor else self.alpha
+        direction = np.zeros(len(self.w))
+        linear = 0.0
+        if factor:
+            linear = extrapolate_classes(
+                self.problem.rows,
+                self.problem.labels,
+                self.terms,
+                self.alpha,
+                self.before,
+                self.caps,
+                factor,
+                change,
+                direction,
+            )
+        self.before[:] = self.alpha
+        step, gain = line_step(linear - float(direction @ self.w), float(direction @ direction))
+        if step > 0.0:
+            self.alpha += step * change
+            self.w += step * direction
+            self.dual_now[0] += gain
         return gain
 
     def evict(self, idle_limit: int) -> None:
@@ -246,30 +250,12 @@ class ClassStore:
         self.caps = caps
         self.dual()
 
-    def _weights_of(self, alpha: Floats) -> Floats:
-        """``sum alpha a`` for multipliers of any sign."""
-        labels = self.problem.labels
-        steps = -alpha * self.terms.scales[labels]
-        steps[np.arange(len(labels)), labels] -= steps.sum(axis=1)
-        return _transposed_product(self.problem.rows, steps).ravel()
-
-
-def _transposed_product(rows: Rows, steps: Floats) -> Floats:
-    """X^T steps, the bias feature last."""
-    if rows.dense.shape[0]:
-        product = rows.dense.T @ steps
-    else:
-        product = _csr(rows).T @ steps
-    if rows.bias:
-        product = np.vstack([product, rows.bias * steps.sum(axis=0)])
-    return np.ascontiguousarray(product, dtype=np.float64)
-
 
 def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
     """Scores <w, psi(x, y)> of all classes for every row."""
     weights = w.reshape(rows.n_inputs, n_classes)
     inputs = rows.dense if rows.dense.shape[0] else _csr(rows)
-    scores = inputs @ weights[: rows.n_columns]
+    scores = np.asarray(inputs @ weights[: rows.n_columns])
     return scores + rows.bias * weights[-1] if rows.bias else scores
 
 

@@ -1,8 +1,9 @@
 """Kernels of the multiclass problem: oracle, and dual ascent without storing planes.
 
-The plane of class y for example i is ``a = s (x at class y_i minus x at class y)``, ``b`` its offset
-and ``s`` its scale (1, or the loss with slack rescaling). Two planes of one example have the product
-``s_y s_y' |x|^2 (1 + [y = y'])``, so a block is its K multipliers and |x|^2: no plane is stored.
+The plane of class y for example i is ``a = s (x at class y_i minus x at class y)``, with offset
+``b`` and scale ``s`` (1, or the loss with slack rescaling). Two planes of one example have the
+product ``s_y s_y' |x|^2 (1 + [y = y'])``, so a block is its K multipliers and |x|^2, and no plane
+is stored.
 """
 
 from __future__ import annotations
@@ -129,9 +130,12 @@ def visit_classes(
             if best != truth and gap > rule.threshold * cap:
                 seen[i, best] = True
                 usable[best] = True
-        if gap <= rule.threshold * cap or rule.max_steps == 0 or square <= 0.0:
+        if gap <= rule.threshold * cap or rule.max_steps == 0:
             continue
-        if exact:
+        if square <= 0.0:  # x = 0: the values are constant, and the largest takes it all
+            for y in range(K):
+                scores[y] = cap if y == best and y != truth else 0.0
+        elif exact:
             for y in range(K):
                 scores[y] = values[y]
             if _solve_exactly(scores, alpha[i], square, cap, usable, truth, K, order) <= 0.0:
@@ -215,3 +219,36 @@ def _solve_by_steps(
     )
     for j in range(1, m):
         result[members[j]] = block_alpha[j]
+
+
+@kernel
+def extrapolate_classes(rows, labels, terms, alpha, before, caps, factor, change, direction):
+    """Feasible change of the multipliers by ``factor`` times their last change.
+
+    Fills ``change`` and ``direction``, the sum of change times plane; returns the sum of change
+    times offset.
+    """
+    n, K = alpha.shape
+    steps = np.empty(K)
+    linear = 0.0
+    for i in range(n):
+        moving = False
+        total = 0.0
+        for y in range(K):
+            if alpha[i, y] != before[i, y]:
+                moving = True
+            goal = alpha[i, y] + factor * (alpha[i, y] - before[i, y])
+            change[i, y] = goal if goal > 0.0 else 0.0
+            total += change[i, y]
+        shrink = caps[i] / total if total > caps[i] else 1.0
+        truth = labels[i]
+        moved = 0.0
+        for y in range(K):
+            change[i, y] = change[i, y] * shrink - alpha[i, y] if moving else 0.0
+            linear += change[i, y] * terms.offsets[truth, y]
+            steps[y] = -change[i, y] * terms.scales[truth, y]
+            moved -= steps[y]
+        if moving:
+            steps[truth] += moved
+            add_row(rows, i, steps, direction, K)
+    return linear

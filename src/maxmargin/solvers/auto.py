@@ -7,37 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..block_steps import ALL_PLANES
 from ..planes import StepRule
 from .dual_ascent import Ascent, DualAscent
+from .passes import Momentum, Schedule
 
 __all__ = ["Auto"]
-
-Floats = NDArray[np.float64]
-
-
-class _Schedule:
-    """Which blocks are worth a visit: those with a large gap, and those not seen for a while."""
-
-    def __init__(self, n: int, patience: int) -> None:
-        self.gaps: Floats = np.full(n, np.inf)
-        self.age = np.zeros(n, dtype=np.int64)
-        self.patience = patience
-
-    def due(self, share: float, floor: float = 0.0) -> NDArray[np.bool_]:
-        """Blocks whose gap is at least ``share`` of the mean, or that waited long enough."""
-        self.age += 1
-        mean = self.gaps.mean()
-        if not np.isfinite(mean):
-            return np.ones(len(self.gaps), dtype=bool)
-        return (self.gaps >= max(share * mean, floor)) | (self.age > self.patience)
-
-    def met(self, blocks: NDArray[np.int64], gaps: Floats) -> None:
-        """Note the gaps of visited blocks."""
-        self.gaps[blocks] = gaps
-        self.age[blocks] = 0
 
 
 @dataclass(frozen=True)
@@ -76,31 +52,38 @@ class Auto(DualAscent):
     reduced_precision: float = 0.15
     patience_with_cache: float = 0.3
     idle_limit: int = 40
+    cached_share: float = 0.5
+    push_after: float = 0.6
+    floor: float = 0.25
+    optimism: float = 1.5
 
     name: ClassVar[str] = "auto"
     rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.1)
 
     def iterate(self, ascent: Ascent) -> None:
         """Alternate oracle passes and cached passes until certified."""
-        schedule = _Schedule(ascent.n, self.patience)
-        cached = _Schedule(ascent.n, self.patience)
-        momentum = _Momentum(ascent, self.extrapolation)
-        optimism = 2.0  # how far above the target the gaps met may be when certifying
+        store = ascent.store
+        schedule = Schedule(ascent.n, self.patience)
+        cached = Schedule(ascent.n, self.patience)
+        momentum = Momentum(store, self.extrapolation)
+        since_push = 0
+        optimism = self.optimism  # how far above the target the gaps met may be when certifying
         while True:
-            started, dual = time.perf_counter(), float(ascent.store.dual_now[0])
-            floor = 0.25 * ascent.target / ascent.n
+            started, dual = time.perf_counter(), float(store.dual_now[0])
+            floor = self.floor * ascent.target / ascent.n
             chosen = ascent.order(schedule.due(self.share, floor))
             ascent.visit(chosen, self.rule)
             schedule.met(chosen, ascent.gaps[chosen])
             estimate = float(ascent.gaps.sum())
-            if ascent.store.oracle_is_cheap:
-                certify = estimate <= optimism * ascent.target
-                if not certify:
+            certify = estimate <= optimism * ascent.target
+            if not store.oracle_is_cheap:
+                store.evict(self.idle_limit)
+                self._revisit(ascent, cached, momentum, estimate, started, dual)
+            elif not certify:
+                since_push += len(chosen)
+                if since_push >= self.push_after * ascent.n:
                     momentum.push()
-            else:
-                ascent.store.evict(self.idle_limit)
-                self._revisit(ascent, cached, estimate, started, dual)
-                certify = estimate <= optimism * ascent.target
+                    since_push = 0
             if certify:
                 certificate = ascent.certify(self.rule)
                 schedule.met(np.arange(ascent.n), ascent.gaps)
@@ -113,15 +96,20 @@ class Auto(DualAscent):
                 ascent.record(estimate)
 
     def _revisit(
-        self, ascent: Ascent, cached: _Schedule, estimate: float, started: float, dual: float
+        self,
+        ascent: Ascent,
+        cached: Schedule,
+        momentum: Momentum,
+        estimate: float,
+        started: float,
+        dual: float,
     ) -> None:
         """Cached passes, extrapolated, as long as they pay."""
         store = ascent.store
-        cached.gaps[:] = np.inf
-        momentum = _Momentum(ascent, self.extrapolation)
+        momentum.push()
         while True:
             began, before = time.perf_counter(), float(store.dual_now[0])
-            chosen = ascent.order(cached.due(0.2))
+            chosen = ascent.order(cached.due(self.cached_share))
             cached.met(chosen, ascent.revisit(chosen, self.rule))
             left = float(cached.gaps.sum())
             if left <= self.reduced_precision * estimate:
@@ -129,32 +117,6 @@ class Auto(DualAscent):
             now, reached = time.perf_counter(), float(store.dual_now[0])
             rate = (reached - before) / (now - began)
             overall = (reached - dual) / (now - started)
-            if rate < self.patience_with_cache * overall:
+            if rate <= self.patience_with_cache * overall:
                 return
             momentum.push(rate)
-
-
-class _Momentum:
-    """Extrapolates from pass to pass, and pauses while that gains less than passes do."""
-
-    def __init__(self, ascent: Ascent, factor: float) -> None:
-        self.ascent = ascent
-        self.factor = factor
-        self.before: Floats | None = None
-        self.pause = 0
-
-    def push(self, rate_of_passes: float = 0.0) -> None:
-        """Extrapolate from the last two passes, if it is worth its time."""
-        if self.factor == 0.0:
-            return
-        if self.pause > 0:
-            self.pause -= 1
-            self.before = None
-            return
-        now = self.ascent.store.multipliers()
-        if self.before is not None:
-            began = time.perf_counter()
-            gain = self.ascent.store.extrapolate(self.before, self.factor)
-            if gain < 0.5 * rate_of_passes * (time.perf_counter() - began):
-                self.pause = 3
-        self.before = now

@@ -33,7 +33,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NO_STEPS = StepRule(WSS2, 0)
+RUN_LENGTH = 16  # blocks that are always visited one after the other
 CERTIFY_BATCH = 256  # examples per oracle call where w stands still
+CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
 
 
 class Ascent:
@@ -60,11 +62,12 @@ class Ascent:
         self.rng = rng
         self.n = len(weights)
         self.gaps: Floats = np.full(self.n, np.inf)  # of each block, as last met by the oracle
+        # Data may come sorted; a store that reads it in place is faster in its own order, though.
+        self._base_order: Ints = np.arange(self.n)
+        if not store.oracle_is_cheap:
+            rng.shuffle(self._base_order)
         self.certified = False  # whether the last certificate is of the current w
         self.certificate: Certificate | None = None
-        # Planes of neighbours in this order are stored next to each other by the first pass, so
-        # later passes visit chunks of it, in random order, rather than a fresh permutation.
-        self._base_order: Ints = rng.permutation(self.n)
 
     @property
     def target(self) -> float:
@@ -72,25 +75,30 @@ class Ascent:
         best = self.run.best[0] if self.run.best else self.store.dual_now[0]
         return self.stopping.target(max(float(best), 0.0))
 
-    def order(self, chosen: NDArray[np.bool_] | None = None, chunk: int = 32) -> Ints:
-        """A random order of the chosen blocks (all by default)."""
-        starts = np.arange(0, self.n, chunk)
+    def order(self, chosen: NDArray[np.bool_] | None = None) -> Ints:
+        """A random order of the chosen blocks (all by default).
+
+        Short runs of it stay the same from pass to pass: what is next to each other in memory is
+        visited together, and a fully random order would take twice the time.
+        """
+        starts = np.arange(0, self.n, RUN_LENGTH)
         self.rng.shuffle(starts)
-        shuffled = (starts[:, None] + np.arange(chunk)).ravel()
-        order = self._base_order[shuffled[shuffled < self.n]]
+        order = (starts[:, None] + np.arange(RUN_LENGTH)).ravel()
+        order = self._base_order[order[order < self.n]]
         return order if chosen is None else order[chosen[order]]
 
     def visit(self, examples: Ints, rule: StepRule) -> None:
         """True oracle calls and steps on the blocks of ``examples``."""
         self.certified = False
-        for batch in _batches(examples, self.batch_size):
+        size = CHEAP_BATCH if self.store.oracle_is_cheap else self.batch_size
+        for batch in _batches(examples, size):
             self.gaps[batch] = self.store.visit(batch, rule).gaps
             self.run.count(oracle_calls=len(batch))
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""
         self.certified = False
-        gaps = [self.store.revisit(batch, rule) for batch in _batches(examples, 32 * CERTIFY_BATCH)]
+        gaps = [self.store.revisit(batch, rule) for batch in _batches(examples, CHEAP_BATCH)]
         self.run.count(cache_hits=len(examples))
         return np.concatenate(gaps) if gaps else np.empty(0)
 

@@ -1,0 +1,66 @@
+"""Which blocks the next pass should visit, and how passes are extrapolated."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..planes import BlockStore
+
+__all__ = ["Momentum", "Schedule"]
+
+Floats = NDArray[np.float64]
+
+
+class Schedule:
+    """Blocks that are worth a visit: those with a large gap, and those not seen for a while."""
+
+    def __init__(self, n: int, patience: int) -> None:
+        self.gaps: Floats = np.full(n, np.inf)
+        self.age = np.zeros(n, dtype=np.int64)
+        self.patience = patience
+
+    def due(self, share: float, floor: float = 0.0) -> NDArray[np.bool_]:
+        """Blocks whose gap is at least ``share`` of the mean, or that waited long enough."""
+        self.age += 1
+        mean = self.gaps.mean()
+        if not np.isfinite(mean):
+            return np.ones(len(self.gaps), dtype=bool)
+        return (self.gaps >= max(share * mean, floor)) | (self.age > self.patience)
+
+    def met(self, blocks: NDArray[np.int64], gaps: Floats) -> None:
+        """Note the gaps of visited blocks."""
+        self.gaps[blocks] = gaps
+        self.age[blocks] = 0
+
+
+class Momentum:
+    """Extrapolates from pass to pass, and pauses where that gains far less than passes do.
+
+    After a pass the multipliers go on in the direction of their change since the last
+    extrapolation, clipped to the feasible set and cut by exact line search (the dual never falls).
+    On problems whose blocks share most features this saves most of the passes; where they share
+    few it gains next to nothing.
+    """
+
+    def __init__(self, store: BlockStore, factor: float) -> None:
+        self.store = store
+        self.factor = factor
+        self.remembers = False
+        self.pause = 0
+
+    def push(self, rate_of_passes: float = 0.0) -> None:
+        """Extrapolate, unless recent tries gained too little per second."""
+        if self.factor == 0.0:
+            return
+        if self.pause > 0:
+            self.pause -= 1
+            self.remembers = False
+            return
+        began = time.perf_counter()
+        gain = self.store.extrapolate(self.factor if self.remembers else 0.0)
+        if self.remembers and gain < 0.2 * rate_of_passes * (time.perf_counter() - began):
+            self.pause = 6
+        self.remembers = True
