@@ -405,10 +405,11 @@ def _copy_mean(source, target, blocks, used, scratch, i, n_live, n_old):
         total += source.alpha[p]
         offset += source.alpha[p] * source.offset[p]
         _add(source, p, source.alpha[p], scratch.dense)
-    q = _open(target, blocks, used, i, offset / total, total, total, 0)
+    share = 1.0 / total if total > 0.0 else 0.0  # without weight: an empty plane, soon dropped
+    q = _open(target, blocks, used, i, share * offset, total, total, 0)
     n_local = 0
     for f in range(n_old):
-        value = scratch.dense[f] / total
+        value = share * scratch.dense[f]
         scratch.dense[f] = 0.0
         if value != 0.0:
             target.new_features[used[FEATURES]] = scratch.features[f]

@@ -353,7 +353,7 @@ class PlaneStore:
             self._compact()
             if 3 * self.nbytes <= self.cache_bytes and self._grow(longest, 1.2):
                 return
-        logger.info("merging planes to keep within cache_mb")
+        logger.debug("merging planes to keep within cache_mb")
         self._compact(merge=True)
         if not self._grow(longest, 1.1):
             if not self._warned_of_budget:

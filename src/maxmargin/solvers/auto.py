@@ -15,6 +15,8 @@ from .passes import Momentum, Schedule
 
 __all__ = ["Auto"]
 
+PUSH_AFTER = 0.5  # visits per block between extrapolations, where there are no cached passes
+
 
 @dataclass(frozen=True)
 class Auto(DualAscent):
@@ -31,31 +33,32 @@ class Auto(DualAscent):
 
     Parameters
     ----------
-    patience : int
-        Oracle passes that may skip a block in a row.
     share : float
-        Blocks with a gap below this share of the mean are skipped.
-    extrapolation : float
-        How far to go on, as a multiple of the last pass's change; 0 turns it off.
+        Blocks whose last gap was below this share of the mean are skipped.
+    patience : int
+        Passes that may skip a block in a row.
+    floor : float
+        Blocks whose last gap was below this share of the target gap per block are skipped too.
+    optimism : float
+        A certificate is tried when the gaps last met sum to at most this multiple of the target.
     reduced_precision : float
         Revisits stop when the stored planes' gap is below this share of the whole.
-    patience_with_cache : float
+    cache_patience : float
         Revisits go on while their gain per second is at least this share of the iteration's.
+    extrapolation : float
+        How far to go on, as a multiple of the last pass's change; 0 turns it off.
     idle_limit : int
         Visits in a row without weight after which a plane is dropped.
     """
 
-    batch_size: int = 16
-    patience: int = 2
     share: float = 0.5
-    extrapolation: float = 3.0
-    reduced_precision: float = 0.15
-    patience_with_cache: float = 0.3
-    idle_limit: int = 40
-    cached_share: float = 0.5
-    push_after: float = 0.6
+    patience: int = 2
     floor: float = 0.25
-    optimism: float = 1.5
+    optimism: float = 3.0
+    reduced_precision: float = 0.15
+    cache_patience: float = 0.3
+    extrapolation: float = 3.0
+    idle_limit: int = 40
 
     name: ClassVar[str] = "auto"
     rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.1)
@@ -63,37 +66,38 @@ class Auto(DualAscent):
     def iterate(self, ascent: Ascent) -> None:
         """Alternate oracle passes and cached passes until certified."""
         store = ascent.store
-        schedule = Schedule(ascent.n, self.patience)
+        # Blocks that are cheap to visit are cheap to find wanting later on: skip them for longer.
+        patience = 2 * self.patience if store.oracle_is_cheap else self.patience
+        schedule = Schedule(ascent.n, patience)
         cached = Schedule(ascent.n, self.patience)
         momentum = Momentum(store, self.extrapolation)
-        since_push = 0
-        optimism = self.optimism  # how far above the target the gaps met may be when certifying
+        estimate, since_push = np.inf, 0
         while True:
             started, dual = time.perf_counter(), float(store.dual_now[0])
-            floor = self.floor * ascent.target / ascent.n
-            chosen = ascent.order(schedule.due(self.share, floor))
-            ascent.visit(chosen, self.rule)
+            trying = estimate <= self.optimism * ascent.target
+            if trying:
+                order = np.argsort(-ascent.gaps, kind="stable")
+                chosen = order[: ascent.certify(self.rule, order=order, give_up_at=ascent.target)]
+                if ascent.certified and ascent.converged():
+                    ascent.record()
+                    return
+            else:
+                floor = self.floor * ascent.target / ascent.n
+                chosen = ascent.order(schedule.due(self.share, floor))
+                ascent.visit(chosen, self.rule)
             schedule.met(chosen, ascent.gaps[chosen])
             estimate = float(ascent.gaps.sum())
-            certify = estimate <= optimism * ascent.target
             if not store.oracle_is_cheap:
                 store.evict(self.idle_limit)
                 self._revisit(ascent, cached, momentum, estimate, started, dual)
-            elif not certify:
+            elif trying:
+                ascent.revisit(chosen, self.rule)
+            else:
                 since_push += len(chosen)
-                if since_push >= self.push_after * ascent.n:
+                if since_push >= PUSH_AFTER * ascent.n:
                     momentum.push()
                     since_push = 0
-            if certify:
-                certificate = ascent.certify(self.rule)
-                schedule.met(np.arange(ascent.n), ascent.gaps)
-                ascent.record(estimate)
-                if ascent.converged():
-                    return
-                # The ratio that was seen tells when to try again.
-                optimism = max(0.25, 0.9 * estimate / max(certificate.gap, 1e-300))
-            else:
-                ascent.record(estimate)
+            ascent.record(estimate)
 
     def _revisit(
         self,
@@ -109,7 +113,7 @@ class Auto(DualAscent):
         momentum.push()
         while True:
             began, before = time.perf_counter(), float(store.dual_now[0])
-            chosen = ascent.order(cached.due(self.cached_share))
+            chosen = ascent.order(cached.due(self.share))
             cached.met(chosen, ascent.revisit(chosen, self.rule))
             left = float(cached.gaps.sum())
             if left <= self.reduced_precision * estimate:
@@ -117,6 +121,6 @@ class Auto(DualAscent):
             now, reached = time.perf_counter(), float(store.dual_now[0])
             rate = (reached - before) / (now - began)
             overall = (reached - dual) / (now - started)
-            if rate <= self.patience_with_cache * overall:
+            if rate <= self.cache_patience * overall:
                 return
             momentum.push(rate)
