@@ -58,7 +58,7 @@ def multiclass_case(
 
 def random_constraints(rng, K):
     """Some forbidden transitions, first and last labels."""
-    return ChainConstraints(rng.random((K, K)) < 0.6, rng.random(K) < 0.7, rng.random(K) < 0.7)
+    return ChainConstraints(rng.random((K, K)) < 0.7, rng.random(K) < 0.8, rng.random(K) < 0.8)
 
 
 def chain_case(
@@ -83,11 +83,12 @@ def chain_case(
     }
     labels = rng.integers(0, K, offsets[-1])
     while constrained:
-        # The truth has to be allowed: draw it from all that is, or else draw new constraints.
+        # The truth has to be allowed, so it is drawn from all that is; some example must have a
+        # choice. Where that is impossible, new constraints are drawn.
         options["constraints"] = random_constraints(rng, K)
         twin = ChainTwin(tokens, offsets, labels, K, **options)
         allowed = [twin.outputs(i) for i in range(len(lengths))]
-        if all(allowed):
+        if all(allowed) and max(len(ys) for ys in allowed) > 1:
             labels = np.concatenate([ys[rng.integers(len(ys))] for ys in allowed])
             break
     return Case(
