@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from brute import ChainTwin, MulticlassTwin, Twin
-from maxmargin.problem import Problem
+from maxmargin.problem import Planes, Problem
 from maxmargin.problems.chain import ChainConstraints, ChainProblem
 from maxmargin.problems.multiclass import MulticlassProblem
 
@@ -101,3 +101,15 @@ def make_case(structure, rng, **options):
     return (
         multiclass_case(rng, **options) if structure == "multiclass" else chain_case(rng, **options)
     )
+
+
+def small_oracle_rows(answers, n_classes):
+    """Planes of answers ``(x, truth, candidate, loss)``, with all entries of both psi."""
+    indices, values = [], []
+    for x, truth, candidate, _ in answers:
+        for f, value in enumerate(x):
+            indices += [f * n_classes + truth, f * n_classes + candidate]
+            values += [value, -value]
+    indptr = np.cumsum([0] + [2 * len(x) for x, *_ in answers])
+    losses = np.array([loss for *_, loss in answers])
+    return Planes(indptr, np.array(indices, np.int32), np.array(values), losses)
