@@ -403,7 +403,7 @@ def test_the_budget_is_kept(cache_bytes, caplog):
 
 
 def test_merging_happens_under_pressure(caplog):
-    caplog.set_level(logging.INFO, "maxmargin")
+    caplog.set_level(logging.DEBUG, "maxmargin")
     store, _ = busy_store(50_000)
     for _ in range(60):
         store.visit(np.arange(12), StepRule(WSS2, 3))

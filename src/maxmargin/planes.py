@@ -95,6 +95,9 @@ class BlockStore(Protocol):
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
 
+    def rebuild(self) -> None:
+        """Compute ``w`` afresh from the multipliers."""
+
     def dual(self) -> float:
         """The dual value, computed afresh."""
 
@@ -106,7 +109,8 @@ def make_store(
     problem: Problem, formulation: Formulation, caps: Floats, cache_bytes: int
 ) -> BlockStore:
     """Return the problem's own compact store, or the general one."""
-    store = problem.compact_store(formulation, caps)
+    compact = getattr(problem, "compact_store", None)  # problems may be duck-typed
+    store = compact(formulation, caps) if compact is not None else None
     return store or PlaneStore(problem, formulation, caps, cache_bytes)
 
 
@@ -187,6 +191,7 @@ class PlaneStore:
         n = len(caps)
         n_features = int(problem.n_features or 0)
         self.problem = problem
+        self.trusted = bool(getattr(problem, "trusted", False))
         self.formulation = formulation
         self.caps = caps
         self.cache_bytes = cache_bytes
@@ -212,6 +217,12 @@ class PlaneStore:
         """Bytes of the arrays that the budget counts."""
         return sum(array.nbytes for array in self.arena)
 
+    def rebuild(self) -> None:
+        """Compute ``w`` afresh from the multipliers."""
+        self.w[:] = 0.0
+        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        add_weighted_planes(self.arena, self.blocks, self.arena.alpha, self.scratch, self.w)
+
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
         p = self.used[0]
@@ -226,11 +237,11 @@ class PlaneStore:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
         rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
         planes = self.problem.oracle(examples, self.w, rescaling, sqrt_loss)
-        if not self.problem.trusted:
+        if not self.trusted:
             validate_planes(planes, examples, len(self.w))
         report = self.absorb(examples, planes, rule)
         # In a batch the weights move on between the oracle and the check, unless no step is taken.
-        if not self.problem.trusted and (len(examples) == 1 or rule.max_steps == 0):
+        if not self.trusted and (len(examples) == 1 or rule.max_steps == 0):
             self._check_against_truth(examples, report.hinges)
         return report
 

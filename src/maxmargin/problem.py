@@ -12,9 +12,9 @@ with ``sqrt(Delta)`` in place of ``Delta`` if ``sqrt_loss``. Where the truth its
 (value 0) the oracle returns it: an empty row with loss 0.
 
 A problem of your own subclasses `Problem` and writes three small methods in plain Python,
-``joint_feature``, ``loss`` and ``most_violated`` (and ``predict``); the base class builds the oracle
-from them. A problem that wants native speed overrides ``oracle`` itself. `check_problem` tests
-either kind.
+``joint_feature``, ``loss`` and ``most_violated`` (and ``predict``); the base class builds the
+oracle from them. A problem that wants native speed overrides ``oracle`` itself. `check_problem`
+tests either kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .formulation import Formulation, Rescaling
 
@@ -375,4 +375,4 @@ def _dense(features: Any, n_features: int | None) -> Floats:
         raise ValueError(
             f"joint_feature returned index {indices.max()}, but n_features is {n_features}"
         )
-    return np.bincount(indices, values, minlength=n_features or 0)
+    return np.bincount(indices, values, minlength=n_features or 0).astype(np.float64)

@@ -1,8 +1,8 @@
 """First-order chains: one label per token, with transitions between neighbours.
 
 Joint features, with K labels and feature-major weights: the token features of each label
-(``w[f * K + k]``, an optional constant feature last), then the K x K transitions (from-major), then,
-with ``boundary_weights``, K start and K stop weights.
+(``w[f * K + k]``, an optional constant feature last), then the K x K transitions (from-major),
+then, with ``boundary_weights``, K start and K stop weights.
 """
 
 from __future__ import annotations

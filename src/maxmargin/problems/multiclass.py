@@ -15,7 +15,12 @@ from ..formulation import Formulation, Rescaling
 from ..objective import dual_value, line_step
 from ..planes import BlockReport, StepRule
 from ..problem import Planes, Problem
-from .multiclass_kernels import class_oracle, extrapolate_classes, visit_classes
+from .multiclass_kernels import (
+    add_weighted_classes,
+    class_oracle,
+    extrapolated_change,
+    visit_classes,
+)
 from .rows import Rows, make_rows, row_square_norms
 
 __all__ = ["ClassStore", "MulticlassProblem", "class_scores"]
@@ -209,28 +214,29 @@ class ClassStore:
 
     def extrapolate(self, factor: float) -> float:
         """See `planes.PlaneStore.extrapolate`."""
-        change = np.zeros(self.alpha.shape) if factor else self.alpha
-        direction = np.zeros(len(self.w))
-        linear = 0.0
+        gain = 0.0
         if factor:
-            linear = extrapolate_classes(
-                self.problem.rows,
-                self.problem.labels,
-                self.terms,
-                self.alpha,
-                self.before,
-                self.caps,
-                factor,
-                change,
-                direction,
-            )
+            change = np.empty(self.alpha.shape)
+            extrapolated_change(self.alpha, self.before, self.caps, factor, change)
+            direction = np.zeros(len(self.w))
+            slope = self._add_weighted(change, direction) - float(direction @ self.w)
+            step, gain = line_step(slope, float(direction @ direction))
         self.before[:] = self.alpha
-        step, gain = line_step(linear - float(direction @ self.w), float(direction @ direction))
-        if step > 0.0:
+        if gain > 0.0:
             self.alpha += step * change
             self.w += step * direction
             self.dual_now[0] += gain
         return gain
+
+    def rebuild(self) -> None:
+        """Compute ``w`` afresh from the multipliers."""
+        self.w[:] = 0.0
+        self._add_weighted(self.alpha, self.w)
+
+    def _add_weighted(self, weights: Floats, direction: Floats) -> float:
+        """Add the sum of weights times planes to ``direction``; returns the sum times offsets."""
+        rows, labels = self.problem.rows, self.problem.labels
+        return float(add_weighted_classes(rows, labels, self.terms, weights, direction))
 
     def evict(self, idle_limit: int) -> None:
         """Nothing to drop: the store has a fixed size."""

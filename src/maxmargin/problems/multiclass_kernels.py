@@ -222,15 +222,9 @@ def _solve_by_steps(
 
 
 @kernel
-def extrapolate_classes(rows, labels, terms, alpha, before, caps, factor, change, direction):
-    """Feasible change of the multipliers by ``factor`` times their last change.
-
-    Fills ``change`` and ``direction``, the sum of change times plane; returns the sum of change
-    times offset.
-    """
+def extrapolated_change(alpha, before, caps, factor, change):
+    """Feasible change of the multipliers by ``factor`` times their last change, into ``change``."""
     n, K = alpha.shape
-    steps = np.empty(K)
-    linear = 0.0
     for i in range(n):
         moving = False
         total = 0.0
@@ -241,14 +235,27 @@ def extrapolate_classes(rows, labels, terms, alpha, before, caps, factor, change
             change[i, y] = goal if goal > 0.0 else 0.0
             total += change[i, y]
         shrink = caps[i] / total if total > caps[i] else 1.0
-        truth = labels[i]
-        moved = 0.0
         for y in range(K):
             change[i, y] = change[i, y] * shrink - alpha[i, y] if moving else 0.0
-            linear += change[i, y] * terms.offsets[truth, y]
-            steps[y] = -change[i, y] * terms.scales[truth, y]
+
+
+@kernel
+def add_weighted_classes(rows, labels, terms, weights, direction):
+    """Add the sum of weights times planes to ``direction``; returns the sum times offsets."""
+    n, K = weights.shape
+    steps = np.empty(K)
+    linear = 0.0
+    for i in range(n):
+        truth = labels[i]
+        used = False
+        moved = 0.0
+        for y in range(K):
+            if weights[i, y] != 0.0:
+                used = True
+            linear += weights[i, y] * terms.offsets[truth, y]
+            steps[y] = -weights[i, y] * terms.scales[truth, y]
             moved -= steps[y]
-        if moving:
+        if used:
             steps[truth] += moved
             add_row(rows, i, steps, direction, K)
     return linear

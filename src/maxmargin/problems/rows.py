@@ -2,8 +2,8 @@
 
 A `Rows` tuple holds either CSR arrays or a dense matrix; the other is empty. Kernels are written
 once against these functions, and the branch costs nothing next to the work of a row. Weights are
-feature-major: the weights of feature f for the K outputs are ``w[f * K : (f + 1) * K]``. A bias is a
-constant feature behind the matrix's own.
+feature-major: the weights of feature f for the K outputs are ``w[f * K : (f + 1) * K]``. A bias is
+a constant feature behind the matrix's own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPARSE_BELOW = 0.35
 
 
 class Rows(NamedTuple):
-    """A matrix as CSR (``indptr, indices, values``) or ``dense``, with ``bias`` 1.0 or 0.0 behind."""
+    """A matrix as CSR or ``dense``, with a constant feature ``bias`` (1.0 or 0.0: none) behind."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]

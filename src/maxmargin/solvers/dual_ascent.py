@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NO_STEPS = StepRule(WSS2, 0)
+SETTLE = StepRule(WSS2, 50, precision=0.1)
 RUN_LENGTH = 16  # blocks that are always visited one after the other
 CERTIFY_BATCH = 256  # examples per oracle call where w stands still
 CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
@@ -226,6 +227,10 @@ class DualAscent(Solver):
         run = ascent.run
         if not ascent.certified:
             try:
+                if status == "interrupted":  # maybe between a change of multipliers and of w
+                    ascent.store.rebuild()
+                # An extrapolation leaves w far from a good primal point; stored planes mend it.
+                ascent.store.revisit(ascent.order(), SETTLE)
                 ascent.certify()
             except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
                 status = "interrupted"
@@ -235,7 +240,7 @@ class DualAscent(Solver):
             else:
                 try:
                     ascent.record()
-                except StopTraining:
+                except (StopTraining, KeyboardInterrupt):  # training is over already
                     pass
         assert run.best is not None and ascent.certificate is not None
         converged = ascent.converged()
