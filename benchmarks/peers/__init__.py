@@ -1,0 +1,1 @@
+"""Other people's libraries, installed from the package index, one file each."""

@@ -1,0 +1,105 @@
+"""The benchmarks on tiny slices: everything runs, and peers agree with us on the objective."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from conftest import REPOSITORY, find_data
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Modules of the benchmarks, which are not installed, by name."""
+    monkeypatch.syspath_prepend(str(REPOSITORY))
+    import importlib
+
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
+
+
+def run_quick(folder, repeat, *arguments):
+    """Run the command; its table and its record."""
+    command = [sys.executable, "-m", "benchmarks", "run", *arguments]
+    command += ["--quick", "--repeat", str(repeat), "--output", str(folder)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (record,) = folder.glob("run-*.json")
+    return done.stdout, json.loads(record.read_text())
+
+
+def test_classes_and_their_peer(tmp_path):
+    find_data("usps/usps.npz")
+    table, record = run_quick(tmp_path, 2, "usps")
+    cases = {case["name"]: case["contestants"] for case in record["benchmarks"]["usps"]}
+    assert len(cases) == 6 and all(name in table for name in cases)
+    for name, contestants in cases.items():
+        for label, contestant in contestants.items():
+            assert len(contestant["runs"]) == 2, (name, label)
+            assert contestant["median"]["relative_gap"] >= 0, (name, label)
+    compared = [contestants for contestants in cases.values() if "LinearSVC" in contestants]
+    assert len(compared) == 2
+    for contestants in compared:
+        # Two programs that share no code find the same optimum, so weights are read correctly.
+        values = [contestants[label]["median"]["primal"] for label in ("auto", "LinearSVC")]
+        assert values[0] == pytest.approx(values[1], rel=2.5e-3)
+    assert (tmp_path / "usps.png").stat().st_size > 1000
+    assert str(REPOSITORY) not in json.dumps(record)
+
+
+@pytest.mark.slow
+def test_chains(tmp_path):
+    for name in ("conll2000/train.txt.xz", "conll2000/test.txt.xz", "ocr_letters/letters.npz"):
+        find_data(name)
+    table, record = run_quick(tmp_path, 1, "conll2000", "ocr", "--solvers", "auto")
+    assert "peak memory" in table
+    cases = {case["name"]: case for case in record["benchmarks"]["conll2000"]}
+    assert len(cases) == 4 and len(record["benchmarks"]["ocr"]) == 6
+    certified = cases["CoNLL-2000 C_paper = 1000, epsilon = 0.1"]
+    assert certified["examples"] == 100
+    for contestant in certified["contestants"].values():
+        median = contestant["median"]
+        assert (median["primal"] - median["dual"]) / 1000 <= 0.1
+        assert median["f1"] > 75
+
+
+def test_targets(bench):
+    Target = bench("case").Target
+    limited = Target("time", "auto", "cpu", unit="s", at_most=6, note="aim: 3 s")
+    assert limited.must == "<= 6 s (aim: 3 s)"
+    assert limited.holds(6.0) and not limited.holds(6.1)
+    assert Target("F1", "auto", "f1", at_least=93.5).holds(93.4) is False
+    assert Target("passes", "auto", "passes").holds(1e9) is None
+
+
+def test_ratios_are_taken_within_a_repeat(bench):
+    timing = bench("timing")
+    ours = [{"cpu": 1.0}, {"cpu": 10.0}, {"cpu": 2.0}]
+    peers = [{"cpu": 4.0}, {"cpu": 40.0}, {"cpu": 8.0}]
+    assert timing.median_ratio(ours, "cpu", peers, "cpu") == 0.25
+    assert timing.medians([{"a": 1.0, "b": 5.0}, {"a": 3.0}, {"a": 2.0}]) == {"a": 2.0, "b": 5.0}
+
+
+def test_what_was_stopped_early_does_not_meet_its_target(bench):
+    case, runner = bench("case"), bench("runner")
+    target = case.Target("passes", "auto", "passes", at_most=10)
+    for converged, ok in ((1.0, True), (0.0, False)):
+        outcome = case.Outcome({"passes": 3.0, "converged": converged})
+        contestant = case.Contestant("auto", lambda outcome=outcome: outcome)
+        (finding,) = runner.run_case(case.Case("any", [contestant], [target]), repeat=1).findings
+        assert finding.ok is ok
+
+
+def test_weights_of_a_peer_in_our_layout(bench):
+    from maxmargin.problems.multiclass import MulticlassProblem
+
+    objective = bench("objective")
+    rng = np.random.default_rng(0)
+    X, y, coef = rng.normal(size=(7, 3)), rng.integers(0, 4, 7), rng.normal(size=(4, 3))
+    scores = X @ coef.T
+    margins = 1.0 + scores - scores[np.arange(7), y][:, None]
+    margins[np.arange(7), y] = 0.0
+    expected = 0.5 * np.sum(coef**2) + 2.0 * margins.max(axis=1).sum()
+    problem = MulticlassProblem(X, y, 4)
+    assert objective.primal(problem, objective.class_weights(coef), 2.0) == pytest.approx(expected)
