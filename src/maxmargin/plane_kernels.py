@@ -5,7 +5,7 @@ coordinate system: its weights are gathered once, its planes are dotted with tha
 steps happen in Gram space, and the change is scattered back to ``w`` once. No kernel grows an
 array: `absorb_planes` returns the position it reached when room runs out, and is called again.
 
-``used`` counts what is filled: planes, values, ids, dictionary entries, Gram entries.
+``used`` counts what is filled: planes, entries, dictionary entries, Gram entries.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from __future__ import annotations
 from ._jit import kernel
 from .block_steps import block_gap, improve_block
 
-PLANES, VALUES, IDS, FEATURES, GRAM = 0, 1, 2, 3, 4
-# Planes with at least this share of non-zeros, among the features their block knows, are stored
-# without ids: a dense product is three times as fast per value.
-DENSE_SHARE = 0.7
+PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
 
 
 # ----- one plane --------------------------------------------------------------------------------
@@ -25,35 +22,17 @@ DENSE_SHARE = 0.7
 @kernel
 def _dot(arena, p, vector):
     """Product of plane p with a local vector."""
-    values = arena.values
-    start = arena.value_start[p]
-    end = arena.value_start[p + 1]
     product = 0.0
-    if arena.dense[p]:
-        for f in range(end - start):
-            product += values[start + f] * vector[f]
-    else:
-        ids = arena.ids
-        shift = arena.id_start[p]
-        for f in range(end - start):
-            product += values[start + f] * vector[ids[shift + f]]
+    for e in range(arena.entry_start[p], arena.entry_start[p + 1]):
+        product += arena.values[e] * vector[arena.ids[e]]
     return product
 
 
 @kernel
 def _add(arena, p, weight, vector):
     """Add weight times plane p to a local vector."""
-    values = arena.values
-    start = arena.value_start[p]
-    end = arena.value_start[p + 1]
-    if arena.dense[p]:
-        for f in range(end - start):
-            vector[f] += weight * values[start + f]
-    else:
-        ids = arena.ids
-        shift = arena.id_start[p]
-        for f in range(end - start):
-            vector[ids[shift + f]] += weight * values[start + f]
+    for e in range(arena.entry_start[p], arena.entry_start[p + 1]):
+        vector[arena.ids[e]] += weight * arena.values[e]
 
 
 @kernel
@@ -83,30 +62,17 @@ def _open(arena, blocks, used, i, offset, alpha, before, idle):
 @kernel
 def _close(arena, blocks, used, i, p, vector, n_local):
     """End plane p of block i with the values of the local vector; returns its square."""
-    non_zeros = 0
     square = 0.0
+    filled = used[ENTRIES]
     for f in range(n_local):
-        if vector[f] != 0.0:
-            non_zeros += 1
-            square += vector[f] * vector[f]
-    filled = used[VALUES]
-    arena.dense[p] = non_zeros >= DENSE_SHARE * n_local
-    if arena.dense[p]:
-        for f in range(n_local):
-            arena.values[filled + f] = vector[f]
-        filled += n_local
-    else:
-        identified = used[IDS]
-        for f in range(n_local):
-            if vector[f] != 0.0:
-                arena.values[filled] = vector[f]
-                arena.ids[identified] = f
-                filled += 1
-                identified += 1
-        used[IDS] = identified
-    used[VALUES] = filled
-    arena.value_start[p + 1] = filled
-    arena.id_start[p + 1] = used[IDS]
+        value = vector[f]
+        if value != 0.0:
+            arena.ids[filled] = f
+            arena.values[filled] = value
+            filled += 1
+            square += value * value
+    used[ENTRIES] = filled
+    arena.entry_start[p + 1] = filled
     arena.new_start[p + 1] = used[FEATURES]
     blocks.n_features[i] = n_local
     return square
@@ -259,8 +225,7 @@ def absorb_planes(
         longest = blocks.n_features[i] + rows.indptr[r + 1] - rows.indptr[r]
         if (
             used[PLANES] + 1 >= len(arena.block)
-            or used[VALUES] + longest > len(arena.values)
-            or used[IDS] + longest > len(arena.ids)
+            or used[ENTRIES] + longest > len(arena.values)
             or used[FEATURES] + longest > len(arena.new_features)
             or used[GRAM] + blocks.count[i] + 1 > len(arena.gram)
             or longest > len(scratch.features)
@@ -371,17 +336,14 @@ def compact_planes(source, target, blocks, order, used, scratch, merge):
                 source.before[p],
                 source.idle[p],
             )
-            _add(source, p, 1.0, scratch.spare)
-            for old in range(n_old):
-                value = scratch.spare[old]
-                if value != 0.0:
-                    scratch.spare[old] = 0.0
-                    if scratch.place[old] == 0:
-                        target.new_features[used[FEATURES]] = scratch.features[old]
-                        used[FEATURES] += 1
-                        n_local += 1
-                        scratch.place[old] = n_local
-                    scratch.dense[scratch.place[old] - 1] = value
+            for e in range(source.entry_start[p], source.entry_start[p + 1]):
+                old = source.ids[e]
+                if scratch.place[old] == 0:
+                    target.new_features[used[FEATURES]] = scratch.features[old]
+                    used[FEATURES] += 1
+                    n_local += 1
+                    scratch.place[old] = n_local
+                scratch.dense[scratch.place[old] - 1] = source.values[e]
             _close(target, blocks, used, i, q, scratch.dense, n_local)
             for f in range(n_local):
                 scratch.dense[f] = 0.0

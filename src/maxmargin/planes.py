@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from .formulation import Formulation
 from .objective import dual_value, line_step
 from .plane_kernels import (
-    DENSE_SHARE,
     absorb_planes,
     add_weighted_planes,
     compact_planes,
@@ -118,9 +117,8 @@ class Arena(NamedTuple):
     """Append-only arrays of all planes. A compaction drops dead planes and orders by block.
 
     Every block has its own small dictionary of features: plane p adds the global ids
-    ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its block, and its values
-    belong to those *local* features. A dense plane has a value for every local feature known when
-    it was added; another names them by ``ids``. Scoring a block then touches each of its weights
+    ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its block, and the
+    entries of planes name these *local* features. Scoring a block then touches each of its weights
     once, however many planes share it. Row p of the block's Gram matrix starts at
     ``gram_start[p]``, one entry per plane of the list up to p.
     """
@@ -129,17 +127,15 @@ class Arena(NamedTuple):
     next_plane: Ints
     position: Ints
     alive: NDArray[np.bool_]
-    dense: NDArray[np.bool_]
     offset: Floats
     alpha: Floats
     before: Floats
     idle: NDArray[np.int32]
-    value_start: Ints
-    id_start: Ints
+    entry_start: Ints
     new_start: Ints
     gram_start: Ints
-    values: Floats
     ids: NDArray[np.int32]
+    values: Floats
     new_features: NDArray[np.int32]
     gram: Floats
 
@@ -161,7 +157,6 @@ class Scratch(NamedTuple):
     features: NDArray[np.int32]
     weights: Floats
     dense: Floats
-    spare: Floats
     planes: Ints
     scores: Floats
     alpha: Floats
@@ -201,8 +196,8 @@ class PlaneStore:
         self.blocks = Blocks(
             np.full(n, -1), np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), caps
         )
-        self.used = np.zeros(5, np.int64)  # planes, values, ids, dictionary entries, Gram entries
-        self.arena = _new_arena(n + 16, 16 * n + 1024, 1024, 16 * n + 1024, 2 * n + 64)
+        self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
+        self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
         self.scratch = _new_scratch(np.zeros(n_features, np.int32), 1024, 32)
         self._warned_of_budget = False
         self._warned_of_oracle = False
@@ -377,7 +372,7 @@ class PlaneStore:
 
     def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
         """Make room for one more plane, and more by ``factor``, unless the budget forbids it."""
-        extra = (2, longest, longest, longest, int(self.blocks.count.max()) + 2)
+        extra = (2, longest, longest, int(self.blocks.count.max()) + 2)
         sizes = []
         for used, more, size in zip(self.used, extra, _arena_sizes(self.arena), strict=True):
             enough = int(used) + more
@@ -396,9 +391,6 @@ class PlaneStore:
         order = np.argsort(self.blocks.first, kind="stable")
         sizes = [int(u) + 64 for u in self.used]
         sizes[0] = int(live.sum()) + 64
-        # A smaller dictionary can make a plane dense, a plane listed later one sparse.
-        sizes[1] = int(sizes[1] / DENSE_SHARE) + 64
-        sizes[2] = sizes[1]
         target = _new_arena(*sizes)
         used = np.zeros_like(self.used)
         compact_planes(self.arena, target, self.blocks, order, used, self.scratch, merge)
@@ -406,47 +398,44 @@ class PlaneStore:
         self.arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
 
 
-def _new_arena(planes: int, values: int, ids: int, new_features: int, gram: int) -> Arena:
+def _new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
     """An empty arena of these sizes."""
     return Arena(
         block=np.zeros(planes, np.int64),
         next_plane=np.full(planes, -1),
         position=np.zeros(planes, np.int64),
         alive=np.zeros(planes, np.bool_),
-        dense=np.zeros(planes, np.bool_),
         offset=np.zeros(planes),
         alpha=np.zeros(planes),
         before=np.zeros(planes),
         idle=np.zeros(planes, np.int32),
-        value_start=np.zeros(planes + 1, np.int64),
-        id_start=np.zeros(planes + 1, np.int64),
+        entry_start=np.zeros(planes + 1, np.int64),
         new_start=np.zeros(planes + 1, np.int64),
         gram_start=np.zeros(planes + 1, np.int64),
-        values=np.empty(values),
-        ids=np.empty(ids, np.int32),
+        ids=np.empty(entries, np.int32),
+        values=np.empty(entries),
         new_features=np.empty(new_features, np.int32),
         gram=np.empty(gram),
     )
 
 
 def _arena_sizes(arena: Arena) -> tuple[int, ...]:
-    """Capacity for planes, values, ids, dictionary entries and Gram entries."""
-    arrays = (arena.block, arena.values, arena.ids, arena.new_features, arena.gram)
-    return tuple(len(array) for array in arrays)
+    """Capacity for planes, entries, dictionary entries and Gram entries."""
+    return tuple(len(a) for a in (arena.block, arena.values, arena.new_features, arena.gram))
 
 
-def _arena_bytes(planes: int, values: int, ids: int, new_features: int, gram: int) -> int:
+def _arena_bytes(planes: int, entries: int, new_features: int, gram: int) -> int:
     """Bytes of an arena of these sizes."""
-    per_plane = 10 * 8 + 4 + 2
-    return planes * per_plane + values * 8 + ids * 4 + new_features * 4 + gram * 8
+    per_plane = 9 * 8 + 4 + 1
+    return planes * per_plane + entries * 12 + new_features * 4 + gram * 8
 
 
 def _resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
     """An arena of these sizes with the same content; arrays that need not grow are kept."""
-    planes, values, ids, new_features, gram = (int(u) for u in used)
+    planes, entries, new_features, gram = (int(u) for u in used)
     filled = dict.fromkeys(Arena._fields, planes)
-    filled |= dict.fromkeys(("value_start", "id_start", "new_start", "gram_start"), planes + 1)
-    filled |= {"values": values, "ids": ids, "new_features": new_features, "gram": gram}
+    filled |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
+    filled |= {"ids": entries, "values": entries, "new_features": new_features, "gram": gram}
     fresh = _new_arena(*sizes)._asdict()
     for name, size in filled.items():
         old = getattr(arena, name)
@@ -463,7 +452,6 @@ def _new_scratch(place: NDArray[np.int32], features: int, planes: int) -> Scratc
         place,
         np.empty(features, np.int32),
         np.empty(features),
-        np.zeros(features),
         np.zeros(features),
         np.empty(planes, np.int64),
         np.empty(planes),
