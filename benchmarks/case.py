@@ -101,6 +101,7 @@ class Options:
     solvers: tuple[str, ...] | None = None
     peers: bool = True
     quick: bool = False
+    only: str = ""  # part of the names of the cases to run
 
     def of_ours(self, usual: Sequence[str]) -> tuple[str, ...]:
         """Our solvers to run: those asked for, or the usual ones of a case."""

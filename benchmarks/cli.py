@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("maxmargin").setLevel(logging.WARNING)
-    options = Options(tuple(chosen.solvers) if chosen.solvers else None, chosen.peers, chosen.quick)
+    solvers = tuple(chosen.solvers) if chosen.solvers else None
+    options = Options(solvers, chosen.peers, chosen.quick, chosen.only)
     run(chosen.names or list(BENCHMARKS), options, chosen.repeat, chosen.output)
     return 0
 
@@ -60,7 +61,11 @@ def run(names: Sequence[str], options: Options, repeat: int, output: Path) -> Pa
     everything: list[CaseReport] = []
     for name in names:
         cases = import_module(BENCHMARKS[name], __package__).cases(options)
-        reports = [run_case(case, repeat, judged=not options.quick) for case in cases]
+        reports = [
+            run_case(case, repeat, judged=not options.quick)
+            for case in cases
+            if options.only in case.name
+        ]
         everything += reports
         record["benchmarks"][name] = [report.as_json() for report in reports]
         # After every data set, so that an interrupted run leaves what it has.
@@ -83,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     running.add_argument("--solvers", nargs="+", choices=SOLVERS, help="ours to run")
     running.add_argument("--no-peers", dest="peers", action="store_false", help="ours only")
+    running.add_argument("--only", default="", metavar="TEXT", help="cases with this in their name")
     running.add_argument("--repeat", type=int, default=3, help="timed runs of each (default: 3)")
     running.add_argument("--output", type=Path, default=RESULTS, help="folder for JSON and plots")
     running.add_argument("--quick", action="store_true", help="tiny slices: does everything work?")
