@@ -72,11 +72,14 @@ class BlockStore(Protocol):
 
     problem: Any
     formulation: Formulation
-    w: Floats
     caps: Floats
     dual_now: Floats
     #: Whether a visit costs no more than a revisit, so that stored planes save nothing.
     oracle_is_cheap: bool
+
+    @property
+    def w(self) -> Floats:
+        """The weights."""
 
     @property
     def n_planes(self) -> int:

@@ -278,6 +278,11 @@ def check_problem(
         raise ValueError("the problem has no examples; bind them with problem.bind(X, Y)")
     if problem.n_features is None:
         raise ValueError("the problem has no n_features")
+    if len(problem.X) < n or len(problem.Y) < n:
+        raise ValueError(
+            f"{type(problem).__name__} holds its examples in a form of its own; check_problem "
+            "needs X, Y, joint_feature, loss and predict"
+        )
     indices = np.arange(n)
     for k in range(n_weights):
         w = rng.normal(size=problem.n_features) * (k > 0)

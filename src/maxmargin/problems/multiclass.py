@@ -173,8 +173,15 @@ class ClassStore:
         self.alpha = np.zeros((problem.n_examples, problem.n_classes))
         self.before = np.zeros(self.alpha.shape)
         self.seen = np.zeros(self.alpha.shape, np.bool_)
-        self.w: Floats = np.zeros(int(problem.n_features or 0))
+        self.weights: Floats = np.zeros(int(problem.n_features or 0))
         self.dual_now = np.zeros(1)
+
+    @property
+    def w(self) -> Floats:
+        """The weights, feature-major; inside, dense inputs have them by class."""
+        if self.problem.rows.dense.shape[0] == 0:
+            return self.weights
+        return self.weights.reshape(self.problem.n_classes, -1).T.ravel()
 
     @property
     def n_planes(self) -> int:
@@ -200,7 +207,7 @@ class ClassStore:
             self.problem.labels,
             self.squares,
             np.ascontiguousarray(examples, dtype=np.int64),
-            self.w,
+            self.weights,
             self.dual_now,
             self.terms,
             self.alpha,
@@ -218,20 +225,20 @@ class ClassStore:
         if factor:
             change = np.empty(self.alpha.shape)
             extrapolated_change(self.alpha, self.before, self.caps, factor, change)
-            direction = np.zeros(len(self.w))
-            slope = self._add_weighted(change, direction) - float(direction @ self.w)
+            direction = np.zeros(len(self.weights))
+            slope = self._add_weighted(change, direction) - float(direction @ self.weights)
             step, gain = line_step(slope, float(direction @ direction))
         self.before[:] = self.alpha
         if gain > 0.0:
             self.alpha += step * change
-            self.w += step * direction
+            self.weights += step * direction
             self.dual_now[0] += gain
         return gain
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
-        self.w[:] = 0.0
-        self._add_weighted(self.alpha, self.w)
+        self.weights[:] = 0.0
+        self._add_weighted(self.alpha, self.weights)
 
     def _add_weighted(self, weights: Floats, direction: Floats) -> float:
         """Add the sum of weights times planes to ``direction``; returns the sum times offsets."""
@@ -244,7 +251,7 @@ class ClassStore:
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
         linear = float(np.vdot(self.alpha, self.terms.offsets[self.problem.labels]))
-        self.dual_now[0] = dual_value(self.w, linear, self.formulation, 1.0)
+        self.dual_now[0] = dual_value(self.weights, linear, self.formulation, 1.0)
         return float(self.dual_now[0])
 
     def rescale(self, caps: Floats) -> None:
@@ -252,7 +259,7 @@ class ClassStore:
         used = self.caps > 0
         factor = float(np.min(caps[used] / self.caps[used])) if used.any() else 1.0
         self.alpha *= factor
-        self.w *= factor
+        self.weights *= factor
         self.caps = caps
         self.dual()
 

@@ -16,6 +16,47 @@ from .rows import add_row, add_scores
 
 
 @kernel
+def class_row_scores(rows, i, weights, K, scores):
+    """Scores of all classes for row i at weights in the store's layout.
+
+    Sparse rows want the weights of a feature next to each other (``weights[f * K + y]``), dense
+    rows those of a class (``weights[y * F + f]``): then K long products replace F short ones.
+    """
+    scores[:] = 0.0
+    if rows.dense.shape[0] == 0:
+        add_scores(rows, i, weights, K, scores)
+        return
+    x = rows.dense[i]
+    F = len(weights) // K
+    for y in range(K):
+        own = weights[y * F : (y + 1) * F]
+        product = 0.0
+        for f in range(rows.n_columns):
+            product += x[f] * own[f]
+        if rows.bias != 0.0:
+            product += rows.bias * own[rows.n_columns]
+        scores[y] = product
+
+
+@kernel
+def class_add_row(rows, i, steps, weights, K):
+    """Add steps[y] x to the weights of each class y, in the store's layout."""
+    if rows.dense.shape[0] == 0:
+        add_row(rows, i, steps, weights, K)
+        return
+    x = rows.dense[i]
+    F = len(weights) // K
+    for y in range(K):
+        step = steps[y]
+        if step != 0.0:
+            own = weights[y * F : (y + 1) * F]
+            for f in range(rows.n_columns):
+                own[f] += step * x[f]
+            if rows.bias != 0.0:
+                own[rows.n_columns] += step * rows.bias
+
+
+@kernel
 def class_oracle(rows, labels, examples, w, offsets, scales, K, best, values):
     """Class with the largest ``b - <a, w>`` for each example, and that value; ties: the truth."""
     scores = np.empty(K)
@@ -106,8 +147,7 @@ def visit_classes(
         truth = labels[i]
         cap = caps[i]
         square = squares[i]
-        scores[:] = 0.0
-        add_scores(rows, i, w, K, scores)
+        class_row_scores(rows, i, w, K, scores)
         best = truth
         top = 0.0
         held = 0.0
@@ -176,7 +216,7 @@ def visit_classes(
             spread += step * step
         steps[truth] = moved
         dual[0] += gain - 0.5 * square * (spread + moved * moved)
-        add_row(rows, i, steps, w, K)
+        class_add_row(rows, i, steps, w, K)
 
 
 @kernel
@@ -257,5 +297,5 @@ def add_weighted_classes(rows, labels, terms, weights, direction):
             moved -= steps[y]
         if used:
             steps[truth] += moved
-            add_row(rows, i, steps, direction, K)
+            class_add_row(rows, i, steps, direction, K)
     return linear

@@ -49,7 +49,7 @@ def make_rows(X: Any, *, fit_intercept: bool = False) -> Rows:
         if X.size == 0 or np.count_nonzero(sample) >= SPARSE_BELOW * sample.size:
             no_rows = np.zeros(1, np.int64)
             return Rows(no_rows, np.empty(0, np.int32), X[:0, :0].ravel(), X, bias, X.shape[1])
-        X = sp.csr_matrix(X)
+        return _sparse_rows(X, bias)
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     return Rows(
         X.indptr.astype(np.int64),
@@ -59,6 +59,40 @@ def make_rows(X: Any, *, fit_intercept: bool = False) -> Rows:
         bias,
         X.shape[1],
     )
+
+
+def _sparse_rows(X: NDArray[Any], bias: float) -> Rows:
+    """CSR rows of a dense matrix; several times as fast as scipy's conversion."""
+    indptr = np.zeros(len(X) + 1, np.int64)
+    _count_non_zeros(X, indptr)
+    indices = np.empty(indptr[-1], np.int32)
+    values = np.empty(indptr[-1], X.dtype)
+    _copy_non_zeros(X, indptr, indices, values)
+    return Rows(indptr, indices, values, np.empty((0, 0), X.dtype), bias, X.shape[1])
+
+
+@kernel
+def _count_non_zeros(X, indptr):
+    """Fill ``indptr`` of the CSR form."""
+    for i in range(len(X)):
+        count = 0
+        for f in range(X.shape[1]):
+            count += X[i, f] != 0.0
+        indptr[i + 1] = indptr[i] + count
+
+
+@kernel
+def _copy_non_zeros(X, indptr, indices, values):
+    """Fill CSR arrays whose ``indptr`` is known; without branches, which would be mispredicted."""
+    for i in range(len(X)):
+        filled = indptr[i]
+        end = indptr[i + 1]
+        for f in range(X.shape[1]):
+            if filled == end:
+                break
+            indices[filled] = f
+            values[filled] = X[i, f]
+            filled += X[i, f] != 0.0
 
 
 @kernel

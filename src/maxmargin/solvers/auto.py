@@ -71,10 +71,12 @@ class Auto(DualAscent):
         schedule = Schedule(ascent.n, patience)
         cached = Schedule(ascent.n, self.patience)
         momentum = Momentum(store, self.extrapolation)
-        estimate, since_push = np.inf, 0
+        estimate, since_push, trying = np.inf, 0, False
         while True:
             started, dual = time.perf_counter(), float(store.dual_now[0])
-            trying = estimate <= self.optimism * ascent.target
+            # After a vain try a cheap pass over all blocks does more than another try.
+            again = not (trying and store.oracle_is_cheap)
+            trying = again and estimate <= self.optimism * ascent.target
             if trying:
                 order = np.argsort(-ascent.gaps, kind="stable")
                 chosen = order[: ascent.certify(self.rule, order=order, give_up_at=ascent.target)]
