@@ -86,6 +86,40 @@ def test_a_step_is_taken_where_one_pays(kind, block):
     assert (gain > 0.0) or gap <= 1e-10 * size
 
 
+@pytest.mark.nojit
+@pytest.mark.parametrize("kind", RULES.values(), ids=RULES.keys())
+@given(seed=seeds, cap=st.sampled_from([1e-3, 1.0, 50.0]))
+def test_a_step_goes_exactly_as_far_as_pays(kind, seed, cap):
+    """With the truth and one plane there is one direction: a single step is the optimum."""
+    block = Block(seed, m=2, cap=cap)
+    _, alpha, _ = block.improve(kind, 1)
+    best = block.optimum()
+    assert block.dual(alpha) == pytest.approx(best, abs=1e-8 * (1.0 + abs(best)))
+
+
+def pair_gain(block, u, v):
+    """Largest gain of moving weight from v to u."""
+    scores = block.scores(block.alpha)
+    rise = scores[u] - scores[v]
+    curvature = block.gram[u, u] + block.gram[v, v] - 2.0 * block.gram[u, v]
+    move = min(block.alpha[v], rise / curvature if curvature > 0 else np.inf)
+    return move * rise - 0.5 * move**2 * curvature
+
+
+@pytest.mark.nojit
+@given(block=blocks())
+def test_which_plane_gives_up_weight(block):
+    """WSS2 takes from the plane that promises the largest gain, MVP from the lowest active one."""
+    scores = block.scores(block.alpha)
+    u = int(np.argmax(scores))
+    active = [v for v in np.flatnonzero(block.alpha > 0) if scores[v] < scores[u]]
+    gains = {v: pair_gain(block, u, v) for v in active}
+    lowest = min(active, key=lambda v: scores[v], default=u)
+    size = 1e-9 * (1.0 + block.cap * abs(scores).max())
+    assert block.improve(WSS2, 1)[0] == pytest.approx(max(gains.values(), default=0.0), abs=size)
+    assert block.improve(MVP, 1)[0] == pytest.approx(gains.get(lowest, 0.0), abs=size)
+
+
 @pytest.mark.parametrize("kind", EXACT_RULES.values(), ids=EXACT_RULES.keys())
 @given(block=blocks())
 def test_many_steps_reach_the_optimum(kind, block):

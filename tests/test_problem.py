@@ -407,6 +407,21 @@ def test_an_oracle_worse_than_the_truth_is_warned_of(solver):
         train(bound_to_easy_examples(WorseThanTheTruth), solver)
 
 
+@pytest.mark.filterwarnings("ignore:the oracle's candidate:UserWarning")
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_negative_hinges_do_not_lower_the_primal_value(solver):
+    """Where an oracle never returns the truth, the truth still bounds the slack by 0."""
+    problem = bound_to_easy_examples(WorseThanTheTruth)
+    result = make_solver(solver, tol=1e-2, max_passes=500).solve(problem, Formulation(), 0.1)
+    slacks = [
+        max(0.0, *(problem.value(x, y, z, result.w, "margin") for z in range(K)))
+        for x, y in zip(problem.X, problem.Y, strict=True)
+    ]
+    assert min(slacks) == 0.0
+    assert result.primal == pytest.approx(0.5 * result.w @ result.w + 0.1 * sum(slacks))
+    assert result.converged
+
+
 def test_the_warning_comes_once():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

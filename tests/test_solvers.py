@@ -16,6 +16,7 @@ from maxmargin.problem import Problem
 from maxmargin.problems.chain import ChainProblem
 from maxmargin.problems.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS, make_solver, solvers_for
+from maxmargin.solvers.base import Run
 
 RESCALINGS = ("margin", "slack", "none")
 STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
@@ -368,6 +369,7 @@ def test_history(structure, solver):
     for record in history:
         assert (record.primal is None) == (record.gap is None)
         if record.gap is not None:
+            assert record.primal >= result.primal
             assert record.gap == pytest.approx(record.primal - record.dual)
             assert record.primal >= optimum.dual * (1.0 - 1e-9)
         assert record.planes > 0
@@ -436,6 +438,16 @@ def test_an_impatient_user_gets_a_certificate_all_the_same(structure):
             pytest.fail("the model is lost")
     assert result.status == "interrupted"
     check_certificate(result, case, 5.0)
+
+
+def test_the_best_weights_are_kept():
+    """A later certificate may be worse than an earlier one; the result is the best."""
+    run = Run(make_solver("auto"), 1, ())
+    w = np.zeros(2)
+    for primal in (3.0, 2.0, 5.0):
+        w[:] = primal
+        run.offer(primal, w)
+    assert run.best[0] == 2.0 and run.best[1].tolist() == [2.0, 2.0]
 
 
 class CountingChains(ChainProblem):
