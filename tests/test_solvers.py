@@ -423,6 +423,17 @@ def test_an_interrupt_returns_the_best_so_far(structure, solver):
     check_certificate(result, case, 5.0)
 
 
+def test_an_interrupt_is_told_even_where_the_target_is_met():
+    case = small_case("chain", "zero-one", 1)
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted"):
+        result = solve("auto", case.problem, 0.01, tol=0.9, callbacks=[interrupt])
+    assert result.status == "interrupted" and result.converged
+
+
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_an_impatient_user_gets_a_certificate_all_the_same(structure):
     """Ctrl-C again and again: what was certified before the last one is returned."""
