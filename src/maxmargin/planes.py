@@ -195,6 +195,7 @@ class PlaneStore:
         self.cache_bytes = cache_bytes
         self.w: Floats = np.zeros(n_features)
         self.dual_now = np.zeros(1)
+        self._w_before: Floats | None = None  # w at the multipliers arena.before
         self.n_evicted = 0
         self.blocks = Blocks(
             np.full(n, -1), np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), caps
@@ -218,6 +219,7 @@ class PlaneStore:
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
         self.w[:] = 0.0
+        self._w_before = None
         self._reserve_scratch(np.arange(len(self.caps)), 0)
         add_weighted_planes(self.arena, self.blocks, self.arena.alpha, self.scratch, self.w)
 
@@ -288,23 +290,32 @@ class PlaneStore:
         multipliers are only remembered.
         """
         p = self.used[0]
-        now, block = self.arena.alpha[:p], self.arena.block[:p]
-        goal = np.maximum(now + factor * (now - self.arena.before[:p]), 0.0)
-        self.arena.before[:p] = now
-        if factor == 0.0:
-            return 0.0
-        sums = np.bincount(block, goal, minlength=len(self.caps))
-        shrink = np.minimum(1.0, self.caps / np.maximum(sums, 1e-300))
-        change = goal * shrink[block] - now
-        direction = np.zeros(len(self.w))
-        self._reserve_scratch(np.arange(len(self.caps)), 0)
-        add_weighted_planes(self.arena, self.blocks, change, self.scratch, direction)
-        slope = float(change @ self.arena.offset[:p] - direction @ self.w)
-        step, gain = line_step(slope, float(direction @ direction))
-        now += step * change
-        direction *= step
-        self.w += direction
-        self.dual_now[0] += gain
+        now, before, block = self.arena.alpha[:p], self.arena.before[:p], self.arena.block[:p]
+        gain = 0.0
+        if factor and self._w_before is not None:
+            # w is linear in the multipliers: its own change is the direction, but for the planes
+            # that clipping holds back, and only those need be added up.
+            wanted = factor * (now - before)
+            goal = np.maximum(now + wanted, 0.0)
+            sums = np.bincount(block, goal, minlength=len(self.caps))
+            shrink = np.minimum(1.0, self.caps / np.maximum(sums, 1e-300))[block]
+            held_back = (now + wanted < 0.0) | (shrink < 1.0)
+            change = np.where(held_back, goal * shrink - now, wanted)
+            direction = np.subtract(self.w, self._w_before, out=self._w_before)
+            direction *= factor
+            self._reserve_scratch(np.arange(len(self.caps)), 0)
+            add_weighted_planes(self.arena, self.blocks, change - wanted, self.scratch, direction)
+            slope = float(change @ self.arena.offset[:p] - direction @ self.w)
+            step, gain = line_step(slope, float(direction @ direction))
+            before[:] = now
+            self._w_before = self.w.copy()
+            now += step * change
+            direction *= step
+            self.w += direction
+            self.dual_now[0] += gain
+        else:
+            before[:] = now
+            self._w_before = self.w.copy()
         return gain
 
     def rescale(self, caps: Floats) -> None:
@@ -313,6 +324,7 @@ class PlaneStore:
         factor = float(np.min(caps[used] / self.caps[used])) if used.any() else 1.0
         self.arena.alpha[: self.used[0]] *= factor
         self.w *= factor
+        self._w_before = None
         self.caps = caps
         self.blocks = self.blocks._replace(cap=caps)
         self.dual()
@@ -397,6 +409,8 @@ class PlaneStore:
         target = _new_arena(*sizes)
         used = np.zeros_like(self.used)
         compact_planes(self.arena, target, self.blocks, order, used, self.scratch, merge)
+        if merge:
+            self._w_before = None
         self.used[:] = used
         self.arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
 
