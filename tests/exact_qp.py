@@ -7,10 +7,11 @@ cap. The method is Mehrotra's predictor-corrector; none of it is shared with the
 returns is certified by its own duality gap, so a mistake here cannot pass unnoticed.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 
 
 class Optimum(NamedTuple):
@@ -70,25 +71,30 @@ def _interior_point(A, b, caps, block, max_iterations=100):
         gap = top.sum() - gradient @ shares
         if gap < best_gap:
             best, best_gap = shares, gap
-        if gap <= 1e-15 * (abs(c) @ shares) or x @ s <= 1e-18:
+        if gap <= 1e-13 * (abs(c) @ shares):
             break
         mu = x @ s / N
         residual = c + E.T @ y + s - Q @ x  # of stationarity
         missing = 1.0 - E @ x
         K = np.block([[Q + np.diag(s / x), -E.T], [E, np.zeros((n, n))]])
-        factors = lu_factor(K)
+        with warnings.catch_warnings():  # a singular matrix ends the loop below
+            warnings.simplefilter("ignore", LinAlgWarning)
+            factors = lu_factor(K, check_finite=False)
 
         def direction(complement, residual=residual, missing=missing, factors=factors, x=x, s=s):
-            step = lu_solve(factors, np.concatenate([residual + complement / x, missing]))
+            right = np.concatenate([residual + complement / x, missing])
+            step = lu_solve(factors, right, check_finite=False)
             dx, dy = step[:N], step[N:]
             return dx, dy, (complement - s * dx) / x
 
         dx, dy, ds = direction(-x * s)
+        if not (np.isfinite(dx).all() and np.isfinite(ds).all()):
+            break
         reach = min(_longest(x, dx), _longest(s, ds))
         mu_aim = ((x + reach * dx) @ (s + reach * ds)) / N
         sigma = (mu_aim / mu) ** 3
         dx, dy, ds = direction(sigma * mu - x * s - dx * ds)
-        if not np.isfinite(dx).all() or not np.isfinite(ds).all():
+        if not (np.isfinite(dx).all() and np.isfinite(ds).all()):
             break
         reach = 0.995 * min(_longest(x, dx), _longest(s, ds))
         x, y, s = x + reach * dx, y + reach * dy, s + reach * ds
