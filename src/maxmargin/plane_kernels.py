@@ -1,17 +1,21 @@
 """Kernels of the plane store: score a block, add a plane, improve the block, drop dead planes.
 
 All work on the arrays of `planes.Arena` and `planes.Blocks`. A block is handled in its own small
-coordinate system: its weights are gathered once, its planes are dotted with that short vector, the
-steps happen in Gram space, and the change is scattered back to ``w`` once. No kernel grows an
-array: `absorb_planes` returns the position it reached when room runs out, and is called again.
+coordinate system: the weights of its parts are gathered once, its planes are dotted with that short
+vector, the steps happen in Gram space, and the change is scattered back to ``w`` once. No kernel
+grows an array: `absorb_planes` returns the position it reached when room runs out, and is called
+again.
 
 ``used`` counts what is filled: planes, entries, dictionary entries, Gram entries.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from ._jit import kernel
 from .block_steps import block_gap, improve_block
+from .parts import clear_parts, gather_parts, scatter_parts
 
 PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
 
@@ -22,17 +26,19 @@ PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
 @kernel
 def _dot(arena, p, vector):
     """Product of plane p with a local vector."""
+    values, ids = arena.values, arena.ids
     product = 0.0
-    for e in range(arena.entry_start[p], arena.entry_start[p + 1]):
-        product += arena.values[e] * vector[arena.ids[e]]
+    for e in range(np.uint64(arena.entry_start[p]), np.uint64(arena.entry_start[p + 1])):
+        product += values[e] * vector[np.uint64(ids[e])]
     return product
 
 
 @kernel
 def _add(arena, p, weight, vector):
     """Add weight times plane p to a local vector."""
-    for e in range(arena.entry_start[p], arena.entry_start[p + 1]):
-        vector[arena.ids[e]] += weight * arena.values[e]
+    values, ids = arena.values, arena.ids
+    for e in range(np.uint64(arena.entry_start[p]), np.uint64(arena.entry_start[p + 1])):
+        vector[np.uint64(ids[e])] += weight * values[e]
 
 
 @kernel
@@ -61,8 +67,7 @@ def _open(arena, blocks, used, i, offset, alpha, before, idle):
 
 @kernel
 def _close(arena, blocks, used, i, p, vector, n_local):
-    """End plane p of block i with the values of the local vector; returns its square."""
-    square = 0.0
+    """End plane p of block i with the values of the local vector."""
     filled = used[ENTRIES]
     for f in range(n_local):
         value = vector[f]
@@ -70,12 +75,10 @@ def _close(arena, blocks, used, i, p, vector, n_local):
             arena.ids[filled] = f
             arena.values[filled] = value
             filled += 1
-            square += value * value
     used[ENTRIES] = filled
     arena.entry_start[p + 1] = filled
     arena.new_start[p + 1] = used[FEATURES]
     blocks.n_features[i] = n_local
-    return square
 
 
 # ----- one block --------------------------------------------------------------------------------
@@ -83,7 +86,7 @@ def _close(arena, blocks, used, i, p, vector, n_local):
 
 @kernel
 def _list_block(arena, blocks, i, scratch):
-    """List block i's live planes and local features; returns how many of each."""
+    """List block i's live planes and local parts; returns how many of each."""
     n_live = 0
     n_local = 0
     p = blocks.first[i]
@@ -99,22 +102,27 @@ def _list_block(arena, blocks, i, scratch):
 
 
 @kernel
-def _score(arena, scratch, n_live, n_local, w, cap):
+def _score(arena, parts, scratch, n_live, n_local, w, cap):
     """Scores and multipliers of the truth (position 0) and the live planes (1..n_live)."""
-    for f in range(n_local):
-        scratch.weights[f] = w[scratch.features[f]]
+    gather_parts(parts, scratch.features, 0, n_local, w, scratch.weights)
+    # The product is `_dot`, written out: a call with all arrays of the arena costs more than it.
+    values, ids, entry_start = arena.values, arena.ids, arena.entry_start
+    planes, weights = scratch.planes, scratch.weights
     scratch.scores[0] = 0.0
     rest = cap
     for j in range(n_live):
-        p = scratch.planes[j]
-        scratch.scores[j + 1] = arena.offset[p] - _dot(arena, p, scratch.weights)
+        p = np.uint64(planes[j])
+        product = 0.0
+        for e in range(np.uint64(entry_start[p]), np.uint64(entry_start[p + np.uint64(1)])):
+            product += values[e] * weights[np.uint64(ids[e])]
+        scratch.scores[j + 1] = arena.offset[p] - product
         scratch.alpha[j + 1] = arena.alpha[p]
         rest -= arena.alpha[p]
     scratch.alpha[0] = rest if rest > 0.0 else 0.0
 
 
 @kernel
-def _improve(arena, scratch, n_live, n_local, w, cap, rule, gap):
+def _improve(arena, parts, scratch, n_live, n_local, w, cap, rule, gap):
     """Take the rule's steps on a scored block and write w; returns the dual's increase."""
     gram = scratch.gram
     for j in range(n_live + 1):
@@ -147,61 +155,82 @@ def _improve(arena, scratch, n_live, n_local, w, cap, rule, gap):
             changed = True
             _add(arena, p, step, scratch.dense)
     if changed:
-        _scatter(scratch, n_local, w)
+        _scatter(parts, scratch, n_local, w)
     return gain
 
 
 @kernel
-def _scatter(scratch, n_local, w):
+def _scatter(parts, scratch, n_local, w):
     """Add the local vector to w and clear it."""
+    scatter_parts(parts, scratch.features, n_local, scratch.dense, w)
     for f in range(n_local):
-        w[scratch.features[f]] += scratch.dense[f]
         scratch.dense[f] = 0.0
 
 
 @kernel
-def _load_new_plane(scratch, rows, r, scale, n_known, w):
-    """Put row r into the local vector, extending the list of features.
+def _load_new_plane(parts, scratch, rows, r, scale, n_known, w):
+    """Put row r into the local vector, extending the list of parts and their weights.
 
-    Returns the number of features and the row's product with w.
+    Returns the number of parts and the row's product with w.
     """
     place = scratch.place
     for f in range(n_known):
         place[scratch.features[f]] = f + 1
     n_local = n_known
-    product = 0.0
     for e in range(rows.indptr[r], rows.indptr[r + 1]):
         feature = rows.indices[e]
-        value = scale * rows.values[e]
-        product += value * w[feature]
         local = place[feature]
         if local == 0:
             scratch.features[n_local] = feature
             n_local += 1
             local = n_local
             place[feature] = local
-        scratch.dense[local - 1] += value
+        scratch.dense[local - 1] += scale * rows.values[e]
+    gather_parts(parts, scratch.features, n_known, n_local, w, scratch.weights)
+    product = 0.0
     for f in range(n_local):
         place[scratch.features[f]] = 0
+        product += scratch.dense[f] * scratch.weights[f]
     return n_local, product
 
 
 @kernel
-def _add_plane(arena, blocks, used, scratch, i, offset, n_live, n_known, n_local):
+def _part_products(parts, scratch, n_local):
+    """Products of all local parts with the plane in the local vector, into scratch.products.
+
+    Single weights are orthogonal. Rows are not: the plane is written out in a vector of all
+    weights, which is zero before and after.
+    """
+    if parts.n_row_parts == 0:
+        for f in range(n_local):
+            scratch.products[f] = scratch.dense[f]
+        return
+    scatter_parts(parts, scratch.features, n_local, scratch.dense, scratch.expanded)
+    gather_parts(parts, scratch.features, 0, n_local, scratch.expanded, scratch.products)
+    clear_parts(parts, scratch.features, n_local, scratch.expanded)
+
+
+@kernel
+def _add_plane(arena, parts, blocks, used, scratch, i, offset, n_live, n_known, n_local):
     """Append the plane in the local vector to block i, with its Gram row; returns its id."""
     p = _open(arena, blocks, used, i, offset, 0.0, 0.0, 0)
     for f in range(n_known, n_local):
         arena.new_features[used[FEATURES]] = scratch.features[f]
         used[FEATURES] += 1
+    _part_products(parts, scratch, n_local)
     row, position = used[GRAM], arena.position[p]
     for j in range(position):
         arena.gram[row + j] = 0.0
     for j in range(n_live):
         q = scratch.planes[j]
-        arena.gram[row + arena.position[q]] = _dot(arena, q, scratch.dense)
-    arena.gram[row + position] = _close(arena, blocks, used, i, p, scratch.dense, n_local)
+        arena.gram[row + arena.position[q]] = _dot(arena, q, scratch.products)
+    square = 0.0
+    for f in range(n_local):
+        square += scratch.dense[f] * scratch.products[f]
+    arena.gram[row + position] = square
     used[GRAM] = row + position + 1
     arena.gram_start[p + 1] = used[GRAM]
+    _close(arena, blocks, used, i, p, scratch.dense, n_local)
     return p
 
 
@@ -210,7 +239,21 @@ def _add_plane(arena, blocks, used, scratch, i, offset, n_live, n_known, n_local
 
 @kernel
 def absorb_planes(
-    arena, blocks, used, scratch, w, dual, examples, rows, offsets, scales, rule, done, gaps, hinges
+    arena,
+    parts,
+    blocks,
+    used,
+    scratch,
+    w,
+    dual,
+    examples,
+    rows,
+    offsets,
+    scales,
+    rule,
+    done,
+    gaps,
+    hinges,
 ):
     """Absorb rows[done:] of new planes and improve their blocks (Franc 2014, Alg. 1 to 3).
 
@@ -233,9 +276,9 @@ def absorb_planes(
         ):
             return r
         n_live, n_known = _list_block(arena, blocks, i, scratch)
-        _score(arena, scratch, n_live, n_known, w, cap)
+        _score(arena, parts, scratch, n_live, n_known, w, cap)
         gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap)
-        n_local, product = _load_new_plane(scratch, rows, r, scales[r], n_known, w)
+        n_local, product = _load_new_plane(parts, scratch, rows, r, scales[r], n_known, w)
         value = offsets[r] - product
         hinges[r] = value
         # Equal up to rounding to a stored plane: that plane again, or one as good.
@@ -246,7 +289,9 @@ def absorb_planes(
         gaps[r] = gap
         worthwhile = gap > rule.threshold * cap
         if new and worthwhile:
-            p = _add_plane(arena, blocks, used, scratch, i, offsets[r], n_live, n_known, n_local)
+            p = _add_plane(
+                arena, parts, blocks, used, scratch, i, offsets[r], n_live, n_known, n_local
+            )
             scratch.planes[n_live] = p
             n_live += 1
             scratch.scores[n_live] = value
@@ -255,12 +300,12 @@ def absorb_planes(
         for f in range(n_local):
             scratch.dense[f] = 0.0
         if worthwhile and rule.max_steps > 0:
-            dual[0] += _improve(arena, scratch, n_live, n_known, w, cap, rule, gap)
+            dual[0] += _improve(arena, parts, scratch, n_live, n_known, w, cap, rule, gap)
     return len(examples)
 
 
 @kernel
-def revisit_blocks(arena, blocks, scratch, w, dual, examples, rule, gaps):
+def revisit_blocks(arena, parts, blocks, scratch, w, dual, examples, rule, gaps):
     """Improve the blocks of ``examples`` from their stored planes; reports gaps before that."""
     for r in range(len(examples)):
         i = examples[r]
@@ -269,15 +314,15 @@ def revisit_blocks(arena, blocks, scratch, w, dual, examples, rule, gaps):
             continue
         cap = blocks.cap[i]
         n_live, n_local = _list_block(arena, blocks, i, scratch)
-        _score(arena, scratch, n_live, n_local, w, cap)
+        _score(arena, parts, scratch, n_live, n_local, w, cap)
         gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap)
         gaps[r] = gap
         if gap > rule.threshold * cap and rule.max_steps > 0:
-            dual[0] += _improve(arena, scratch, n_live, n_local, w, cap, rule, gap)
+            dual[0] += _improve(arena, parts, scratch, n_live, n_local, w, cap, rule, gap)
 
 
 @kernel
-def add_weighted_planes(arena, blocks, weights, scratch, direction):
+def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
     """Add sum_p weights[p] a_p to ``direction``."""
     for i in range(len(blocks.first)):
         changed = False
@@ -289,7 +334,7 @@ def add_weighted_planes(arena, blocks, weights, scratch, direction):
             p = arena.next_plane[p]
         if changed:
             _, n_local = _list_block(arena, blocks, i, scratch)
-            _scatter(scratch, n_local, direction)
+            _scatter(parts, scratch, n_local, direction)
 
 
 # ----- memory -----------------------------------------------------------------------------------
@@ -308,7 +353,7 @@ def mark_dead_planes(arena, n_planes, idle_limit):
 
 
 @kernel
-def compact_planes(source, target, blocks, order, used, scratch, merge):
+def compact_planes(source, target, parts, blocks, order, used, scratch, merge):
     """Copy live planes to ``target``, block by block in ``order``, with fresh dictionaries.
 
     With ``merge``, the planes of a block become one, their mean weighted by the multipliers: its
@@ -322,7 +367,7 @@ def compact_planes(source, target, blocks, order, used, scratch, merge):
         blocks.n_features[i] = 0
         n_local = 0  # scratch.place: feature of the old dictionary -> of the new one, plus one
         if merge and n_live > 1:
-            _copy_mean(source, target, blocks, used, scratch, i, n_live, n_old)
+            _copy_mean(source, target, parts, blocks, used, scratch, i, n_live, n_old)
             n_live = 0
         for j in range(n_live):
             p = scratch.planes[j]
@@ -358,7 +403,7 @@ def compact_planes(source, target, blocks, order, used, scratch, merge):
 
 
 @kernel
-def _copy_mean(source, target, blocks, used, scratch, i, n_live, n_old):
+def _copy_mean(source, target, parts, blocks, used, scratch, i, n_live, n_old):
     """Write the mean of block i's planes, weighted by their multipliers, to ``target``."""
     total = 0.0
     offset = 0.0
@@ -376,10 +421,16 @@ def _copy_mean(source, target, blocks, used, scratch, i, n_live, n_old):
         if value != 0.0:
             target.new_features[used[FEATURES]] = scratch.features[f]
             used[FEATURES] += 1
+            scratch.features[n_local] = scratch.features[f]
             scratch.dense[n_local] = value
             n_local += 1
-    target.gram[used[GRAM]] = _close(target, blocks, used, i, q, scratch.dense, n_local)
+    _part_products(parts, scratch, n_local)
+    square = 0.0
+    for f in range(n_local):
+        square += scratch.dense[f] * scratch.products[f]
+    target.gram[used[GRAM]] = square
     used[GRAM] += 1
     target.gram_start[q + 1] = used[GRAM]
+    _close(target, blocks, used, i, q, scratch.dense, n_local)
     for f in range(n_local):
         scratch.dense[f] = 0.0

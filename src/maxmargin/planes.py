@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from .formulation import Formulation
 from .objective import dual_value, line_step
+from .parts import Parts, single_weights
 from .plane_kernels import (
     absorb_planes,
     add_weighted_planes,
@@ -119,10 +120,10 @@ def make_store(
 class Arena(NamedTuple):
     """Append-only arrays of all planes. A compaction drops dead planes and orders by block.
 
-    Every block has its own small dictionary of features: plane p adds the global ids
-    ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its block, and the
-    entries of planes name these *local* features. Scoring a block then touches each of its weights
-    once, however many planes share it. Row p of the block's Gram matrix starts at
+    Every block has its own small dictionary of parts (see `parts`; mostly single features): plane p
+    adds the global ids ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its
+    block, and the entries of planes name these *local* parts. Scoring a block then touches each of
+    its weights once, however many planes share it. Row p of the block's Gram matrix starts at
     ``gram_start[p]``, one entry per plane of the list up to p.
     """
 
@@ -154,12 +155,14 @@ class Blocks(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work arrays of the kernels. ``place`` maps global features to local ones, plus one."""
+    """Work arrays of the kernels. ``place`` maps global parts to local ones, plus one."""
 
     place: NDArray[np.int32]
+    expanded: Floats
     features: NDArray[np.int32]
     weights: Floats
     dense: Floats
+    products: Floats
     planes: Ints
     scores: Floats
     alpha: Floats
@@ -202,7 +205,12 @@ class PlaneStore:
         )
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
         self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
-        self.scratch = _new_scratch(np.zeros(n_features, np.int32), 1024, 32)
+        layout = getattr(problem, "parts", None)
+        self.parts: Parts = layout if layout is not None else single_weights(n_features)
+        self._ask = problem.oracle if layout is None else problem.part_oracle
+        place = np.zeros(self.parts.n_parts, np.int32)
+        expanded = np.zeros(n_features if layout is not None else 0)
+        self.scratch = _new_scratch(place, expanded, 1024, 32)
         self._warned_of_budget = False
         self._warned_of_oracle = False
 
@@ -221,7 +229,9 @@ class PlaneStore:
         self.w[:] = 0.0
         self._w_before = None
         self._reserve_scratch(np.arange(len(self.caps)), 0)
-        add_weighted_planes(self.arena, self.blocks, self.arena.alpha, self.scratch, self.w)
+        add_weighted_planes(
+            self.arena, self.parts, self.blocks, self.arena.alpha, self.scratch, self.w
+        )
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
@@ -236,7 +246,7 @@ class PlaneStore:
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
         rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
-        planes = self.problem.oracle(examples, self.w, rescaling, sqrt_loss)
+        planes = self._ask(examples, self.w, rescaling, sqrt_loss)
         if not self.trusted:
             validate_planes(planes, examples, len(self.w))
         report = self.absorb(examples, planes, rule)
@@ -255,6 +265,7 @@ class PlaneStore:
             self._reserve_scratch(examples, longest)
             done = absorb_planes(
                 self.arena,
+                self.parts,
                 self.blocks,
                 self.used,
                 self.scratch,
@@ -278,7 +289,15 @@ class PlaneStore:
         gaps = np.empty(len(examples))
         self._reserve_scratch(examples, 0)
         revisit_blocks(
-            self.arena, self.blocks, self.scratch, self.w, self.dual_now, examples, rule, gaps
+            self.arena,
+            self.parts,
+            self.blocks,
+            self.scratch,
+            self.w,
+            self.dual_now,
+            examples,
+            rule,
+            gaps,
         )
         return gaps
 
@@ -304,7 +323,9 @@ class PlaneStore:
             direction = np.subtract(self.w, self._w_before, out=self._w_before)
             direction *= factor
             self._reserve_scratch(np.arange(len(self.caps)), 0)
-            add_weighted_planes(self.arena, self.blocks, change - wanted, self.scratch, direction)
+            add_weighted_planes(
+                self.arena, self.parts, self.blocks, change - wanted, self.scratch, direction
+            )
             slope = float(change @ self.arena.offset[:p] - direction @ self.w)
             step, gain = line_step(slope, float(direction @ direction))
             before[:] = now
@@ -361,6 +382,7 @@ class PlaneStore:
         if features > len(self.scratch.features) or planes > len(self.scratch.scores):
             self.scratch = _new_scratch(
                 self.scratch.place,
+                self.scratch.expanded,
                 max(2 * features, len(self.scratch.features)),
                 max(2 * planes, len(self.scratch.scores)),
             )
@@ -408,7 +430,9 @@ class PlaneStore:
         sizes[0] = int(live.sum()) + 64
         target = _new_arena(*sizes)
         used = np.zeros_like(self.used)
-        compact_planes(self.arena, target, self.blocks, order, used, self.scratch, merge)
+        compact_planes(
+            self.arena, target, self.parts, self.blocks, order, used, self.scratch, merge
+        )
         if merge:
             self._w_before = None
         self.used[:] = used
@@ -463,13 +487,15 @@ def _resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
     return Arena(**fresh)
 
 
-def _new_scratch(place: NDArray[np.int32], features: int, planes: int) -> Scratch:
-    """Work arrays for blocks of so many features and planes."""
+def _new_scratch(place: NDArray[np.int32], expanded: Floats, features: int, planes: int) -> Scratch:
+    """Work arrays for blocks of so many parts and planes."""
     return Scratch(
         place,
+        expanded,
         np.empty(features, np.int32),
         np.empty(features),
         np.zeros(features),
+        np.empty(features),
         np.empty(planes, np.int64),
         np.empty(planes),
         np.empty(planes),

@@ -166,6 +166,19 @@ class Problem:
             rows.append(_difference(self.joint_feature(x, y), self.joint_feature(x, candidate)))
         return _stack(rows, losses)
 
+    #: Layout of parts (see `maxmargin.parts`), for problems that define `part_oracle`.
+    parts: Any = None
+
+    def part_oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Like `oracle`, with the rows of dpsi given in parts instead of features."""
+        raise NotImplementedError(f"{type(self).__name__} has no parts")
+
     def compact_store(self, formulation: Formulation, caps: Floats) -> Any:
         """Return a plane store made for this problem, or None to use the general one."""
         return None

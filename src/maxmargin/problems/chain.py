@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Rescaling
+from ..parts import rows_under_labels
 from ..problem import Planes, Problem
 from .chain_kernels import ADDITIVE, DEVIATION, LEVELS, chain_oracle, decode_chains
 from .rows import Rows, make_rows
@@ -173,7 +174,7 @@ class ChainProblem(Problem):
             raise ValueError(
                 f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
             )
-        rows = make_rows(tokens, fit_intercept=fit_intercept)
+        rows = make_rows(tokens, fit_intercept=fit_intercept, sparse=True)
         codes = np.ascontiguousarray(labels, dtype=np.int32)
         bounds = np.ascontiguousarray(offsets, dtype=np.int64)
         lengths = np.diff(bounds)
@@ -201,6 +202,9 @@ class ChainProblem(Problem):
         self.n_features = self.layout.size
         self._longest = int(lengths.max()) if len(lengths) else 0
         self._row_bounds = self._longest_rows()
+        self._part_bounds = 4 * lengths + 4
+        parts = rows_under_labels(rows, K, self.layout.size)
+        self.parts = parts if parts.n_parts < 2**31 else None
         if constraints is not None:
             self._check_truth(constraints)
 
@@ -217,13 +221,35 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated labelling of each listed sequence; see `Problem.oracle`."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
+
+    def part_oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The same, in parts: a token under a label, and the single weights behind those."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
+
+    def _search(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling,
+        sqrt_loss: bool,
+        as_parts: bool,
+    ) -> Planes:
+        """Run the oracle kernel for the listed sequences."""
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         mode = LEVELS
         if self.data.zero_one or rescaling == "none":
             mode = DEVIATION
         elif rescaling == "margin" and not sqrt_loss:
             mode = ADDITIVE
-        capacity = int(self._row_bounds[examples].sum())
+        bounds = self._part_bounds if as_parts else self._row_bounds
+        capacity = int(bounds[examples].sum())
         out = Planes(
             np.empty(len(examples) + 1, np.int64),
             np.empty(capacity, np.int32),
@@ -233,7 +259,9 @@ class ChainProblem(Problem):
         transition, start, stop = self.decoder.potentials(w)
         work = self.decoder.scratch(self._longest, start, stop)
         slack = rescaling == "slack"
-        chain_oracle(self.data, examples, w, transition, mode, slack, sqrt_loss, work, out)
+        chain_oracle(
+            self.data, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out
+        )
         filled = out.indptr[-1]
         return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
 
@@ -241,10 +269,7 @@ class ChainProblem(Problem):
         """Upper bound on the entries of each example's row."""
         rows, offsets = self.data.rows, self.data.offsets
         lengths = np.diff(offsets)
-        if rows.dense.shape[0]:
-            entries = lengths * rows.n_columns
-        else:
-            entries = rows.indptr[offsets[1:]] - rows.indptr[offsets[:-1]]
+        entries = rows.indptr[offsets[1:]] - rows.indptr[offsets[:-1]]
         return 2 * (entries + lengths * (1 + int(rows.bias != 0.0)) + 2)
 
     def _check_truth(self, constraints: ChainConstraints) -> None:

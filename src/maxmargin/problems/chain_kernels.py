@@ -178,8 +178,8 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
 
 
 @kernel
-def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, work, out):
-    """Most violated labelling of each example as a sparse row of dpsi.
+def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out):
+    """Most violated labelling of each example as a sparse row of dpsi, in features or in parts.
 
     Problem solved for example i, truth y, over all labellings z:
 
@@ -192,7 +192,6 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, work, o
     longest rows possible. A row is empty, with loss 0, where nothing beats the truth.
     """
     K = chain.n_labels
-    n_emissions = chain.n_inputs * K
     unary, forward, path = work.unary, work.forward, work.path
     filled = 0
     out.indptr[0] = 0
@@ -224,9 +223,7 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, work, o
                 if path[t] != truth[t]:
                     wrong += 1
         if wrong > 0:
-            filled = _write_difference(
-                chain, first, length, truth, path, K, n_emissions, out, filled
-            )
+            filled = _write_difference(chain, first, length, truth, path, as_parts, out, filled)
         out.losses[r] = wrong * loss_unit
         if chain.zero_one and wrong > 0:
             out.losses[r] = 1.0
@@ -234,57 +231,45 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, work, o
 
 
 @kernel
-def _write_difference(chain, first, length, truth, path, K, n_emissions, out, filled):
+def _write_pair(out, filled, good, bad, value):
+    """Append ``value`` at index good and its negative at index bad; returns the new position."""
+    out.indices[filled] = good
+    out.indices[filled + 1] = bad
+    out.values[filled] = value
+    out.values[filled + 1] = -value
+    return filled + 2
+
+
+@kernel
+def _write_difference(chain, first, length, truth, path, as_parts, out, filled):
     """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
-    rows = chain.rows
-    indices, values = out.indices, out.values
+    rows, K = chain.rows, chain.n_labels
+    singles = len(chain.labels) * K if as_parts else chain.n_inputs * K
     for t in range(length):
         good, bad = truth[t], path[t]
         if good == bad:
             continue
-        if rows.dense.shape[0] > 0:
-            for f in range(rows.n_columns):
-                x = rows.dense[first + t, f]
-                if x != 0.0:
-                    indices[filled] = f * K + good
-                    indices[filled + 1] = f * K + bad
-                    values[filled] = x
-                    values[filled + 1] = -x
-                    filled += 2
-        else:
-            for e in range(rows.indptr[first + t], rows.indptr[first + t + 1]):
-                base = rows.indices[e] * K
-                x = rows.values[e]
-                indices[filled] = base + good
-                indices[filled + 1] = base + bad
-                values[filled] = x
-                values[filled + 1] = -x
-                filled += 2
+        row = first + t
+        if as_parts:
+            filled = _write_pair(out, filled, row * K + good, row * K + bad, 1.0)
+            continue
+        for e in range(rows.indptr[row], rows.indptr[row + 1]):
+            base = rows.indices[e] * K
+            filled = _write_pair(out, filled, base + good, base + bad, rows.values[e])
         if rows.bias != 0.0:
             base = rows.n_columns * K
-            indices[filled] = base + good
-            indices[filled + 1] = base + bad
-            values[filled] = rows.bias
-            values[filled + 1] = -rows.bias
-            filled += 2
+            filled = _write_pair(out, filled, base + good, base + bad, rows.bias)
     for t in range(1, length):
         good = truth[t - 1] * K + truth[t]
         bad = path[t - 1] * K + path[t]
         if good != bad:
-            indices[filled] = n_emissions + good
-            indices[filled + 1] = n_emissions + bad
-            values[filled] = 1.0
-            values[filled + 1] = -1.0
-            filled += 2
+            filled = _write_pair(out, filled, singles + good, singles + bad, 1.0)
     if chain.boundary:
-        base = n_emissions + K * K
+        base = singles + K * K
         for t, shift in ((0, 0), (length - 1, K)):
             if truth[t] != path[t]:
-                indices[filled] = base + shift + truth[t]
-                indices[filled + 1] = base + shift + path[t]
-                values[filled] = 1.0
-                values[filled + 1] = -1.0
-                filled += 2
+                good, bad = base + shift + truth[t], base + shift + path[t]
+                filled = _write_pair(out, filled, good, bad, 1.0)
     return filled
 
 

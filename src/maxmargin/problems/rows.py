@@ -38,15 +38,16 @@ class Rows(NamedTuple):
         return self.n_columns + int(self.bias != 0.0)
 
 
-def make_rows(X: Any, *, fit_intercept: bool = False) -> Rows:
-    """Wrap a CSR or dense matrix without copying it where possible."""
+def make_rows(X: Any, *, fit_intercept: bool = False, sparse: bool = False) -> Rows:
+    """Wrap a CSR or dense matrix, the former without copying it, the latter unless ``sparse``."""
     bias = 1.0 if fit_intercept else 0.0
     if not sp.issparse(X):
         X = np.ascontiguousarray(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         sample = X[:: max(1, len(X) // 1000)]
-        if X.size == 0 or np.count_nonzero(sample) >= SPARSE_BELOW * sample.size:
+        dense = np.count_nonzero(sample) >= SPARSE_BELOW * sample.size
+        if X.size == 0 or (dense and not sparse):
             no_rows = np.zeros(1, np.int64)
             return Rows(no_rows, np.empty(0, np.int32), X[:0, :0].ravel(), X, bias, X.shape[1])
         return _sparse_rows(X, bias)

@@ -1,0 +1,130 @@
+"""Parts: features that always come together.
+
+The store of planes counts in parts. Mostly a part is a single weight. But where outputs are made of
+pieces that each bring a row of input features - a token with its label in a chain - a part is that
+whole row under that label: planes get shorter by the number of features in a row, and the row is
+read from the data instead of being copied into every plane.
+
+Parts are numbered: first ``row * n_labels + label`` for all rows, then the single weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import kernel
+from .problems.rows import Rows
+
+__all__ = [
+    "Parts",
+    "clear_parts",
+    "gather_parts",
+    "rows_under_labels",
+    "scatter_parts",
+    "single_weights",
+]
+
+
+class Parts(NamedTuple):
+    """How parts map to weights; rows are CSR, their weights ``w[f * n_labels + label]``."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[Any]
+    bias: float
+    bias_column: int
+    n_labels: int
+    n_row_parts: int
+    first_single: int
+    n_parts: int
+
+
+def single_weights(n_features: int) -> Parts:
+    """Every weight is a part of its own."""
+    return Parts(
+        np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), 0.0, 0, 1, 0, 0, n_features
+    )
+
+
+def rows_under_labels(rows: Rows, n_labels: int, n_weights: int) -> Parts:
+    """Each (sparse) row under each label is a part; the weights behind those are single."""
+    n_row_parts = (len(rows.indptr) - 1) * n_labels
+    first_single = rows.n_inputs * n_labels
+    return Parts(
+        rows.indptr,
+        rows.indices,
+        rows.values,
+        rows.bias,
+        rows.n_columns,
+        n_labels,
+        n_row_parts,
+        first_single,
+        n_row_parts + n_weights - first_single,
+    )
+
+
+# The loops below are the hottest of all. They take many parts a call, for a call costs more than a
+# part; unsigned indices spare each access the test for a negative one; and no slice is taken, which
+# would count references.
+
+
+@kernel
+def gather_parts(parts, chosen, start, end, w, out):
+    """out[k] = the sum of w over the features of part chosen[k], times their values."""
+    indptr, indices, values = parts.indptr, parts.indices, parts.values
+    K, n_row_parts = np.uint64(parts.n_labels), np.uint64(parts.n_row_parts)
+    for k in range(start, end):
+        part = np.uint64(chosen[k])
+        if part >= n_row_parts:
+            out[k] = w[np.uint64(parts.first_single) + part - n_row_parts]
+            continue
+        row = part // K
+        label = part - row * K
+        total = 0.0
+        for e in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+            total += values[e] * w[np.uint64(indices[e]) * K + label]
+        if parts.bias != 0.0:
+            total += parts.bias * w[np.uint64(parts.bias_column) * K + label]
+        out[k] = total
+
+
+@kernel
+def scatter_parts(parts, chosen, n, steps, w):
+    """Add steps[k] times part chosen[k] to w, for all k < n."""
+    indptr, indices, values = parts.indptr, parts.indices, parts.values
+    K, n_row_parts = np.uint64(parts.n_labels), np.uint64(parts.n_row_parts)
+    for k in range(n):
+        step = steps[k]
+        if step == 0.0:
+            continue
+        part = np.uint64(chosen[k])
+        if part >= n_row_parts:
+            w[np.uint64(parts.first_single) + part - n_row_parts] += step
+            continue
+        row = part // K
+        label = part - row * K
+        for e in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+            w[np.uint64(indices[e]) * K + label] += step * values[e]
+        if parts.bias != 0.0:
+            w[np.uint64(parts.bias_column) * K + label] += step * parts.bias
+
+
+@kernel
+def clear_parts(parts, chosen, n, w):
+    """Set w to zero where the parts chosen[:n] have features."""
+    indptr, indices = parts.indptr, parts.indices
+    K, n_row_parts = np.uint64(parts.n_labels), np.uint64(parts.n_row_parts)
+    for k in range(n):
+        part = np.uint64(chosen[k])
+        if part >= n_row_parts:
+            w[np.uint64(parts.first_single) + part - n_row_parts] = 0.0
+            continue
+        row = part // K
+        label = part - row * K
+        for e in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+            w[np.uint64(indices[e]) * K + label] = 0.0
+        if parts.bias != 0.0:
+            w[np.uint64(parts.bias_column) * K + label] = 0.0
