@@ -56,7 +56,7 @@ class Auto(DualAscent):
     floor: float = 0.25
     optimism: float = 3.0
     reduced_precision: float = 0.15
-    cache_patience: float = 0.3
+    cache_patience: float = 0.5
     extrapolation: float = 3.0
     idle_limit: int = 40
 

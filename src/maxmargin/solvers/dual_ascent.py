@@ -166,7 +166,7 @@ class DualAscent(Solver):
         planes are merged into one.
     batch_size : int, optional
         Examples per oracle call in a pass with steps. Their planes are found at the same w and
-        absorbed one after the other. By default one example in five hundred, at most 16: calls get
+        absorbed one after the other. By default one example in a thousand, at most 16: calls get
         cheaper, and the number of passes hardly changes.
     """
 
@@ -195,7 +195,7 @@ class DualAscent(Solver):
             Stopping(self.tol, self.epsilon, C * float(weights.sum())),
             weights,
             C,
-            self.batch_size or min(16, max(1, problem.n_examples // 500)),
+            self.batch_size or min(16, max(1, problem.n_examples // 1000)),
             np.random.default_rng(self.random_state),
         )
         status = "converged"
