@@ -113,3 +113,18 @@ def small_oracle_rows(answers, n_classes):
     indptr = np.cumsum([0] + [2 * len(x) for x, *_ in answers])
     losses = np.array([loss for *_, loss in answers])
     return Planes(indptr, np.array(indices, np.int32), np.array(values), losses)
+
+
+def expand_parts(parts, indices, values, n_features):
+    """Dense vector of entries given in parts: ``row * K + label`` first, then single weights."""
+    dense = np.zeros(n_features)
+    for part, value in zip(indices, values, strict=True):
+        if part >= parts.n_row_parts:
+            dense[parts.first_single + part - parts.n_row_parts] += value
+            continue
+        row, label = divmod(int(part), parts.n_labels)
+        for e in range(parts.indptr[row], parts.indptr[row + 1]):
+            dense[parts.indices[e] * parts.n_labels + label] += value * parts.values[e]
+        if parts.bias:
+            dense[parts.bias_column * parts.n_labels + label] += value * parts.bias
+    return dense

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brute import plane_terms
-from cases import LAYOUTS, STRUCTURES, chain_case, make_case, multiclass_case
+from cases import (
+    CHAIN_LOSSES,
+    LAYOUTS,
+    STRUCTURES,
+    chain_case,
+    expand_parts,
+    make_case,
+    multiclass_case,
+)
 from maxmargin.problems.chain import (
     ChainConstraints,
     ChainDecoder,
@@ -114,6 +122,22 @@ def test_oracle_without_compilation(structure, loss, rescaling):
         case = make_case(structure, rng, loss=loss, fit_intercept=seed % 2 == 1, **extra)
         w = rng.normal(size=case.twin.n_features)
         check_oracle(case, w, rescaling, sqrt_loss=seed >= 2)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@pytest.mark.parametrize("loss", CHAIN_LOSSES)
+@given(data=st.data())
+def test_parts_are_the_same_rows(loss, rescaling, data):
+    """A row in parts, each a token under a label, is the row in features."""
+    (problem, _), w = draw_case(data, "chain", loss)
+    every = np.arange(problem.n_examples)
+    plain, in_parts = problem.oracle(every, w, rescaling), problem.part_oracle(every, w, rescaling)
+    assert np.array_equal(plain.losses, in_parts.losses)
+    for r in every:
+        row = slice(in_parts.indptr[r], in_parts.indptr[r + 1])
+        expanded = expand_parts(problem.parts, in_parts.indices[row], in_parts.values[row], len(w))
+        assert np.allclose(expanded, dense_row(plain, r, len(w)))
 
 
 @pytest.mark.nojit

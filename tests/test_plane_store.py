@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute import all_planes
-from cases import STRUCTURES, chain_case, make_case, multiclass_case
+from cases import STRUCTURES, chain_case, expand_parts, make_case, multiclass_case
 from maxmargin.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
 from maxmargin.formulation import Formulation
 from maxmargin.planes import PlaneStore, StepRule, make_store
@@ -37,14 +37,13 @@ def stored_planes(store):
     """``(block, offset, dense plane, multiplier, alive, id)`` of each plane in the arena."""
     arena = store.arena
     for i in range(len(store.caps)):
-        features = []  # the block's own dictionary
+        known = []  # the block's own dictionary of parts
         p = store.blocks.first[i]
         while p >= 0:
-            features += list(arena.new_features[arena.new_start[p] : arena.new_start[p + 1]])
+            known += list(arena.new_features[arena.new_start[p] : arena.new_start[p + 1]])
             entries = slice(arena.entry_start[p], arena.entry_start[p + 1])
-            plane = np.zeros(len(store.w))
-            for f, value in zip(arena.ids[entries], arena.values[entries], strict=True):
-                plane[features[f]] += value
+            used = [known[f] for f in arena.ids[entries]]
+            plane = expand_parts(store.parts, used, arena.values[entries], len(store.w))
             yield i, arena.offset[p], plane, arena.alpha[p], bool(arena.alive[p]), p
             p = arena.next_plane[p]
 
@@ -399,7 +398,7 @@ def test_the_budget_is_kept(cache_bytes, caplog):
 
 def test_merging_happens_under_pressure(caplog):
     caplog.set_level(logging.DEBUG, "maxmargin")
-    store, _ = busy_store(50_000)
+    store, _ = busy_store(40_000)
     for _ in range(60):
         store.visit(np.arange(12), StepRule(WSS2, 3))
     assert any("merging" in record.message for record in caplog.records)

@@ -468,6 +468,10 @@ class CountingChains(ChainProblem):
         self.calls += len(indices)
         return super().oracle(indices, w, rescaling, sqrt_loss)
 
+    def part_oracle(self, indices, w, rescaling="margin", sqrt_loss=False):
+        self.calls += len(indices)
+        return super().part_oracle(indices, w, rescaling, sqrt_loss)
+
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_oracle_calls_are_counted_truly(solver):
