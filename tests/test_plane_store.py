@@ -294,6 +294,20 @@ def test_repeated_columns_add_up():
     check_store(store)
 
 
+@pytest.mark.parametrize("compact", [False, True], ids=["planes", "classes"])
+def test_extrapolation_does_not_drift(compact):
+    """Rounding of ``w`` must not be extrapolated along with it, round after round."""
+    for seed in range(12):
+        case = (multiclass_case if compact else chain_case)(np.random.default_rng(seed))
+        every = np.arange(case.problem.n_examples)
+        store = make_store(case.problem, Formulation(), np.full(len(every), 100.0), PLENTY)
+        store.extrapolate(0.0)
+        for _ in range(150):
+            store.visit(every, StepRule(ALL_PLANES, 50, 0.1))
+            store.extrapolate(3.0)
+        check_store(store)
+
+
 # ----- eviction ----------------------------------------------------------------------------------
 
 

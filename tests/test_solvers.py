@@ -159,6 +159,19 @@ def test_nearly_hard_margins(structure):
     assert 0.1 < result.primal < 100.0
 
 
+@pytest.mark.parametrize("loss", ["hamming", "normalized-hamming", "zero-one"])
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+def test_certificates_hold_at_high_precision(loss, rescaling):
+    """Many passes at a large C: what rounding adds up to must not enter a certificate."""
+    formulation = Formulation(rescaling)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        lengths = rng.integers(1, 4, rng.integers(2, 6)).tolist()
+        case = chain_case(rng, lengths=lengths, K=2 + seed % 2, loss=loss, fit_intercept=True)
+        result = solve("auto", case.problem, 150.0, formulation, tol=1e-9, max_passes=500)
+        check_certificate(result, case, 150.0, formulation)
+
+
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_single_precision_input(structure):
     case = make_case(structure, np.random.default_rng(4), layout="float32")
