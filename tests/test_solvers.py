@@ -5,6 +5,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from brute import all_planes, slacks
 from cases import STRUCTURES, chain_case, make_case, multiclass_case
@@ -126,6 +128,31 @@ def test_frank_wolfe_reaches_the_optimum(solver, structure, loss, rescaling):
         case = small_case(structure, loss, variant)
         result = solve(solver, case.problem, C, formulation, tol=tol, max_passes=50_000)
         check_optimal(result, case, C, formulation, precision=tol)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), solver=st.sampled_from(PRECISE))
+def test_random_problems(seed, solver):
+    """Structure, sizes, options, formulation, C and weights all drawn: certificates are true."""
+    rng = np.random.default_rng(seed)
+    structure, loss = STRUCTURES[rng.integers(len(STRUCTURES))]
+    options = {"layout": str(rng.choice(["dense", "csr", "integers"]))}
+    options |= {"loss": loss, "fit_intercept": bool(rng.integers(2)), "K": int(rng.integers(2, 4))}
+    if structure == "chain":
+        options["lengths"] = rng.integers(1, 4, rng.integers(1, 6)).tolist()
+        options |= {name: bool(rng.integers(2)) for name in ("boundary_weights", "constrained")}
+    else:
+        options["n"] = int(rng.integers(1, 12))
+    case = make_case(structure, rng, n_inputs=int(rng.integers(1, 5)), **options)
+    formulation = Formulation(str(rng.choice(RESCALINGS)), sqrt_loss=bool(rng.integers(2)))
+    C = float(10 ** rng.uniform(-3, 2.5))
+    weights = rng.choice([0.0, 0.3, 1.0, 5.0], case.problem.n_examples)
+    result = solve(solver, case.problem, C, formulation, sample_weight=weights, max_passes=300)
+    if result.converged:
+        check_optimal(result, case, C, formulation, weights)
+    else:  # the papers' solvers may take thousands of passes where C is large
+        assert solver != "auto"
+        check_certificate(result, case, C, formulation, weights)
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])
