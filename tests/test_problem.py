@@ -8,7 +8,9 @@ import scipy.sparse as sp
 
 from cases import small_oracle_rows
 from maxmargin.formulation import Formulation
+from maxmargin.objective import hinge_values
 from maxmargin.problem import Planes, Problem, check_problem
+from maxmargin.problems.chain import ChainProblem
 from maxmargin.problems.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS, make_solver
 
@@ -441,3 +443,58 @@ def test_a_good_problem_is_not_warned_of(solver, rescaling):
 def test_planes_are_rows_of_a_tuple():
     planes = Planes(np.zeros(1, int), np.empty(0, np.int32), np.empty(0), np.empty(0))
     assert planes._fields == ("indptr", "indices", "values", "losses")
+
+
+# ----- outputs without loss, and native problems from arrays that do not fit -----------------------
+
+
+class Forgiving(Problem):
+    """Output 1 is as good as the truth 0, and 2 is not; psi tells all three apart."""
+
+    n_features = 3
+
+    def joint_feature(self, x, y):
+        return x * np.eye(3)[y]
+
+    def loss(self, y, y_hat):
+        return float(y_hat == 2)
+
+    def most_violated(self, x, y, w, rescaling):
+        return max(range(3), key=lambda z: self.loss(y, z) + w @ self.joint_feature(x, z))
+
+    def predict(self, x, w):
+        return max(range(3), key=lambda z: w @ self.joint_feature(x, z))
+
+
+def test_a_wrong_output_without_loss_counts():
+    problem = Forgiving().bind([1.0], [0])
+    w = np.array([0.0, 5.0, 0.0])
+    assert hinge_values(problem, Formulation(), w) == pytest.approx([5.0])
+
+
+def test_native_problems_refuse_arrays_that_do_not_fit():
+    X = np.ones((3, 2))
+    with pytest.raises(ValueError, match=r"y\[1\] is 5"):
+        MulticlassProblem(X, [0, 5, 1], 2)
+    with pytest.raises(ValueError, match="3 rows but y has 2"):
+        MulticlassProblem(X, [0, 1])
+    with pytest.raises(ValueError, match=r"labels\[2\] is -1"):
+        ChainProblem(X, [0, 3], [0, 1, -1], 2)
+    with pytest.raises(ValueError, match="offsets runs from 0 to 2"):
+        ChainProblem(X, [0, 2], [0, 1, 1], 2)
+
+
+@pytest.mark.parametrize("layout", ["csc", "duplicates"])
+def test_any_sparse_layout_means_the_same(layout):
+    dense = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [1.0, 1.0, 0.0]])
+    twin = sp.csc_matrix(dense)
+    if layout == "duplicates":
+        row, column = np.nonzero(dense)
+        half = dense[row, column] / 2
+        pointers = np.searchsorted(np.repeat(row, 2), np.arange(4))
+        twin = sp.csr_matrix((np.repeat(half, 2), np.repeat(column, 2), pointers), shape=(3, 3))
+    w = np.arange(6.0)
+    expected, found = (
+        hinge_values(MulticlassProblem(X, [0, 1, 0]), Formulation(), w) for X in (dense, twin)
+    )
+    assert found == pytest.approx(expected)

@@ -82,14 +82,15 @@ class Formulation:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return ``(b, scale)`` for candidates of these losses; the plane is ``(b, scale * dpsi)``.
 
-        A candidate without loss is the truth itself, whose plane is zero.
+        The truth has no loss and no ``dpsi``: its plane is zero. Without rescaling a candidate
+        that has no loss counts as the truth.
         """
         losses = np.asarray(losses, dtype=np.float64)
-        wrong = (losses > 0).astype(np.float64)
         if self.rescaling == "none":
+            wrong = (losses > 0).astype(np.float64)
             return wrong, wrong
         offsets = np.sqrt(losses) if self.uses_sqrt_loss else losses
-        return offsets, (offsets if self.rescaling == "slack" else wrong)
+        return offsets, (offsets if self.rescaling == "slack" else np.ones_like(losses))
 
 
 def C_from_paper(C: float, n_examples: int, convention: Convention, slack: Slack = "l1") -> float:

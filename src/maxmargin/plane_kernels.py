@@ -345,9 +345,9 @@ def mark_dead_planes(arena, n_planes, idle_limit):
     """Mark planes dead that carry no weight and were idle for ``idle_limit`` visits in a row."""
     dead = 0
     for p in range(n_planes):
-        weightless = arena.alpha[p] <= 0.0 and arena.before[p] <= 0.0
-        if arena.alive[p] and weightless and arena.idle[p] >= idle_limit:
+        if arena.alive[p] and arena.alpha[p] <= 0.0 and arena.idle[p] >= idle_limit:
             arena.alive[p] = False
+            arena.before[p] = 0.0
             dead += 1
     return dead
 

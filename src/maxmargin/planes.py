@@ -198,7 +198,6 @@ class PlaneStore:
         self.cache_bytes = cache_bytes
         self.w: Floats = np.zeros(n_features)
         self.dual_now = np.zeros(1)
-        self._w_before: Floats | None = None  # w at the multipliers arena.before
         self.n_evicted = 0
         self.blocks = Blocks(
             np.full(n, -1), np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), caps
@@ -206,6 +205,8 @@ class PlaneStore:
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
         self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
         layout = getattr(problem, "parts", None)
+        if layout is not None and not _same_definer(problem, "oracle", "part_oracle"):
+            layout = None  # a subclass has its own oracle: ask that one
         self.parts: Parts = layout if layout is not None else single_weights(n_features)
         self._ask = problem.oracle if layout is None else problem.part_oracle
         place = np.zeros(self.parts.n_parts, np.int32)
@@ -226,12 +227,10 @@ class PlaneStore:
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
-        self.w[:] = 0.0
-        self._w_before = None
+        w = np.zeros(len(self.w))
         self._reserve_scratch(np.arange(len(self.caps)), 0)
-        add_weighted_planes(
-            self.arena, self.parts, self.blocks, self.arena.alpha, self.scratch, self.w
-        )
+        add_weighted_planes(self.arena, self.parts, self.blocks, self.arena.alpha, self.scratch, w)
+        self.w = w
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
@@ -248,7 +247,7 @@ class PlaneStore:
         rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
         planes = self._ask(examples, self.w, rescaling, sqrt_loss)
         if not self.trusted:
-            validate_planes(planes, examples, len(self.w))
+            validate_planes(planes, examples, self.parts.n_parts)
         report = self.absorb(examples, planes, rule)
         # In a batch the weights move on between the oracle and the check, unless no step is taken.
         if not self.trusted and (len(examples) == 1 or rule.max_steps == 0):
@@ -310,33 +309,23 @@ class PlaneStore:
         """
         p = self.used[0]
         now, before, block = self.arena.alpha[:p], self.arena.before[:p], self.arena.block[:p]
-        gain = 0.0
-        if factor and self._w_before is not None:
-            # w is linear in the multipliers: its own change is the direction, but for the planes
-            # that clipping holds back, and only those need be added up.
-            wanted = factor * (now - before)
-            goal = np.maximum(now + wanted, 0.0)
-            sums = np.bincount(block, goal, minlength=len(self.caps))
-            shrink = np.minimum(1.0, self.caps / np.maximum(sums, 1e-300))[block]
-            held_back = (now + wanted < 0.0) | (shrink < 1.0)
-            change = np.where(held_back, goal * shrink - now, wanted)
-            direction = np.subtract(self.w, self._w_before, out=self._w_before)
-            direction *= factor
-            self._reserve_scratch(np.arange(len(self.caps)), 0)
-            add_weighted_planes(
-                self.arena, self.parts, self.blocks, change - wanted, self.scratch, direction
-            )
-            slope = float(change @ self.arena.offset[:p] - direction @ self.w)
-            step, gain = line_step(slope, float(direction @ direction))
-            before[:] = now
-            self._w_before = self.w.copy()
-            now += step * change
-            direction *= step
-            self.w += direction
-            self.dual_now[0] += gain
-        else:
-            before[:] = now
-            self._w_before = self.w.copy()
+        goal = np.maximum(now + factor * (now - before), 0.0)
+        before[:] = now
+        if factor == 0.0:
+            return 0.0
+        sums = np.bincount(block, goal, minlength=len(self.caps))
+        shrink = np.minimum(1.0, self.caps / np.maximum(sums, 1e-300))
+        change = goal * shrink[block] - now
+        # Added up from the planes: the change of w itself would carry its rounding on and on.
+        direction = np.zeros(len(self.w))
+        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        add_weighted_planes(self.arena, self.parts, self.blocks, change, self.scratch, direction)
+        slope = float(change @ self.arena.offset[:p] - direction @ self.w)
+        step, gain = line_step(slope, float(direction @ direction))
+        now += step * change
+        direction *= step
+        self.w += direction
+        self.dual_now[0] += gain
         return gain
 
     def rescale(self, caps: Floats) -> None:
@@ -345,7 +334,6 @@ class PlaneStore:
         factor = float(np.min(caps[used] / self.caps[used])) if used.any() else 1.0
         self.arena.alpha[: self.used[0]] *= factor
         self.w *= factor
-        self._w_before = None
         self.caps = caps
         self.blocks = self.blocks._replace(cap=caps)
         self.dual()
@@ -430,13 +418,22 @@ class PlaneStore:
         sizes[0] = int(live.sum()) + 64
         target = _new_arena(*sizes)
         used = np.zeros_like(self.used)
-        compact_planes(
-            self.arena, target, self.parts, self.blocks, order, used, self.scratch, merge
+        old = self.blocks
+        blocks = Blocks(
+            old.first.copy(), old.last.copy(), old.count.copy(), old.n_features.copy(), old.cap
         )
-        if merge:
-            self._w_before = None
-        self.used[:] = used
-        self.arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
+        compact_planes(self.arena, target, self.parts, blocks, order, used, self.scratch, merge)
+        arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
+        # All at once: an interrupt must not find lists and arrays that do not fit each other.
+        self.blocks, self.arena, self.used = blocks, arena, used
+
+
+def _same_definer(problem: Problem, *methods: str) -> bool:
+    """Whether one class of the problem's ancestry defines all these methods."""
+    definers = {
+        next((c for c in type(problem).__mro__ if name in vars(c)), None) for name in methods
+    }
+    return len(definers) == 1
 
 
 def _new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:

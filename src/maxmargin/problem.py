@@ -193,7 +193,7 @@ def _entries(features: Any) -> tuple[NDArray[np.int32], Floats]:
         )
     if sp.issparse(features):
         row = features.tocoo()
-        return row.coords[-1].astype(np.int32), row.data.astype(np.float64)
+        return row.col.astype(np.int32), row.data.astype(np.float64)
     dense = np.asarray(features, dtype=np.float64).ravel()
     indices = np.flatnonzero(dense)
     return indices.astype(np.int32), dense[indices]
@@ -229,6 +229,11 @@ def validate_planes(planes: Planes, indices: NDArray[np.int64], n_features: int)
             f"the oracle was asked for {len(indices)} examples and returned {len(losses)} losses "
             f"and {len(planes.indptr) - 1} rows"
         )
+    n_entries = len(planes.indices)
+    steps = np.diff(planes.indptr)
+    ends = (planes.indptr[0], planes.indptr[-1], len(planes.values))
+    if ends != (0, n_entries, n_entries) or (steps < 0).any():
+        raise ValueError("the oracle's indptr, indices and values do not fit each other")
     bad = np.flatnonzero(~(losses >= 0) | ~np.isfinite(losses))
     if len(bad):
         raise ValueError(
@@ -258,10 +263,11 @@ def check_problem(
 ) -> None:
     """Test a problem and raise an error that names the first thing that is wrong with it.
 
-    Checked, on random weights and the first examples: losses are finite, non-negative and zero at
-    the truth; the oracle's rows agree with ``joint_feature``; the oracle's value is no worse than
-    that of the truth, of the prediction, of other examples' outputs and of random candidates, and,
-    where all outputs can be listed, equals the best of them; the prediction has the best score.
+    Checked, on random weights and the first examples: losses are non-negative and zero at the
+    truth; the rows of an overridden oracle agree with ``joint_feature`` of ``most_violated``'s
+    candidate; the oracle's value is no worse than that of the truth, of the prediction and of
+    random candidates, and, where all outputs can be listed, equals the best of them; the
+    prediction has the best score.
 
     Parameters
     ----------

@@ -72,6 +72,8 @@ class Result:
         Time of the training.
     history : list of Progress
         One record per outer iteration.
+    state : object
+        The solver's planes and multipliers, from which a warm start goes on.
     """
 
     w: NDArray[np.float64]

@@ -16,7 +16,7 @@ from ..formulation import Rescaling
 from ..parts import rows_under_labels
 from ..problem import Planes, Problem
 from .chain_kernels import ADDITIVE, DEVIATION, LEVELS, chain_oracle, decode_chains
-from .rows import Rows, make_rows
+from .rows import Rows, check_codes, make_rows
 
 __all__ = ["ChainProblem", "bio_constraints"]
 
@@ -178,9 +178,15 @@ class ChainProblem(Problem):
         codes = np.ascontiguousarray(labels, dtype=np.int32)
         bounds = np.ascontiguousarray(offsets, dtype=np.int64)
         lengths = np.diff(bounds)
+        if not len(codes) == rows.n_rows == bounds[-1] or bounds[0] != 0:
+            raise ValueError(
+                f"tokens has {rows.n_rows} rows, labels has {len(codes)} entries and offsets runs "
+                f"from {bounds[0]} to {bounds[-1]}; the first two and the last must be equal"
+            )
         if len(lengths) and lengths.min() < 1:
             raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
         K = int(n_labels if n_labels is not None else codes.max() + 1)
+        check_codes(codes, K, "labels")
         self.layout = ChainLayout(rows.n_inputs, K, boundary_weights)
         if self.layout.size >= 2**31:
             raise ValueError(
@@ -198,7 +204,6 @@ class ChainProblem(Problem):
             loss == "normalized-hamming",
             loss == "zero-one",
         )
-        self.loss_name = loss
         self.n_features = self.layout.size
         self._longest = int(lengths.max()) if len(lengths) else 0
         self._row_bounds = self._longest_rows()

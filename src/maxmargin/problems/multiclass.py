@@ -21,7 +21,7 @@ from .multiclass_kernels import (
     extrapolated_change,
     visit_classes,
 )
-from .rows import Rows, make_rows, row_square_norms
+from .rows import Rows, check_codes, make_rows, row_square_norms
 
 __all__ = ["ClassStore", "MulticlassProblem", "class_scores"]
 
@@ -68,8 +68,18 @@ class MulticlassProblem(Problem):
     ) -> None:
         self.rows = make_rows(X, fit_intercept=fit_intercept)
         self.labels = np.ascontiguousarray(y, dtype=np.int64)
+        if len(self.labels) == 0 and n_classes is None:
+            raise ValueError("there are no examples to tell the number of classes")
         self.n_classes = int(n_classes if n_classes is not None else self.labels.max() + 1)
         K = self.n_classes
+        if len(self.labels) != self.rows.n_rows:
+            raise ValueError(f"X has {self.rows.n_rows} rows but y has {len(self.labels)} labels")
+        check_codes(self.labels, K, "y")
+        if self.rows.n_inputs * K >= 2**31:
+            raise ValueError(
+                f"{self.rows.n_inputs} features x {K} classes make {self.rows.n_inputs * K} "
+                "weights; at most 2**31 - 1 are supported"
+            )
         self.costs = 1.0 - np.eye(K) if costs is None else np.array(costs, dtype=np.float64)
         if self.costs.shape != (K, K):
             raise ValueError(f"costs must have shape {(K, K)}, got {self.costs.shape}")
@@ -237,8 +247,9 @@ class ClassStore:
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
-        self.weights[:] = 0.0
-        self._add_weighted(self.alpha, self.weights)
+        weights = np.zeros(len(self.weights))
+        self._add_weighted(self.alpha, weights)
+        self.weights = weights
 
     def _add_weighted(self, weights: Floats, direction: Floats) -> float:
         """Add the sum of weights times planes to ``direction``; returns the sum times offsets."""

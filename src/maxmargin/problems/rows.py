@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._jit import kernel
 
-__all__ = ["Rows", "add_row", "add_scores", "make_rows", "row_square_norms"]
+__all__ = ["Rows", "add_row", "add_scores", "check_codes", "make_rows", "row_square_norms"]
 
 # Below this share of non-zeros a dense matrix is faster as CSR (measured on 784 features x 10).
 SPARSE_BELOW = 0.35
@@ -33,6 +33,11 @@ class Rows(NamedTuple):
     n_columns: int
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return max(self.dense.shape[0], len(self.indptr) - 1)
+
+    @property
     def n_inputs(self) -> int:
         """Number of features per row, the bias included."""
         return self.n_columns + int(self.bias != 0.0)
@@ -47,19 +52,30 @@ def make_rows(X: Any, *, fit_intercept: bool = False, sparse: bool = False) -> R
             X = X.astype(np.float64)
         sample = X[:: max(1, len(X) // 1000)]
         dense = np.count_nonzero(sample) >= SPARSE_BELOW * sample.size
-        if X.size == 0 or (dense and not sparse):
+        if not sparse and (X.size == 0 or dense):
             no_rows = np.zeros(1, np.int64)
             return Rows(no_rows, np.empty(0, np.int32), X[:0, :0].ravel(), X, bias, X.shape[1])
         return _sparse_rows(X, bias)
+    X = X.tocsr()
+    if not X.has_canonical_format:  # kernels take every entry for a feature of its own
+        X = X.copy()
+        X.sum_duplicates()
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     return Rows(
-        X.indptr.astype(np.int64),
-        X.indices.astype(np.int32),
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
         values,
         np.empty((0, 0), values.dtype),
         bias,
         X.shape[1],
     )
+
+
+def check_codes(codes: NDArray[Any], n_codes: int, name: str) -> None:
+    """Raise ValueError unless all codes are in 0..n_codes - 1."""
+    bad = np.flatnonzero((codes < 0) | (codes >= n_codes))
+    if len(bad):
+        raise ValueError(f"{name}[{bad[0]}] is {codes[bad[0]]}; labels must be in 0..{n_codes - 1}")
 
 
 def _sparse_rows(X: NDArray[Any], bias: float) -> Rows:

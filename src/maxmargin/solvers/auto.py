@@ -123,6 +123,6 @@ class Auto(DualAscent):
             now, reached = time.perf_counter(), float(store.dual_now[0])
             rate = (reached - before) / (now - began)
             overall = (reached - dual) / (now - started)
-            if rate <= self.cache_patience * overall:
+            if rate <= max(0.0, self.cache_patience * overall):
                 return
             momentum.push(rate)

@@ -36,8 +36,8 @@ class Solver:
     tol : float, optional
         Stop at this relative gap, ``(P - D) / P <= tol``.
     epsilon : float, optional
-        Stop at this absolute gap in units of mean loss, ``(P - D) / (n C) <= epsilon``. Either
-        criterion suffices.
+        Stop at this absolute gap in units of mean loss, ``(P - D) / (n C) <= epsilon`` (with
+        sample weights, their sum in place of n). Either criterion suffices.
     max_passes : float, optional
         Stop training after this many oracle calls per example; the certifying pass comes on top.
     max_time : float, optional
@@ -193,7 +193,11 @@ class Run:
             progress.seconds,
             self.oracle_calls / self.n_examples,
             progress.dual if progress.dual is not None else float("nan"),
-            f"gap {progress.gap:.4g}" if progress.gap is not None else f"gap ~{gap_estimate:.4g}",
+            f"gap {progress.gap:.4g}"
+            if progress.gap is not None
+            else f"gap ~{gap_estimate:.4g}"
+            if gap_estimate is not None
+            else "gap unknown",
             planes,
         )
         if any([callback(progress) for callback in self.callbacks]):

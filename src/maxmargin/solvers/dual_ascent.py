@@ -129,6 +129,7 @@ class Ascent:
         primal = primal_value(w, slacks, self.formulation, self.C, self.weights)
         self.run.offer(primal, w)
         assert self.run.best is not None
+        self.store.rebuild()  # rounding that piled up in w must not enter the certificate
         self.certificate = Certificate(self.run.best[0], self.store.dual())
         self.certified = True
         return done
@@ -162,8 +163,8 @@ class DualAscent(Solver):
     Parameters
     ----------
     cache_mb : float
-        Budget for stored planes. Planes without weight are dropped first, then each example's
-        planes are merged into one.
+        Budget for stored planes; multiclass problems store none. Planes without weight are dropped
+        first, then each example's planes are merged into one.
     batch_size : int, optional
         Examples per oracle call in a pass with steps. Their planes are found at the same w and
         absorbed one after the other. By default one example in a thousand, at most 16: calls get
@@ -234,9 +235,8 @@ class DualAscent(Solver):
                 ascent.certify()
             except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
                 status = "interrupted"
-                if run.best is None:
+                if ascent.certificate is None:
                     raise
-                ascent.certificate = Certificate(run.best[0], ascent.store.dual())
             else:
                 try:
                     ascent.record()
