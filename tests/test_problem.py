@@ -445,7 +445,7 @@ def test_planes_are_rows_of_a_tuple():
     assert planes._fields == ("indptr", "indices", "values", "losses")
 
 
-# ----- outputs without loss, and native problems from arrays that do not fit -----------------------
+# ----- outputs without loss, and arrays that do not fit ------------------------------------------
 
 
 class Forgiving(Problem):
