@@ -175,6 +175,10 @@ class ChainProblem(Problem):
                 f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
             )
         rows = make_rows(tokens, fit_intercept=fit_intercept, sparse=True)
+        # One type only: kernels for another would take as long again to compile.
+        rows = rows._replace(
+            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
+        )
         codes = np.ascontiguousarray(labels, dtype=np.int32)
         bounds = np.ascontiguousarray(offsets, dtype=np.int64)
         lengths = np.diff(bounds)
