@@ -14,7 +14,8 @@ with ``sqrt(Delta)`` in place of ``Delta`` if ``sqrt_loss``. Where the truth its
 A problem of your own subclasses `Problem` and writes three small methods in plain Python,
 ``joint_feature``, ``loss`` and ``most_violated`` (and ``predict``); the base class builds the
 oracle from them. A problem that wants native speed overrides ``oracle`` itself. `check_problem`
-tests either kind.
+tests either kind. A problem that can search for more than one output at a time also offers
+``k_best``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .formulation import Formulation, Rescaling
 __all__ = ["Planes", "Problem", "check_problem"]
 
 Floats = NDArray[np.float64]
+LARGE = 2.0**40  # times weights, makes any loss small; a power of two, so that nothing is rounded
 
 
 class Planes(NamedTuple):
@@ -165,6 +167,52 @@ class Problem:
             losses[row] = self.loss(y, candidate)
             rows.append(_difference(self.joint_feature(x, y), self.joint_feature(x, candidate)))
         return _stack(rows, losses)
+
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Return the k best candidates of each listed example; optional.
+
+        The k outputs other than the truth with the largest values, by the formulas of `oracle`
+        (``rescaling="none"`` ranks by the plain score), whatever the sign of these values.
+
+        Parameters
+        ----------
+        indices : array of int
+            Examples to ask for.
+        w : array of shape (n_features,)
+            Weights.
+        k : int
+            How many candidates to return for each.
+        rescaling : {"margin", "slack", "none"}
+            What the loss rescales; a problem need not support all of them.
+        sqrt_loss : bool
+            Search with the square root of the loss.
+
+        Returns
+        -------
+        Planes
+            ``k`` rows for each index, best first: rows ``r * k`` to ``r * k + k - 1`` are those of
+            ``indices[r]``. All are different outputs. Where there are not enough of them, the last
+            rows are empty, with loss 0.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no search for the k best outputs; use a solver that asks "
+            "for one candidate at a time, or define k_best()"
+        )
+
+    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+        """Return the predicted output of each listed example, ``argmax_y <w, psi(x, y)>``.
+
+        Rows are like those of `oracle`: empty, with loss 0, where the prediction is the truth. Here
+        the predictions are the oracle's answers at weights so large that the loss breaks ties only.
+        """
+        return self.oracle(indices, w * LARGE, "margin")
 
     #: Layout of parts (see `maxmargin.parts`), for problems that define `part_oracle`.
     parts: Any = None

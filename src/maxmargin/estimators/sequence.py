@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -193,6 +194,32 @@ class SequenceTagger(MaxMarginEstimator):
         rows, offsets = self._rows(X)
         labels = self.classes_[self._decoder.decode(rows, offsets, self.coef_)]
         return np.split(labels, offsets[1:-1])
+
+    def predict_k(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
+        """The k best labellings of each sequence, with their scores.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        k : int
+            How many to return for each sequence.
+
+        Returns
+        -------
+        list of list of (labels, score)
+            For each sequence its k labellings of the largest score ``<w, psi(x, y)>``, best first,
+            as arrays of labels with their scores. Constraints hold. The list is shorter where there
+            are fewer labellings.
+        """
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        rows, offsets = self._rows(X)
+        answers = self._decoder.decode_k_best(rows, offsets, self.coef_, int(k))
+        return [
+            [(self.classes_[codes], float(score)) for codes, score in zip(*answer, strict=True)]
+            for answer in answers
+        ]
 
     def score(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right label.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..formulation import Rescaling
 from ..parts import rows_under_labels
 from ..problem import Planes, Problem
+from .chain_k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .chain_kernels import ADDITIVE, DEVIATION, LEVELS, chain_oracle, decode_chains
 from .rows import Rows, check_codes, make_rows
 
@@ -132,6 +133,27 @@ class ChainDecoder:
             decode_chains(rows, offsets, w, self.layout.n_labels, transition, work, paths)
         return paths
 
+    def decode_k_best(
+        self, rows: Rows, offsets: NDArray[np.int64], w: Floats, k: int
+    ) -> list[tuple[NDArray[np.int32], Floats]]:
+        """The k best labellings of each sequence, best first, one in a row, and their scores."""
+        n, K, lengths = len(offsets) - 1, self.layout.n_labels, np.diff(offsets)
+        if n == 0:
+            return []
+        longest = int(lengths.max())
+        transition, start, stop = self.potentials(w)
+        work = self.scratch(longest, start, stop)
+        paths = make_k_best_scratch(longest, K, k)
+        labels = np.empty(k * int(offsets[-1]), np.int32)
+        scores, found = np.empty((n, k)), np.empty(n, np.int64)
+        decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, scores, found)
+        answers = []
+        for i, (length, count) in enumerate(zip(lengths.tolist(), found.tolist(), strict=True)):
+            first = k * int(offsets[i])
+            table = labels[first : first + count * length].reshape(count, length)
+            answers.append((table, scores[i, :count]))
+        return answers
+
 
 class ChainProblem(Problem):
     """Label sequences with exact oracles for every rescaling.
@@ -209,6 +231,7 @@ class ChainProblem(Problem):
             loss == "zero-one",
         )
         self.n_features = self.layout.size
+        self._lengths = lengths
         self._longest = int(lengths.max()) if len(lengths) else 0
         self._row_bounds = self._longest_rows()
         self._part_bounds = 4 * lengths + 4
@@ -242,6 +265,44 @@ class ChainProblem(Problem):
         """The same, in parts: a token under a label, and the single weights behind those."""
         return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
 
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
+        mode = self._mode(rescaling, sqrt_loss)
+        if mode == LEVELS:
+            raise ValueError(
+                "chains have no k-best search for slack rescaling or square roots of a loss that "
+                "counts labels; use rescaling='margin' without sqrt_loss, or loss='zero-one'"
+            )
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        capacity = k * int(self._row_bounds[examples].sum())
+        out = Planes(
+            np.empty(k * len(examples) + 1, np.int64),
+            np.empty(capacity, np.int32),
+            np.empty(capacity),
+            np.empty(k * len(examples)),
+        )
+        transition, start, stop = self.decoder.potentials(w)
+        longest = int(self._lengths[examples].max(initial=1))
+        work = self.decoder.scratch(longest, start, stop)
+        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1)
+        augmented = mode == ADDITIVE
+        chain_k_best(self.data, examples, w, transition, k, augmented, work, paths, out)
+        filled = out.indptr[-1]
+        return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
+        """Which search finds the most violated labelling."""
+        if self.data.zero_one or rescaling == "none":
+            return DEVIATION
+        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
+
     def _search(
         self,
         indices: NDArray[np.int64],
@@ -252,11 +313,7 @@ class ChainProblem(Problem):
     ) -> Planes:
         """Run the oracle kernel for the listed sequences."""
         examples = np.ascontiguousarray(indices, dtype=np.int64)
-        mode = LEVELS
-        if self.data.zero_one or rescaling == "none":
-            mode = DEVIATION
-        elif rescaling == "margin" and not sqrt_loss:
-            mode = ADDITIVE
+        mode = self._mode(rescaling, sqrt_loss)
         bounds = self._part_bounds if as_parts else self._row_bounds
         capacity = int(bounds[examples].sum())
         out = Planes(

@@ -58,7 +58,7 @@ def _advance(previous, transition, K, reached):
 
 
 @kernel
-def _argmax(values, K):
+def first_argmax(values, K):
     """Position of the first largest value."""
     best = 0
     for k in range(1, K):
@@ -68,7 +68,7 @@ def _argmax(values, K):
 
 
 @kernel
-def _best_predecessor(previous, transition, label, K):
+def best_predecessor(previous, transition, label, K):
     """The j that maximises previous[j] + transition[j, label]."""
     best, best_score = 0, -np.inf
     for j in range(K):
@@ -87,11 +87,11 @@ def viterbi(unary, length, transition, K, forward, path):
         _advance(forward[t - 1], transition, K, forward[t])
         for k in range(K):
             forward[t, k] += unary[t, k]
-    label = _argmax(forward[length - 1], K)
+    label = first_argmax(forward[length - 1], K)
     score = forward[length - 1, label]
     path[length - 1] = label
     for t in range(length - 2, -1, -1):
-        label = _best_predecessor(forward[t], transition, label, K)
+        label = best_predecessor(forward[t], transition, label, K)
         path[t] = label
     return score
 
@@ -116,14 +116,14 @@ def best_deviation(unary, length, transition, K, truth, forward, path):
                 if leave > forward[t, k]:
                     forward[t, k] = leave
             forward[t, k] += unary[t, k]
-    label = _argmax(forward[length - 1], K)
+    label = first_argmax(forward[length - 1], K)
     score = forward[length - 1, label]
     if score == -np.inf:
         return -np.inf
     t = length - 1
     path[t] = label
     while t > 0:
-        previous = _best_predecessor(forward[t - 1], transition, label, K)
+        previous = best_predecessor(forward[t - 1], transition, label, K)
         stay = forward[t - 1, previous] + transition[previous, label]
         if label != truth[t]:
             leave = prefix[t - 1] + transition[truth[t - 1], label]
@@ -157,7 +157,7 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
     truth_score = levels[length - 1, 0, truth[length - 1]]
     best_value, best_level, best_label = 0.0, 0, truth[length - 1]
     for m in range(1, length + 1):
-        label = _argmax(levels[length - 1, m], K)
+        label = first_argmax(levels[length - 1, m], K)
         gain = levels[length - 1, m, label] - truth_score
         if gain == -np.inf:
             continue
@@ -172,7 +172,7 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
     for t in range(length - 1, 0, -1):
         if label != truth[t]:
             m -= 1
-        label = _best_predecessor(levels[t - 1, m], transition, label, K)
+        label = best_predecessor(levels[t - 1, m], transition, label, K)
         path[t - 1] = label
     return best_value
 
@@ -223,7 +223,7 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
                 if path[t] != truth[t]:
                     wrong += 1
         if wrong > 0:
-            filled = _write_difference(chain, first, length, truth, path, as_parts, out, filled)
+            filled = write_difference(chain, first, length, truth, path, as_parts, out, filled)
         out.losses[r] = wrong * loss_unit
         if chain.zero_one and wrong > 0:
             out.losses[r] = 1.0
@@ -241,7 +241,7 @@ def _write_pair(out, filled, good, bad, value):
 
 
 @kernel
-def _write_difference(chain, first, length, truth, path, as_parts, out, filled):
+def write_difference(chain, first, length, truth, path, as_parts, out, filled):
     """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
     singles = len(chain.labels) * K if as_parts else chain.n_inputs * K

@@ -17,6 +17,7 @@ from ..planes import BlockReport, StepRule
 from ..problem import Planes, Problem
 from .multiclass_kernels import (
     add_weighted_classes,
+    class_k_best,
     class_oracle,
     extrapolated_change,
     visit_classes,
@@ -130,6 +131,22 @@ class MulticlassProblem(Problem):
             values,
         )
         return self._as_planes(examples, best)
+
+    def k_best(
+        self,
+        indices: Ints,
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong classes of each listed example; see `Problem.k_best`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        offsets, scales, _ = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
+        best = np.empty((len(examples), k), np.int64)
+        K = self.n_classes
+        class_k_best(self.rows, self.labels, examples, w, offsets, scales, K, k, best)
+        return self._as_planes(examples.repeat(k), best.ravel())
 
     def compact_store(self, formulation: Formulation, caps: Floats) -> ClassStore | None:
         """Blocks as multipliers per class, without copies of x."""

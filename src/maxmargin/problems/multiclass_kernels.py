@@ -75,6 +75,34 @@ def class_oracle(rows, labels, examples, w, offsets, scales, K, best, values):
 
 
 @kernel
+def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
+    """The k classes but the truth with the largest ``b - <a, w>``, best first; truths behind."""
+    scores = np.empty(K)
+    values = np.empty(K)
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        scores[:] = 0.0
+        add_scores(rows, i, w, K, scores)
+        for y in range(K):
+            values[y] = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
+        found = 0
+        for y in range(K):
+            if y == truth:
+                continue
+            position = found  # insertion sort into a list of k
+            while position > 0 and values[best[r, position - 1]] < values[y]:
+                if position < k:
+                    best[r, position] = best[r, position - 1]
+                position -= 1
+            if position < k:
+                best[r, position] = y
+                found = min(found + 1, k)
+        for c in range(found, k):
+            best[r, c] = truth
+
+
+@kernel
 def _solve_exactly(hinges, alpha, square, cap, usable, truth, K, order):
     """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
 
