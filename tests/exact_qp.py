@@ -3,8 +3,10 @@
     max  b'z - 1/2 |A'z|^2   s.t.  z >= 0, and the multipliers of example i sum to cap_i,
 
 where every example also has the truth's plane (0, 0), whose multiplier is the unused part of the
-cap. The method is Mehrotra's predictor-corrector; none of it is shared with the package. What it
-returns is certified by its own duality gap, so a mistake here cannot pass unnoticed.
+cap. For squared slacks the multipliers are free but for their sign, and every example adds a
+feature of its own to its planes, of value ``1 / sqrt(2 cap_i)``. The method is Mehrotra's
+predictor-corrector; none of it is shared with the package. What it returns is certified by its own
+duality gap, so a mistake here cannot pass unnoticed.
 """
 
 import warnings
@@ -24,8 +26,11 @@ class Optimum(NamedTuple):
         return 0.5 * (self.primal + self.dual)
 
 
-def solve_exactly(blocks, C, sample_weight=None, precision=1e-9):
-    """Minimise ``1/2 |w|^2 + C sum_i s_i xi_i``, where ``blocks`` lists ``(b, A)`` per example."""
+def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
+    """Minimise ``1/2 |w|^2 + C sum_i s_i xi_i``, where ``blocks`` lists ``(b, A)`` per example.
+
+    With ``slack="l2"`` the slacks are squared.
+    """
     n_features = blocks[0][1].shape[1]
     s = np.ones(len(blocks)) if sample_weight is None else np.asarray(sample_weight, float)
     caps, b, A, block = [], [], [], []
@@ -38,12 +43,20 @@ def solve_exactly(blocks, C, sample_weight=None, precision=1e-9):
     if not caps:
         return Optimum(np.zeros(n_features), 0.0, 0.0)
     caps, b, A, block = np.array(caps), np.array(b), np.array(A), np.array(block)
-    z = _interior_point(A, b, caps, block)
+    penalty = 0.0
+    if slack == "l2":
+        own = np.zeros((len(b), len(caps)))
+        real = np.any(A != 0, axis=1) | (b != 0)  # all but the truth's planes
+        own[np.arange(len(b)), block] = real / np.sqrt(2.0 * caps[block])
+        z = _free_interior_point(np.hstack([A, own]), b)
+        penalty = 0.5 * np.sum((own.T @ z) ** 2)
+    else:
+        z = _interior_point(A, b, caps, block)
     w = A.T @ z
     hinges = np.zeros(len(caps))
     np.maximum.at(hinges, block, b - A @ w)
-    primal = 0.5 * w @ w + caps @ hinges
-    dual = b @ z - 0.5 * w @ w
+    primal = 0.5 * w @ w + caps @ (hinges**2 if slack == "l2" else hinges)
+    dual = b @ z - 0.5 * w @ w - penalty
     gap = primal - dual
     assert -1e-12 * max(1.0, primal) <= gap <= precision * max(1.0, primal), f"gap {gap}"
     return Optimum(w, float(primal), float(dual))
@@ -99,6 +112,42 @@ def _interior_point(A, b, caps, block, max_iterations=100):
         reach = 0.995 * min(_longest(x, dx), _longest(s, ds))
         x, y, s = x + reach * dx, y + reach * dy, s + reach * ds
     return best * cap_of
+
+
+def _free_interior_point(A, b, max_iterations=100):
+    """Maximise ``b'z - 1/2 |A'z|^2`` over z >= 0."""
+    used = b != 0
+    A, b = A[used], b[used]
+    Q = A @ A.T
+    scale = b.max() / np.abs(Q).max()  # of the multipliers
+    Q, c = Q * scale, b.copy()
+    N = len(b)
+    x, s = np.ones(N), np.maximum(1.0, np.abs(Q.sum(axis=1) - c))
+    best, best_error = x, np.inf
+    for _ in range(max_iterations):
+        residual = c + s - Q @ x
+        error = x @ s + np.abs(residual) @ x
+        if error < best_error:
+            best, best_error = x, error
+        if error <= 1e-14 * (c @ x) or x.min() < 1e-150:
+            break
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)
+            factors = lu_factor(Q + np.diag(s / x), check_finite=False)
+        mu, aim = x @ s / N, 0.0
+        dx = ds = np.zeros(N)
+        for _ in range(2):  # predictor, corrector
+            complement = aim - x * s - dx * ds
+            dx = lu_solve(factors, residual + complement / x, check_finite=False)
+            ds = (complement - s * dx) / x
+            reach = min(_longest(x, dx), _longest(s, ds))
+            aim = mu * (((x + reach * dx) @ (s + reach * ds)) / N / mu) ** 3
+        if not (np.isfinite(dx).all() and np.isfinite(ds).all()):
+            break
+        x, s = x + 0.995 * reach * dx, s + 0.995 * reach * ds
+    z = np.zeros(len(used))
+    z[used] = scale * best
+    return z
 
 
 def _longest(x, dx):

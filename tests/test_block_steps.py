@@ -51,7 +51,7 @@ class Block:
         """Returns the kernel's gain and the new multipliers and scores."""
         alpha, scores = self.alpha.copy(), self.scores(self.alpha)
         gain = improve_block(
-            kind, max_steps, stop_gap, scores, alpha, self.gram, len(alpha), self.cap
+            kind, max_steps, stop_gap, scores, alpha, self.gram, len(alpha), self.cap, 0.0
         )
         return gain, alpha, scores
 
@@ -80,7 +80,7 @@ def test_a_step_gains_what_it_says(kind, block, max_steps):
 @pytest.mark.parametrize("kind", RULES.values(), ids=RULES.keys())
 @given(block=blocks())
 def test_a_step_is_taken_where_one_pays(kind, block):
-    gap, _ = block_gap(block.scores(block.alpha), block.alpha, len(block.alpha), block.cap)
+    gap, _ = block_gap(block.scores(block.alpha), block.alpha, len(block.alpha), block.cap, 0.0)
     gain, _, _ = block.improve(kind, 1)
     size = 1.0 + block.cap * abs(block.scores(block.alpha)).max()
     assert (gain > 0.0) or gap <= 1e-10 * size
@@ -127,7 +127,7 @@ def test_many_steps_reach_the_optimum(kind, block):
     best = block.optimum()
     size = 1.0 + abs(best)
     assert block.dual(alpha) == pytest.approx(best, abs=1e-7 * size)
-    gap, _ = block_gap(scores, alpha, len(alpha), block.cap)
+    gap, _ = block_gap(scores, alpha, len(alpha), block.cap, 0.0)
     assert gap <= 1e-6 * size
 
 
@@ -147,7 +147,7 @@ def test_frank_wolfe_converges_as_proven(block):
 @given(block=blocks())
 def test_the_gap_bounds_what_is_left_to_gain(block):
     alpha = block.alpha
-    gap, u = block_gap(block.scores(alpha), alpha, len(alpha), block.cap)
+    gap, u = block_gap(block.scores(alpha), alpha, len(alpha), block.cap, 0.0)
     scores = block.scores(alpha)
     assert u == np.argmax(scores)
     assert gap == pytest.approx(block.cap * scores.max() - alpha @ scores, rel=1e-9, abs=1e-9)
@@ -158,15 +158,15 @@ def test_the_gap_bounds_what_is_left_to_gain(block):
 @pytest.mark.parametrize("kind", EXACT_RULES.values(), ids=EXACT_RULES.keys())
 @given(block=blocks(), share=st.sampled_from([0.5, 0.1, 0.01]))
 def test_steps_stop_at_the_asked_precision(kind, block, share):
-    start, _ = block_gap(block.scores(block.alpha), block.alpha, len(block.alpha), block.cap)
+    start, _ = block_gap(block.scores(block.alpha), block.alpha, len(block.alpha), block.cap, 0.0)
     _, alpha, scores = block.improve(kind, 20000, share * start)
-    gap, _ = block_gap(scores, alpha, len(alpha), block.cap)
+    gap, _ = block_gap(scores, alpha, len(alpha), block.cap, 0.0)
     assert gap <= share * start + 1e-12
     # One step less was not enough: the steps did not run on to the optimum.
     steps = 0
     while steps < 50:
         _, alpha, scores = block.improve(kind, steps)
-        if block_gap(scores, alpha, len(alpha), block.cap)[0] <= share * start:
+        if block_gap(scores, alpha, len(alpha), block.cap, 0.0)[0] <= share * start:
             break
         steps += 1
     if steps < 50:
@@ -180,7 +180,7 @@ def test_equal_planes_and_planes_without_features(kind):
     """No curvature: all the weight goes to the plane with the larger offset, at once."""
     gram = np.zeros((3, 3))
     scores, alpha = np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.5, 0.0])
-    gain = improve_block(kind, 10, 0.0, scores, alpha, gram, 3, 2.0)
+    gain = improve_block(kind, 10, 0.0, scores, alpha, gram, 3, 2.0, 0.0)
     assert np.allclose(alpha, [0.0, 0.0, 2.0])
     assert gain == pytest.approx(2.0 * 2.0 - 1.5 * 1.0)
 
@@ -189,7 +189,7 @@ def test_equal_planes_and_planes_without_features(kind):
 @pytest.mark.parametrize("kind", RULES.values(), ids=RULES.keys())
 def test_an_optimal_block_is_left_alone(kind):
     scores, alpha = np.array([0.0, -1.0]), np.array([1.0, 0.0])
-    assert improve_block(kind, 10, 0.0, scores, alpha, np.eye(2), 2, 1.0) == 0.0
+    assert improve_block(kind, 10, 0.0, scores, alpha, np.eye(2), 2, 1.0, 0.0) == 0.0
     assert alpha.tolist() == [1.0, 0.0] and scores.tolist() == [0.0, -1.0]
 
 

@@ -52,7 +52,9 @@ def solve(
 
 
 def optimum_of(case, C, formulation=None, sample_weight=None):
-    return solve_exactly(all_planes(case.twin, formulation or Formulation()), C, sample_weight)
+    formulation = formulation or Formulation()
+    planes = all_planes(case.twin, formulation)
+    return solve_exactly(planes, C, sample_weight, slack=formulation.slack)
 
 
 def check_certificate(result, case, C, formulation=None, sample_weight=None):
@@ -60,13 +62,14 @@ def check_certificate(result, case, C, formulation=None, sample_weight=None):
     formulation = formulation or Formulation()
     weights = np.ones(case.twin.n_examples) if sample_weight is None else np.array(sample_weight)
     blocks = all_planes(case.twin, formulation)
-    primal = 0.5 * result.w @ result.w + C * float(weights @ slacks(blocks, result.w))
+    power = 2 if formulation.slack == "l2" else 1
+    primal = 0.5 * result.w @ result.w + C * float(weights @ slacks(blocks, result.w) ** power)
     assert result.primal == pytest.approx(primal, rel=1e-9, abs=1e-12)
     recomputed = hinge_values(case.problem, formulation, result.w)
     assert result.primal == pytest.approx(
         primal_value(result.w, recomputed, formulation, C, weights), rel=1e-9, abs=1e-12
     )
-    optimum = solve_exactly(blocks, C, sample_weight)
+    optimum = solve_exactly(blocks, C, sample_weight, slack=formulation.slack)
     rounding = 1e-9 * max(1.0, optimum.primal)
     assert optimum.dual - rounding <= result.primal
     assert result.dual <= optimum.primal + rounding

@@ -14,6 +14,14 @@ Steps (Franc 2014): u is always the plane with the largest score, and a step mov
 
 The scores are kept up to date through G, so any number of steps touches no weights at all. The
 block's gap, ``cap * max_j s_j - sum_j alpha_j s_j``, bounds what steps inside it can still gain.
+
+Squared slacks. Their dual has no cap on the sum A of a block's multipliers, but the term
+``-ridge/2 A^2`` with ``ridge = 1 / (2 cap)``: as if every plane but the truth's had one more
+feature that only its block knows, of value ``sqrt(ridge)``. So the same steps serve, with ``ridge``
+added to the products of such planes, ``ridge A`` taken off their scores, and an unlimited
+multiplier of the truth. Where m is the largest of these scores, but at least ``-ridge A`` (slacks
+are not negative), the gap is ``A m + cap m^2 - sum_j alpha_j s_j``. Frank-Wolfe steps need a cap.
+A ridge of 0 tells that there is a cap.
 """
 
 from __future__ import annotations
@@ -25,23 +33,37 @@ FRANK_WOLFE, MVP, WSS2, ALL_PLANES = 0, 1, 2, 3
 
 
 @kernel
-def block_gap(scores, alpha, m, cap):
+def block_gap(scores, alpha, m, cap, ridge):
     """Gap of the block and its most violated plane."""
     u = 0
     held = 0.0
-    for j in range(m):
+    for j in range(1, m):  # the truth's score is 0
         if scores[j] > scores[u]:
             u = j
         held += alpha[j] * scores[j]
+    if ridge > 0.0:
+        return _uncapped_gap(scores, alpha, m, cap, ridge, held), u
     return cap * scores[u] - held, u
 
 
 @kernel
-def improve_block(kind, max_steps, stop_gap, scores, alpha, gram, m, cap):
+def _uncapped_gap(scores, alpha, m, cap, ridge, held):
+    """Gap of a block with squared slack; ``held`` is the sum of multipliers times scores."""
+    total = 0.0
+    for j in range(1, m):
+        total += alpha[j]
+    top = -ridge * total
+    for j in range(1, m):
+        top = max(top, scores[j])
+    return total * top + cap * top * top - held
+
+
+@kernel
+def improve_block(kind, max_steps, stop_gap, scores, alpha, gram, m, cap, ridge):
     """Take steps until the block's gap is at most ``stop_gap``; returns the dual's increase."""
     total = 0.0
     for _ in range(max_steps):
-        gap, u = block_gap(scores, alpha, m, cap)
+        gap, u = block_gap(scores, alpha, m, cap, ridge)
         if gap <= stop_gap or gap <= 0.0:
             break
         if kind == FRANK_WOLFE:

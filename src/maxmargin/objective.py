@@ -31,6 +31,8 @@ __all__ = [
     "line_step",
     "plane_values",
     "primal_value",
+    "ridges",
+    "scale_to_fit",
 ]
 
 Floats = NDArray[np.float64]
@@ -149,3 +151,34 @@ def dual_value(
             squares = squares[used] / sample_weight[used]
         value -= float(squares.sum()) / (4.0 * C)
     return value
+
+
+def ridges(formulation: Formulation, caps: Floats) -> Floats:
+    """Per example, r of the term ``-r/2 (sum of multipliers)^2`` in the dual of squared slacks.
+
+    ``caps`` is ``C * sample_weight``. Zero for other slacks, and for examples without weight, whose
+    multipliers are zero: they are as if capped at 0.
+    """
+    if formulation.slack != "l2":
+        return np.zeros(len(caps))
+    return np.divide(0.5, caps, out=np.zeros(len(caps)), where=caps > 0)
+
+
+def scale_to_fit(
+    w: Floats,
+    linear: float,
+    formulation: Formulation,
+    block_sums: Floats,
+    old_caps: Floats,
+    caps: Floats,
+) -> float:
+    """Factor by which multipliers scale when ``C * sample_weight`` changes to ``caps``.
+
+    Capped blocks have to fit. Others take what makes the dual largest, unless one has to vanish.
+    """
+    used = old_caps > 0
+    factor = float(np.min(caps[used] / old_caps[used])) if used.any() else 1.0
+    if formulation.slack == "l2" and factor > 0.0:
+        square = 2.0 * (linear - dual_value(w, linear, formulation, 1.0, block_sums, caps))
+        return linear / square if square > 0.0 else 1.0
+    return factor

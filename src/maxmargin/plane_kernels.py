@@ -102,8 +102,11 @@ def _list_block(arena, blocks, i, scratch):
 
 
 @kernel
-def _score(arena, parts, scratch, n_live, n_local, w, cap):
-    """Scores and multipliers of the truth (position 0) and the live planes (1..n_live)."""
+def _score(arena, parts, scratch, n_live, n_local, w, cap, ridge):
+    """Scores and multipliers of the truth (position 0) and the live planes (1..n_live).
+
+    With squared slack (ridge > 0; see `block_steps`) scores are lowered; returns by how much.
+    """
     gather_parts(parts, scratch.features, 0, n_local, w, scratch.weights)
     # The product is `_dot`, written out: a call with all arrays of the arena costs more than it.
     values, ids, entry_start = arena.values, arena.ids, arena.entry_start
@@ -119,10 +122,17 @@ def _score(arena, parts, scratch, n_live, n_local, w, cap):
         scratch.alpha[j + 1] = arena.alpha[p]
         rest -= arena.alpha[p]
     scratch.alpha[0] = rest if rest > 0.0 else 0.0
+    if ridge > 0.0:
+        shift = ridge * (cap - rest)
+        for j in range(n_live):
+            scratch.scores[j + 1] -= shift
+        scratch.alpha[0] = np.inf
+        return shift
+    return 0.0
 
 
 @kernel
-def _improve(arena, parts, scratch, n_live, n_local, w, cap, rule, gap):
+def _improve(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap):
     """Take the rule's steps on a scored block and write w; returns the dual's increase."""
     gram = scratch.gram
     for j in range(n_live + 1):
@@ -132,7 +142,7 @@ def _improve(arena, parts, scratch, n_live, n_local, w, cap, rule, gap):
         p = scratch.planes[j]
         row = arena.gram_start[p]
         for k in range(j + 1):
-            product = arena.gram[row + arena.position[scratch.planes[k]]]
+            product = arena.gram[row + arena.position[scratch.planes[k]]] + ridge
             gram[j + 1, k + 1] = product
             gram[k + 1, j + 1] = product
     gain = improve_block(
@@ -144,6 +154,7 @@ def _improve(arena, parts, scratch, n_live, n_local, w, cap, rule, gap):
         gram,
         n_live + 1,
         cap,
+        ridge,
     )
     changed = False
     for j in range(n_live):
@@ -264,7 +275,7 @@ def absorb_planes(
     """
     for r in range(done, len(examples)):
         i = examples[r]
-        cap = blocks.cap[i]
+        cap, ridge = blocks.cap[i], blocks.ridge[i]
         longest = blocks.n_features[i] + rows.indptr[r + 1] - rows.indptr[r]
         if (
             used[PLANES] + 1 >= len(arena.block)
@@ -276,15 +287,20 @@ def absorb_planes(
         ):
             return r
         n_live, n_known = _list_block(arena, blocks, i, scratch)
-        _score(arena, parts, scratch, n_live, n_known, w, cap)
-        gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap)
+        shift = _score(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+        gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         n_local, product = _load_new_plane(parts, scratch, rows, r, scales[r], n_known, w)
         value = offsets[r] - product
         hinges[r] = value
+        value -= shift
         # Equal up to rounding to a stored plane: that plane again, or one as good.
         best = scratch.scores[u]
         new = value > best + 1e-10 * (1.0 + abs(best))
-        if new:
+        if ridge > 0.0:
+            scratch.scores[n_live + 1] = value
+            scratch.alpha[n_live + 1] = 0.0
+            gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 2, cap, ridge)
+        elif new:
             gap += cap * (value - best)
         gaps[r] = gap
         worthwhile = gap > rule.threshold * cap
@@ -300,7 +316,7 @@ def absorb_planes(
         for f in range(n_local):
             scratch.dense[f] = 0.0
         if worthwhile and rule.max_steps > 0:
-            dual[0] += _improve(arena, parts, scratch, n_live, n_known, w, cap, rule, gap)
+            dual[0] += _improve(arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap)
     return len(examples)
 
 
@@ -312,13 +328,13 @@ def revisit_blocks(arena, parts, blocks, scratch, w, dual, examples, rule, gaps)
         gaps[r] = 0.0
         if blocks.count[i] == 0:
             continue
-        cap = blocks.cap[i]
+        cap, ridge = blocks.cap[i], blocks.ridge[i]
         n_live, n_local = _list_block(arena, blocks, i, scratch)
-        _score(arena, parts, scratch, n_live, n_local, w, cap)
-        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap)
+        _score(arena, parts, scratch, n_live, n_local, w, cap, ridge)
+        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         gaps[r] = gap
         if gap > rule.threshold * cap and rule.max_steps > 0:
-            dual[0] += _improve(arena, parts, scratch, n_live, n_local, w, cap, rule, gap)
+            dual[0] += _improve(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap)
 
 
 @kernel

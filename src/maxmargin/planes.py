@@ -2,7 +2,10 @@
 
 Planes ``(b, a)`` of example i and their multipliers alpha form block i of the dual
 
-    D(alpha) = sum alpha b - 1/2 |w|^2,   w = sum alpha a,   alpha >= 0,   sum_block alpha <= cap_i.
+    D(alpha) = sum alpha b - 1/2 |w|^2,   w = sum alpha a,   alpha >= 0,   sum_block alpha <= cap_i
+
+or, for squared slacks, without the bound but with ``- 1/2 sum_i ridge_i (sum_block alpha)^2`` and
+``ridge_i = 1 / (2 cap_i)``. ``cap_i`` is ``C`` times the example's weight.
 
 A store answers for the solver what needs planes: absorb the oracle's new planes and improve their
 blocks (`visit`), improve blocks from what is stored (`revisit`), and account for the dual. The
@@ -19,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .formulation import Formulation
-from .objective import dual_value, line_step
+from .objective import dual_value, line_step, ridges, scale_to_fit
 from .parts import Parts, single_weights
 from .plane_kernels import (
     absorb_planes,
@@ -145,13 +148,14 @@ class Arena(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Per-example ends of the plane lists, their lengths, dictionary sizes and bounds."""
+    """Per-example ends of the plane lists, their lengths, dictionary sizes, bounds and ridges."""
 
     first: Ints
     last: Ints
     count: Ints  # type: ignore[assignment]
     n_features: Ints
     cap: Floats
+    ridge: Floats
 
 
 class Scratch(NamedTuple):
@@ -179,7 +183,7 @@ class PlaneStore:
     formulation : Formulation
         Turns the oracle's answers into planes.
     caps : array of shape (n_examples,)
-        Upper bound on each block's sum of multipliers, ``C * sample_weight``.
+        ``C * sample_weight``: for l1 slack the upper bound on each block's sum of multipliers.
     cache_bytes : int
         Budget for planes, Gram entries and dictionaries, copies while they grow included.
     """
@@ -200,7 +204,12 @@ class PlaneStore:
         self.dual_now = np.zeros(1)
         self.n_evicted = 0
         self.blocks = Blocks(
-            np.full(n, -1), np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), caps
+            np.full(n, -1),
+            np.full(n, -1),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            caps,
+            ridges(formulation, caps),
         )
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
         self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
@@ -236,9 +245,15 @@ class PlaneStore:
         """The dual value, from the multipliers and ``w``."""
         p = self.used[0]
         linear = float(self.arena.alpha[:p] @ self.arena.offset[:p])
-        value = dual_value(self.w, linear, self.formulation, 1.0)
+        sums = self._block_sums(self.arena.alpha[:p])
+        value = dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
         self.dual_now[0] = value
         return value
+
+    def _block_sums(self, per_plane: Floats) -> Floats:
+        """Each block's sum of what is given per plane."""
+        block = self.arena.block[: len(per_plane)]
+        return np.bincount(block, per_plane, len(self.caps)).astype(np.float64, copy=False)
 
     # ----- passes -------------------------------------------------------------------------------
 
@@ -313,15 +328,21 @@ class PlaneStore:
         before[:] = now
         if factor == 0.0:
             return 0.0
-        sums = np.bincount(block, goal, minlength=len(self.caps))
-        shrink = np.minimum(1.0, self.caps / np.maximum(sums, 1e-300))
-        change = goal * shrink[block] - now
+        if self.formulation.slack == "l1":
+            shrink = np.minimum(1.0, self.caps / np.maximum(self._block_sums(goal), 1e-300))
+            goal *= shrink[block]
+        change = goal - now
         # Added up from the planes: the change of w itself would carry its rounding on and on.
         direction = np.zeros(len(self.w))
         self._reserve_scratch(np.arange(len(self.caps)), 0)
         add_weighted_planes(self.arena, self.parts, self.blocks, change, self.scratch, direction)
         slope = float(change @ self.arena.offset[:p] - direction @ self.w)
-        step, gain = line_step(slope, float(direction @ direction))
+        curvature = float(direction @ direction)
+        if self.formulation.slack == "l2":
+            sums, ridge = self._block_sums(change), self.blocks.ridge
+            slope -= float(self._block_sums(now) * ridge @ sums)
+            curvature += float(sums * ridge @ sums)
+        step, gain = line_step(slope, curvature)
         now += step * change
         direction *= step
         self.w += direction
@@ -330,12 +351,14 @@ class PlaneStore:
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
-        used = self.caps > 0
-        factor = float(np.min(caps[used] / self.caps[used])) if used.any() else 1.0
-        self.arena.alpha[: self.used[0]] *= factor
+        p = self.used[0]
+        linear = float(self.arena.alpha[:p] @ self.arena.offset[:p])
+        sums = self._block_sums(self.arena.alpha[:p])
+        factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
+        self.arena.alpha[:p] *= factor
         self.w *= factor
         self.caps = caps
-        self.blocks = self.blocks._replace(cap=caps)
+        self.blocks = self.blocks._replace(cap=caps, ridge=ridges(self.formulation, caps))
         self.dual()
 
     def evict(self, idle_limit: int) -> None:
@@ -419,8 +442,11 @@ class PlaneStore:
         target = _new_arena(*sizes)
         used = np.zeros_like(self.used)
         old = self.blocks
-        blocks = Blocks(
-            old.first.copy(), old.last.copy(), old.count.copy(), old.n_features.copy(), old.cap
+        blocks = old._replace(
+            first=old.first.copy(),
+            last=old.last.copy(),
+            count=old.count.copy(),
+            n_features=old.n_features.copy(),
         )
         compact_planes(self.arena, target, self.parts, blocks, order, used, self.scratch, merge)
         arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Formulation, Rescaling
-from ..objective import dual_value, line_step
+from ..objective import dual_value, line_step, ridges, scale_to_fit
 from ..planes import BlockReport, StepRule
 from ..problem import Planes, Problem
 from .multiclass_kernels import (
@@ -150,7 +150,7 @@ class MulticlassProblem(Problem):
 
     def compact_store(self, formulation: Formulation, caps: Floats) -> ClassStore | None:
         """Blocks as multipliers per class, without copies of x."""
-        return ClassStore(self, formulation, caps) if formulation.slack == "l1" else None
+        return ClassStore(self, formulation, caps) if formulation.slack != "none" else None
 
     def _as_planes(self, examples: Ints, candidates: Ints) -> Planes:
         """Rows ``x at the true class minus x at the candidate``, empty where they are the same."""
@@ -195,6 +195,7 @@ class ClassStore:
         self.problem = problem
         self.formulation = formulation
         self.caps = caps
+        self.ridges = ridges(formulation, caps)
         self.terms = problem.terms(formulation)
         self.squares = row_square_norms(problem.rows)
         self.alpha = np.zeros((problem.n_examples, problem.n_classes))
@@ -240,6 +241,7 @@ class ClassStore:
             self.alpha,
             self.seen,
             self.caps,
+            self.ridges,
             rule,
             cached,
             report.gaps,
@@ -251,10 +253,17 @@ class ClassStore:
         gain = 0.0
         if factor:
             change = np.empty(self.alpha.shape)
-            extrapolated_change(self.alpha, self.before, self.caps, factor, change)
+            squared = self.formulation.slack == "l2"
+            limits = np.full(len(self.caps), np.inf) if squared else self.caps
+            extrapolated_change(self.alpha, self.before, limits, factor, change)
             direction = np.zeros(len(self.weights))
             slope = self._add_weighted(change, direction) - float(direction @ self.weights)
-            step, gain = line_step(slope, float(direction @ direction))
+            curvature = float(direction @ direction)
+            if squared:
+                rises = change.sum(axis=1)
+                slope -= float(self.alpha.sum(axis=1) * self.ridges @ rises)
+                curvature += float(rises * self.ridges @ rises)
+            step, gain = line_step(slope, curvature)
         self.before[:] = self.alpha
         if gain > 0.0:
             self.alpha += step * change
@@ -278,17 +287,24 @@ class ClassStore:
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
-        linear = float(np.vdot(self.alpha, self.terms.offsets[self.problem.labels]))
-        self.dual_now[0] = dual_value(self.weights, linear, self.formulation, 1.0)
+        sums = self.alpha.sum(axis=1)
+        self.dual_now[0] = dual_value(
+            self.weights, self._linear(), self.formulation, 1.0, sums, self.caps
+        )
         return float(self.dual_now[0])
+
+    def _linear(self) -> float:
+        """Sum of multipliers times offsets."""
+        return float(np.vdot(self.alpha, self.terms.offsets[self.problem.labels]))
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
-        used = self.caps > 0
-        factor = float(np.min(caps[used] / self.caps[used])) if used.any() else 1.0
+        sums = self.alpha.sum(axis=1)
+        factor = scale_to_fit(self.weights, self._linear(), self.formulation, sums, self.caps, caps)
         self.alpha *= factor
         self.weights *= factor
         self.caps = caps
+        self.ridges = ridges(self.formulation, caps)
         self.dual()
 
 

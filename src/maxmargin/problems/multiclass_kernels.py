@@ -3,7 +3,7 @@
 The plane of class y for example i is ``a = s (x at class y_i minus x at class y)``, with offset
 ``b`` and scale ``s`` (1, or the loss with slack rescaling). Two planes of one example have the
 product ``s_y s_y' |x|^2 (1 + [y = y'])``, so a block is its K multipliers and |x|^2, and no plane
-is stored.
+is stored. For squared slack (``ridge > 0``) see `block_steps`.
 """
 
 from __future__ import annotations
@@ -103,14 +103,17 @@ def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
 
 
 @kernel
-def _solve_exactly(hinges, alpha, square, cap, usable, truth, K, order):
+def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
     """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
 
     With v_y = hinge_y / |x|^2 + alpha_y + sum(alpha) the optimum is alpha_y = max(0, v_y - t),
     where t solves sum(alpha) = t, or sum(alpha) = cap if that t exceeds cap. Classes enter in the
-    order of v, largest first, until the next would get nothing. ``hinges`` is overwritten by v.
-    Returns the largest change.
+    order of v, largest first, until the next would get nothing. With squared slack there is no cap,
+    and t solves sum(alpha) = t |x|^2 / (|x|^2 + ridge). ``hinges`` is overwritten by v. Returns the
+    largest change.
     """
+    share = square / (square + ridge)
+    capped = ridge == 0.0
     held = 0.0
     for y in range(K):
         held += alpha[y]
@@ -135,8 +138,11 @@ def _solve_exactly(hinges, alpha, square, cap, usable, truth, K, order):
             if hinges[order[r]] <= level:
                 break
             total += hinges[order[r]]
-            level = total / (r + 2.0) if free == 0 else max(0.0, (total - cap) / (r + 1.0))
-        if free == 0 and level <= cap:
+            if free == 0:
+                level = total / (r + 1.0 + share)
+            else:
+                level = max(0.0, (total - cap) / (r + 1.0))
+        if not capped or level <= cap:
             break
     largest = 0.0
     for y in range(K):
@@ -150,7 +156,21 @@ def _solve_exactly(hinges, alpha, square, cap, usable, truth, K, order):
 
 @kernel
 def visit_classes(
-    rows, labels, squares, examples, w, dual, terms, alpha, seen, caps, rule, cached, gaps, hinges
+    rows,
+    labels,
+    squares,
+    examples,
+    w,
+    dual,
+    terms,
+    alpha,
+    seen,
+    caps,
+    ridges,
+    rule,
+    cached,
+    gaps,
+    hinges,
 ):
     """Dual ascent on the blocks of ``examples`` (Franc 2014, Alg. 1 and 2, for classes).
 
@@ -174,11 +194,13 @@ def visit_classes(
         i = examples[r]
         truth = labels[i]
         cap = caps[i]
+        ridge = ridges[i]
         square = squares[i]
         class_row_scores(rows, i, w, K, scores)
         best = truth
         top = 0.0
         held = 0.0
+        total = 0.0
         for y in range(K):
             if y == truth:
                 values[y] = 0.0
@@ -188,10 +210,14 @@ def visit_classes(
             values[y] = value
             usable[y] = seen[i, y] or (not cached and rule.kind == ALL_PLANES)
             held += alpha[i, y] * value
+            total += alpha[i, y]
             if value > top and (usable[y] or not cached):
                 best = y
                 top = value
-        gap = cap * top - held
+        if ridge > 0.0:
+            gap = cap * top * top - held + 0.5 * ridge * total * total
+        else:
+            gap = cap * top - held
         gaps[r] = gap
         if not cached:
             hinges[r] = top
@@ -201,12 +227,14 @@ def visit_classes(
         if gap <= rule.threshold * cap or rule.max_steps == 0:
             continue
         if square <= 0.0:  # x = 0: the values are constant, and the largest takes it all
+            largest = top / ridge if ridge > 0.0 else cap
             for y in range(K):
-                scores[y] = cap if y == best and y != truth else 0.0
+                scores[y] = largest if y == best and y != truth else 0.0
         elif exact:
             for y in range(K):
                 scores[y] = values[y]
-            if _solve_exactly(scores, alpha[i], square, cap, usable, truth, K, order) <= 0.0:
+            largest = _solve_exactly(scores, alpha[i], square, cap, ridge, usable, truth, K, order)
+            if largest <= 0.0:
                 continue
         else:
             _solve_by_steps(
@@ -214,6 +242,8 @@ def visit_classes(
                 alpha[i],
                 square,
                 cap,
+                ridge,
+                total,
                 usable,
                 truth,
                 K,
@@ -230,11 +260,13 @@ def visit_classes(
         moved = 0.0
         gain = 0.0
         spread = 0.0
+        rise = 0.0  # of the sum of the multipliers
         for y in range(K):
             step = 0.0
             if y != truth:
                 step = scores[y] - alpha[i, y]
                 gain += step * values[y]
+                rise += step
                 alpha[i, y] = scores[y]
                 if scores[y] > 0.0:
                     seen[i, y] = True
@@ -243,7 +275,8 @@ def visit_classes(
             moved += step
             spread += step * step
         steps[truth] = moved
-        dual[0] += gain - 0.5 * square * (spread + moved * moved)
+        gain -= 0.5 * square * (spread + moved * moved)
+        dual[0] += gain - ridge * rise * (total + 0.5 * rise)
         class_add_row(rows, i, steps, w, K)
 
 
@@ -253,6 +286,8 @@ def _solve_by_steps(
     alpha,
     square,
     cap,
+    ridge,
+    total,
     usable,
     truth,
     K,
@@ -267,30 +302,36 @@ def _solve_by_steps(
 ):
     """Improve a block by the steps of `block_steps`; writes the new multipliers to ``result``."""
     m = 1
-    rest = cap
     for y in range(K):
         result[y] = alpha[y]
         if y != truth and usable[y]:
             members[m] = y
-            block_scores[m] = values[y]
+            block_scores[m] = values[y] - ridge * total
             block_alpha[m] = alpha[y]
-            rest -= alpha[y]
             m += 1
     block_scores[0] = 0.0
-    block_alpha[0] = rest if rest > 0.0 else 0.0
+    block_alpha[0] = np.inf if ridge > 0.0 else max(0.0, cap - total)
     for j in range(1, m):
         for k in range(1, m):
             product = square * scales[members[j]] * scales[members[k]]
-            gram[j, k] = 2.0 * product if j == k else product
+            gram[j, k] = ridge + (2.0 * product if j == k else product)
     improve_block(
-        rule.kind, rule.max_steps, rule.precision * gap, block_scores, block_alpha, gram, m, cap
+        rule.kind,
+        rule.max_steps,
+        rule.precision * gap,
+        block_scores,
+        block_alpha,
+        gram,
+        m,
+        cap,
+        ridge,
     )
     for j in range(1, m):
         result[members[j]] = block_alpha[j]
 
 
 @kernel
-def extrapolated_change(alpha, before, caps, factor, change):
+def extrapolated_change(alpha, before, limits, factor, change):
     """Feasible change of the multipliers by ``factor`` times their last change, into ``change``."""
     n, K = alpha.shape
     for i in range(n):
@@ -302,7 +343,7 @@ def extrapolated_change(alpha, before, caps, factor, change):
             goal = alpha[i, y] + factor * (alpha[i, y] - before[i, y])
             change[i, y] = goal if goal > 0.0 else 0.0
             total += change[i, y]
-        shrink = caps[i] / total if total > caps[i] else 1.0
+        shrink = limits[i] / total if total > limits[i] else 1.0
         for y in range(K):
             change[i, y] = change[i, y] * shrink - alpha[i, y] if moving else 0.0
 

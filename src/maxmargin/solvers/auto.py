@@ -61,6 +61,7 @@ class Auto(DualAscent):
     idle_limit: int = 40
 
     name: ClassVar[str] = "auto"
+    slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.1)
 
     def iterate(self, ascent: Ascent) -> None:

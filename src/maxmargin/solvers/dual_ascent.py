@@ -1,6 +1,6 @@
 """The engine of sequential dual ascent (Franc 2014, Alg. 1), and its plain instances.
 
-Problem solved: the dual of the l1-slack structural SVM,
+Problem solved: the dual of the structural SVM, here for l1 slack (`objective` has both),
 
     max  sum alpha b - 1/2 |sum alpha a|^2   s.t.  alpha >= 0,  sum_y alpha_i(y) <= C s_i,
 
@@ -293,4 +293,5 @@ class SDA(_PlainAscent):
     """Sequential dual ascent with second-order pairs, WSS2 (Franc 2014, Alg. 2)."""
 
     name: ClassVar[str] = "sda"
+    slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     rule: ClassVar[StepRule] = StepRule(WSS2, 1)

@@ -42,6 +42,7 @@ class FASOLE(DualAscent):
     max_reduced_passes: int = 1000
 
     name: ClassVar[str] = "fasole"
+    slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     kind: ClassVar[int] = WSS2
 
     def iterate(self, ascent: Ascent) -> None:
