@@ -25,6 +25,7 @@ BENCHMARKS = {
     "ocr": ".datasets.ocr_letters",
     "usps": ".datasets.usps",
     "mnist": ".datasets.mnist",
+    "taxonomy": ".datasets.taxonomy",
     "overhead": ".overhead",
 }
 RESULTS = Path(__file__).parent / "results"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._jit import kernel
     from .estimators import MulticlassSVM, SequenceTagger, StructuralSVM
+    from .features import ClassFeatures, Taxonomy
     from .formulation import Formulation
     from .persistence import load
     from .problem import Planes, Problem, check_problem
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClassFeatures",
     "Formulation",
     "MulticlassSVM",
     "Planes",
     "Problem",
     "SequenceTagger",
     "StructuralSVM",
+    "Taxonomy",
     "__version__",
     "check_problem",
     "kernel",
@@ -38,12 +41,14 @@ __all__ = [
 ]
 
 _HOME = {
+    "ClassFeatures": ".features.class_features",
     "Formulation": ".formulation",
     "MulticlassSVM": ".estimators.multiclass",
     "Planes": ".problem",
     "Problem": ".problem",
     "SequenceTagger": ".estimators.sequence",
     "StructuralSVM": ".estimators.structural",
+    "Taxonomy": ".features.taxonomy",
     "check_problem": ".problem",
     "kernel": "._jit",
     "load": ".persistence",

@@ -46,6 +46,11 @@ EXTRACTORS = {
     "FeatureDictionary": "maxmargin.features.dictionary",
     "WindowFeatures": "maxmargin.features.window",
 }
+#: Other classes of this package that a parameter may hold; they have the same two methods.
+VALUES = {
+    "ClassFeatures": "maxmargin.features.class_features",
+    "Taxonomy": "maxmargin.features.taxonomy",
+}
 
 
 def load(path: PathLike) -> Any:
@@ -230,6 +235,8 @@ class _Encoder:
             if hasattr(value, "n_features_out_"):
                 return {"$type": name, "state": self(value.to_state())}
             return {"$type": name, "params": self(value.get_params(deep=False))}
+        if name in VALUES and isinstance(value, _import(VALUES, name)):
+            return {"$type": name, "state": self(value.to_state())}
         raise _CannotEncode(
             f"a model file cannot keep {value!r:.60} of type {type(value).__name__}"
         )
@@ -270,7 +277,7 @@ class _Decoder:
             return {key: self(item) for key, item in value.items()}
         if kind in self._makers:
             return self._makers[kind](value)
-        cls = _import(EXTRACTORS, kind)
+        cls = _import({**EXTRACTORS, **VALUES}, kind)
         if "state" in value:
             return cls.from_state(self(value["state"]))
         return cls(**self(value["params"]))

@@ -1,4 +1,4 @@
-"""Multiclass classification with any cost matrix."""
+"""Multiclass classification with any cost matrix, and with classes that are described."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from ..formulation import Rescaling, Slack
+from ..problem import Problem
+from ..problems.class_features import ClassFeatureProblem, described_class_scores
 from ..problems.multiclass import MulticlassProblem, class_scores
 from ..problems.rows import make_rows
 from ..result import Callback
 from ..solvers import Solver
 from .base import MaxMarginEstimator, with_shared_parameters
+from .class_descriptions import as_taxonomy, describe_classes
 from .merging import merge_examples
 
 __all__ = ["MulticlassSVM"]
@@ -32,20 +35,32 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
 
     Parameters
     ----------
-    loss : "zero-one" or array of shape (n_classes, n_classes), default="zero-one"
+    loss : "zero-one", "taxonomy" or array of shape (n_classes, n_classes), default="zero-one"
         What a wrong class costs. ``loss[j, k]`` is the cost of predicting ``classes_[k]`` where
-        ``classes_[j]`` is right: zero on the diagonal, positive elsewhere.
+        ``classes_[j]`` is right: zero on the diagonal, positive elsewhere. "taxonomy": the height
+        of the first common ancestor.
     fit_intercept : bool, default=True
         Append a constant feature, regularised like the rest.
+    taxonomy : Taxonomy or mapping of node to parent, optional
+        Where the classes are in a tree, or in a graph without cycles. Every node gets weights,
+        which the classes below it share.
+    class_features : ClassFeatures, mapping of class to vector, or matrix, optional
+        Features of the classes: attributes, descriptions, or a similarity
+        (``ClassFeatures.from_similarity``). A matrix has a row for each class of ``y``, in sorted
+        order. Weights belong to pairs of an input and a class feature. With a taxonomy too, classes
+        have the features of both.
     {shared parameters}
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, sorted.
+        The classes, sorted; with a taxonomy or named class features, all that are described.
+    seen_classes_ : ndarray
+        Those that occur in the training data.
     coef_ : ndarray of shape (n_inputs * n_classes,)
         All weights, flat: those of feature f for all classes, then those of feature f + 1, the
-        constant feature last. `class_weights_` and `intercept_` give them as tables.
+        constant feature last. `class_weights_` and `intercept_` give them as tables. With a
+        taxonomy or class features, their number stands in the place of the number of classes.
     result_ : Result
         Certificate and history of the training.
     n_features_in_ : int
@@ -55,6 +70,10 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
     -----
     Identical examples are trained on as one of larger weight, which changes nothing but the time,
     so ``result_`` counts them once.
+
+    A class that is described by a taxonomy or by class features can be predicted without a single
+    example of it in training (*zero-shot*); ``predict(X, classes=...)`` says which ones come into
+    question. In training the classes of ``y`` compete with each other only.
 
     Examples
     --------
@@ -69,8 +88,10 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         self,
         C: float = 1.0,
         *,
-        loss: Literal["zero-one"] | ArrayLike = "zero-one",
+        loss: Literal["zero-one", "taxonomy"] | ArrayLike = "zero-one",
         fit_intercept: bool = True,
+        taxonomy: Any = None,
+        class_features: Any = None,
         rescaling: Rescaling = "margin",
         slack: Slack = "l1",
         sqrt_loss: bool | None = None,
@@ -103,6 +124,8 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         )
         self.loss = loss
         self.fit_intercept = fit_intercept
+        self.taxonomy = taxonomy
+        self.class_features = class_features
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MulticlassSVM:
         """Train on examples.
@@ -124,22 +147,31 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
         _check_finite(X)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
+        self.seen_classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.seen_classes_) < 2:
             raise ValueError(
-                f"y has only one class ({self.classes_[0]!r}); at least 2 classes are needed"
+                f"y has only one class ({self.seen_classes_[0]!r}); at least 2 classes are needed"
             )
+        taxonomy = as_taxonomy(self.taxonomy)
+        self.classes_, self._output_features = self.seen_classes_, None
+        if taxonomy is not None or self.class_features is not None:
+            described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
+            self.classes_, self._output_features = described
+            codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = _checked_weights(sample_weight, X)
-        costs = self._costs()
+        costs = self._costs(taxonomy)
         X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
         self._has_intercept = bool(self.fit_intercept)
 
-        def make_problem() -> MulticlassProblem:
-            return MulticlassProblem(
-                X, codes, len(self.classes_), costs=costs, fit_intercept=self._has_intercept
-            )
+        output_features = self._output_features
 
-        data = (X, codes, len(self.classes_), costs, self._has_intercept)
+        def make_problem() -> Problem:
+            options: dict[str, Any] = {"costs": costs, "fit_intercept": self._has_intercept}
+            if output_features is not None:
+                return ClassFeatureProblem(X, codes, output_features, **options)
+            return MulticlassProblem(X, codes, len(self.classes_), **options)
+
+        data = (X, codes, len(self.classes_), costs, self._has_intercept, output_features)
         self._train(make_problem, data, weights)
         return self
 
@@ -159,20 +191,34 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, classes: ArrayLike | None = None) -> NDArray[Any]:
         """Class of the largest score for each example.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_examples, n_features)
             Inputs.
+        classes : array, optional
+            Classes that come into question, by default all of ``classes_``.
 
         Returns
         -------
         ndarray of shape (n_examples,)
         """
         scores = self._scores(X)
-        return self.classes_[np.argmax(scores, axis=1)]
+        if classes is None:
+            return self.classes_[np.argmax(scores, axis=1)]
+        number = {label: k for k, label in enumerate(self.classes_.tolist())}
+        chosen = np.unique(np.asarray(classes)).tolist()
+        unknown = [label for label in chosen if label not in number]
+        if unknown or not chosen:
+            raise ValueError(
+                f"classes has {unknown[0]!r}, which the model does not know"
+                if unknown
+                else "classes is empty; at least one class must come into question"
+            )
+        allowed = np.array([number[label] for label in chosen])
+        return self.classes_[allowed[np.argmax(scores[:, allowed], axis=1)]]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.
@@ -204,13 +250,19 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
     @property
     def class_weights_(self) -> NDArray[np.float64]:
         """Weights as a table of shape (n_classes, n_features), without the constant feature."""
-        return self.coef_.reshape(-1, len(self.classes_))[: self.n_features_in_].T
+        return self._per_class()[: self.n_features_in_].T
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
         """Weight of the constant feature for each class; zeros without it."""
-        K = len(self.classes_)
-        return self.coef_[-K:].copy() if self._has_intercept else np.zeros(K)
+        return self._per_class()[-1].copy() if self._has_intercept else np.zeros(len(self.classes_))
+
+    def _per_class(self) -> NDArray[np.float64]:
+        """Weights of all inputs, the constant one last, for all classes."""
+        if self._output_features is None:
+            return self.coef_.reshape(-1, len(self.classes_))
+        weights = self.coef_.reshape(-1, self._output_features.shape[1])
+        return np.asarray(self._output_features.dot(weights.T).T)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of all classes."""
@@ -220,26 +272,42 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         )
         _check_finite(X)
         rows = make_rows(X, fit_intercept=self._has_intercept)
+        if self._output_features is not None:
+            return described_class_scores(rows, self.coef_, self._output_features)
         return class_scores(rows, self.coef_, len(self.classes_))
 
-    def _costs(self) -> NDArray[np.float64] | None:
+    def _costs(self, taxonomy: Any) -> NDArray[np.float64] | None:
         """The cost matrix; None for zero-one loss."""
         if isinstance(self.loss, str):
+            if self.loss == "taxonomy":
+                if taxonomy is None:
+                    raise ValueError("loss='taxonomy' needs a taxonomy")
+                return taxonomy.losses(self.classes_.tolist())
             if self.loss != "zero-one":
-                raise ValueError(f"loss must be 'zero-one' or a cost matrix, got {self.loss!r}")
+                raise ValueError(
+                    f"loss must be 'zero-one', 'taxonomy' or a cost matrix, got {self.loss!r}"
+                )
             return None
         costs = np.array(self.loss, dtype=np.float64)
         K = len(self.classes_)
         if costs.shape != (K, K):
             raise ValueError(
                 f"loss has shape {costs.shape}, but y has {K} classes: expected {(K, K)}"
+                if self._output_features is None
+                else f"loss has shape {costs.shape}, but {K} classes are described: expected "
+                f"{(K, K)}"
             )
         return costs
 
     def _get_state(self) -> dict[str, Any]:
         """See `MaxMarginEstimator`."""
+        features = self._output_features
         return {
             "classes": self.classes_,
+            "seen_classes": self.seen_classes_,
+            "output_features": None
+            if features is None
+            else [features.data, features.indices, features.indptr, list(features.shape)],
             "n_features": int(self.n_features_in_),
             "intercept": self._has_intercept,
             "feature_names": getattr(self, "feature_names_in_", None),
@@ -252,7 +320,13 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         self._has_intercept = bool(state["intercept"])
         if state["feature_names"] is not None:
             self.feature_names_in_ = state["feature_names"]
-        expected = (self.n_features_in_ + self._has_intercept) * len(self.classes_)
+        self.seen_classes_ = state.get("seen_classes", self.classes_)
+        features = state.get("output_features")
+        self._output_features = None
+        if features is not None:
+            self._output_features = sp.csr_matrix(tuple(features[:3]), shape=tuple(features[3]))
+        n_columns = len(self.classes_) if features is None else int(features[3][1])
+        expected = (self.n_features_in_ + self._has_intercept) * n_columns
         if len(self.coef_) != expected:
             raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")
 

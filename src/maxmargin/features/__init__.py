@@ -1,13 +1,17 @@
 """From the user's data to packed feature matrices."""
 
+from maxmargin.features.class_features import ClassFeatures
 from maxmargin.features.dictionary import FeatureDictionary
 from maxmargin.features.packing import PackedSequences, holds_named_features, pack_sequences
+from maxmargin.features.taxonomy import Taxonomy
 from maxmargin.features.templates import chunking_templates, ner_templates, words_templates
 from maxmargin.features.window import WindowFeatures
 
 __all__ = [
+    "ClassFeatures",
     "FeatureDictionary",
     "PackedSequences",
+    "Taxonomy",
     "WindowFeatures",
     "chunking_templates",
     "holds_named_features",

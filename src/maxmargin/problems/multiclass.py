@@ -24,7 +24,7 @@ from .multiclass_kernels import (
 )
 from .rows import Rows, check_codes, make_rows, row_square_norms
 
-__all__ = ["ClassStore", "MulticlassProblem", "class_scores"]
+__all__ = ["ClassStore", "MulticlassProblem", "checked_costs", "class_scores"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -81,17 +81,7 @@ class MulticlassProblem(Problem):
                 f"{self.rows.n_inputs} features x {K} classes make {self.rows.n_inputs * K} "
                 "weights; at most 2**31 - 1 are supported"
             )
-        self.costs = 1.0 - np.eye(K) if costs is None else np.array(costs, dtype=np.float64)
-        if self.costs.shape != (K, K):
-            raise ValueError(f"costs must have shape {(K, K)}, got {self.costs.shape}")
-        wrong = ~np.isfinite(self.costs) | (self.costs < 0)
-        wrong |= (self.costs == 0) != np.eye(K, dtype=bool)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
-            raise ValueError(
-                f"costs[{row}, {column}] is {self.costs[row, column]}; costs must be 0 on the "
-                "diagonal and positive elsewhere"
-            )
+        self.costs = checked_costs(costs, K)
         self.n_features = self.rows.n_inputs * K
 
     @property
@@ -306,6 +296,22 @@ class ClassStore:
         self.caps = caps
         self.ridges = ridges(self.formulation, caps)
         self.dual()
+
+
+def checked_costs(costs: ArrayLike | None, K: int) -> Floats:
+    """A cost matrix of K classes, zero-one if None; ValueError unless it is one."""
+    matrix = 1.0 - np.eye(K) if costs is None else np.array(costs, dtype=np.float64)
+    if matrix.shape != (K, K):
+        raise ValueError(f"costs must have shape {(K, K)}, got {matrix.shape}")
+    wrong = ~np.isfinite(matrix) | (matrix < 0)
+    wrong |= (matrix == 0) != np.eye(K, dtype=bool)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"costs[{row}, {column}] is {matrix[row, column]}; costs must be 0 on the "
+            "diagonal and positive elsewhere"
+        )
+    return matrix
 
 
 def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:

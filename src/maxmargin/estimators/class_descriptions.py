@@ -1,0 +1,84 @@
+"""What a classifier knows of its classes beforehand: a taxonomy, features, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..features.class_features import ClassFeatures
+from ..features.taxonomy import Taxonomy
+
+__all__ = ["ClassDescription", "as_taxonomy", "describe_classes"]
+
+
+class ClassDescription(NamedTuple):
+    """All classes that can be predicted, sorted, and the output features of each."""
+
+    classes: NDArray[Any]
+    features: sp.csr_matrix
+
+
+def as_taxonomy(taxonomy: Any) -> Taxonomy | None:
+    """A Taxonomy, also of a mapping of node to parent."""
+    if taxonomy is None or isinstance(taxonomy, Taxonomy):
+        return taxonomy
+    if isinstance(taxonomy, Mapping):
+        return Taxonomy(taxonomy)
+    raise ValueError(
+        "taxonomy must be a maxmargin.Taxonomy or a mapping of node to parent, got "
+        f"{type(taxonomy).__name__!r}"
+    )
+
+
+def describe_classes(
+    taxonomy: Taxonomy | None, class_features: Any, seen: NDArray[Any]
+) -> ClassDescription:
+    """Features of the classes that occur in y and of all others that are described.
+
+    With a taxonomy and class features the classes known to both are described, by the features of
+    both.
+    """
+    known = None if class_features is None else _as_class_features(class_features, seen)
+    labels = seen.tolist()
+    if taxonomy is not None:
+        taxonomy.features(labels)  # names the first class that is missing
+    if known is not None:
+        known.rows(labels)
+    rest = list(taxonomy.classes) if taxonomy is not None else list(known.classes if known else ())
+    if taxonomy is not None and known is not None:
+        described = set(known.classes)
+        rest = [label for label in rest if label in described]
+    found = set(labels)
+    unseen = [label for label in rest if label not in found]
+    try:
+        every = sorted(labels + unseen)
+    except TypeError:
+        raise ValueError(
+            f"classes of different kinds are described, such as {labels[0]!r} and {unseen[0]!r}"
+        ) from None
+    matrices = []
+    if taxonomy is not None:
+        matrices.append(taxonomy.features(every)[0])
+    if known is not None:
+        matrices.append(known.rows(every))
+    classes = np.array(every, dtype=object if seen.dtype == object else None)
+    return ClassDescription(classes, sp.hstack(matrices, format="csr"))
+
+
+def _as_class_features(given: Any, seen: NDArray[Any]) -> ClassFeatures:
+    """Class features out of anything that the parameter accepts."""
+    if isinstance(given, ClassFeatures):
+        return given
+    if isinstance(given, Mapping):
+        return ClassFeatures.from_mapping(given)
+    rows = given if sp.issparse(given) else np.asarray(given, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[0] != len(seen):
+        raise ValueError(
+            f"class_features has shape {rows.shape}, but y has {len(seen)} classes: expected one "
+            "row for each, in sorted order; use maxmargin.ClassFeatures to name the rows"
+        )
+    return ClassFeatures(seen.tolist(), rows)

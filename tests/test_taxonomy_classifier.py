@@ -1,0 +1,194 @@
+"""Classes with features: oracle against listing, training against an exact QP, estimator."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+import maxmargin as mm
+from brute import all_planes
+from brute_classes import ClassFeatureTwin
+from cases import Case, expand_parts, random_costs, random_inputs
+from exact_qp import solve_exactly
+from maxmargin.formulation import Formulation
+from maxmargin.problems.class_features import ClassFeatureProblem
+from maxmargin.solvers import SOLVERS, make_solver, solvers_for
+from test_oracles import check_oracle, dense_row
+
+RESCALINGS = ("margin", "slack", "none")
+ANIMALS = {"cat": "mammal", "dog": "mammal", "eel": "fish", "ray": "fish"}
+ANIMALS |= {"mammal": "animal", "fish": "animal"}
+
+
+def random_case(rng, *, n=6, n_inputs=3, K=4, m=3, layout="dense", fit_intercept=False):
+    """Random sparse class features; two classes may have the same, and one may not compete."""
+    X = random_inputs(rng, n, n_inputs, layout)
+    y = rng.integers(0, K, n)
+    features = rng.normal(size=(K, m)) * (rng.random((K, m)) < 0.6)
+    allowed = None if rng.random() < 0.5 else rng.random(K) < 0.8
+    options = {"costs": random_costs(rng, K), "allowed": allowed, "fit_intercept": fit_intercept}
+    if rng.random() < 0.5:
+        options["costs"] = None
+    problem = ClassFeatureProblem(X, y, sp.csr_matrix(features), **options)
+    return Case(problem, ClassFeatureTwin(X, y, features, **options))
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(2, 5), st.integers(1, 4)),
+    layout=st.sampled_from(("dense", "csr", "float32")),
+    fit_intercept=st.booleans(),
+    sqrt_loss=st.booleans(),
+    scale=st.sampled_from([0.0, 0.3, 3.0]),
+)
+def test_oracle_and_parts(rescaling, seed, sizes, layout, fit_intercept, sqrt_loss, scale):
+    rng = np.random.default_rng(seed)
+    n, n_inputs, K, m = sizes
+    case = random_case(
+        rng, n=n, n_inputs=n_inputs, K=K, m=m, layout=layout, fit_intercept=fit_intercept
+    )
+    w = scale * rng.normal(size=case.twin.n_features)
+    check_oracle(case, w, rescaling, sqrt_loss)
+    every = np.arange(n)
+    plain = case.problem.oracle(every, w, rescaling, sqrt_loss)
+    in_parts = case.problem.part_oracle(every, w, rescaling, sqrt_loss)
+    assert np.array_equal(plain.losses, in_parts.losses)
+    for r in every:
+        row = slice(in_parts.indptr[r], in_parts.indptr[r + 1])
+        parts = case.problem.parts
+        expanded = expand_parts(parts, in_parts.indices[row], in_parts.values[row], len(w))
+        assert np.allclose(expanded, dense_row(plain, r, len(w)))
+
+
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name in ("auto", "fasole", "bcfw")])
+def test_training_reaches_the_optimum(name, rescaling):
+    formulation = Formulation(rescaling)
+    case = random_case(np.random.default_rng(2), n=8, fit_intercept=True)
+    C = 0.05 if name == "bcfw" else 1.0
+    best = solve_exactly(all_planes(case.twin, formulation), C)
+    solver = make_solver(name, tol=1e-3 if name == "bcfw" else 1e-7, max_passes=5000)
+    result = solver.solve(case.problem, formulation, C)
+    assert result.converged
+    assert result.primal == pytest.approx(best.value, rel=2e-3 if name == "bcfw" else 1e-6)
+    assert result.dual <= best.primal + 1e-9
+
+
+def test_every_solver_of_the_formulation_takes_it():
+    case = random_case(np.random.default_rng(3))
+    w = []
+    for name in solvers_for(Formulation()):
+        if SOLVERS[name].__name__ in ("Pegasos", "SGD", "Perceptron", "MIRA"):
+            continue  # without a dual they come close only
+        solver = make_solver(name, tol=1e-4, max_passes=3000)
+        w.append(solver.solve(case.problem, Formulation(), 0.1).primal)
+    assert np.allclose(w, w[0], rtol=1e-3)
+
+
+def test_the_identity_is_the_plain_multiclass_problem():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
+    plain = mm.MulticlassSVM(tol=1e-6, random_state=0).fit(X, y)
+    described = mm.MulticlassSVM(class_features=np.eye(3), tol=1e-6, random_state=0).fit(X, y)
+    assert described.result_.primal == pytest.approx(plain.result_.primal, rel=2e-6)
+    assert np.allclose(described.class_weights_, plain.class_weights_, atol=2e-2)
+
+
+@pytest.fixture(scope="module")
+def zoo():
+    """Animals in the plane: what is told apart first is the kind, then the animal."""
+    rng = np.random.default_rng(1)
+    names = np.array(["cat", "dog", "eel", "ray"])
+    centres = np.array([[3.0, 1.0], [3.0, -1.0], [-3.0, 1.0], [-3.0, -1.0]])
+    y = np.repeat(names, 20)
+    return np.repeat(centres, 20, axis=0) + 0.3 * rng.normal(size=(80, 2)), y
+
+
+def test_taxonomy(zoo):
+    X, y = zoo
+    model = mm.MulticlassSVM(taxonomy=ANIMALS, loss="taxonomy", random_state=0).fit(X, y)
+    assert model.result_.converged and model.score(X, y) == 1.0
+    assert model.classes_.tolist() == model.seen_classes_.tolist() == ["cat", "dog", "eel", "ray"]
+    scores = X @ model.class_weights_.T + model.intercept_
+    assert np.allclose(scores, model.decision_function(X))
+    assert model.coef_.shape == (3 * 6,)
+    assert clone(model).get_params()["loss"] == "taxonomy"
+
+
+def test_a_class_without_examples_is_predicted(zoo):
+    """Attributes (kind, side) of the class left out are known from the other three."""
+    X, y = zoo
+    attributes = {"cat": [1, 1], "dog": [1, -1], "eel": [-1, 1], "ray": [-1, -1]}
+    seen = y != "ray"
+    model = mm.MulticlassSVM(class_features=attributes, random_state=0).fit(X[seen], y[seen])
+    assert model.seen_classes_.tolist() == ["cat", "dog", "eel"]
+    assert np.mean(model.predict(X[~seen]) == "ray") > 0.9
+    known = model.predict(X, classes=model.seen_classes_)
+    assert "ray" not in known and np.mean(known[seen] == y[seen]) > 0.9
+    with pytest.raises(ValueError, match="classes has 'cow'"):
+        model.predict(X, classes=["cow"])
+    with pytest.raises(ValueError, match="at least one class"):
+        model.predict(X, classes=[])
+
+
+def test_descriptions_and_taxonomy_together(zoo):
+    X, y = zoo
+    texts = ["a furry pet", "a furry friend", "a long fish", "a flat fish", "a dark bird"]
+    names = ["cat", "dog", "eel", "ray", "crow"]
+    known = mm.ClassFeatures(names, TfidfVectorizer().fit_transform(texts), identity=True)
+    model = mm.MulticlassSVM(taxonomy=ANIMALS, class_features=known, random_state=0).fit(X, y)
+    assert model.classes_.tolist() == ["cat", "dog", "eel", "ray"]  # crows are in one of them only
+    assert model.score(X, y) == 1.0
+    alone = mm.MulticlassSVM(class_features=known, random_state=0).fit(X, y)
+    assert alone.classes_.tolist() == sorted(names)
+
+
+def test_warm_start_notices_other_features(zoo):
+    X, y = zoo
+    model = mm.MulticlassSVM(taxonomy=ANIMALS, warm_start=True, random_state=0).fit(X, y)
+    calls = model.result_.n_oracle_calls
+    assert model.fit(X, y).result_.n_oracle_calls < calls
+    other = mm.Taxonomy(ANIMALS).with_shared_weight(0.1)
+    assert model.set_params(taxonomy=other).fit(X, y).result_.primal != pytest.approx(0)
+
+
+@pytest.mark.parametrize("kind", ["taxonomy", "features", "similarity"])
+def test_save_and_load(zoo, tmp_path, kind):
+    X, y = zoo
+    names = ["cat", "dog", "eel", "ray"]
+    options = {
+        "taxonomy": {"taxonomy": mm.Taxonomy(ANIMALS, weights={"fish": 2.0}), "loss": "taxonomy"},
+        "features": {"class_features": mm.ClassFeatures(names, np.eye(4)[:, :3])},
+        "similarity": {"class_features": mm.ClassFeatures.from_similarity(names, np.eye(4) + 1)},
+    }[kind]
+    model = mm.MulticlassSVM(random_state=0, **options).fit(X[:60], y[:60])
+    model.save(tmp_path / "zoo.mm")
+    loaded = mm.load(tmp_path / "zoo.mm")
+    assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert loaded.seen_classes_.tolist() == names[:3] and loaded.classes_.tolist() == names
+    again = loaded.fit(X[:60], y[:60])
+    assert np.allclose(again.coef_, model.coef_, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "taxonomy"}, "loss='taxonomy' needs a taxonomy"),
+        ({"loss": "tree"}, "'zero-one', 'taxonomy' or a cost matrix, got 'tree'"),
+        ({"taxonomy": {"cat": "mammal"}}, "taxonomy has no class 'dog'"),
+        ({"taxonomy": ["cat"]}, "must be a maxmargin.Taxonomy or a mapping.*got 'list'"),
+        ({"class_features": {"cat": [1.0]}}, "class 'dog' has no features"),
+        ({"class_features": np.eye(3)}, r"shape \(3, 3\), but y has 4 classes"),
+        ({"class_features": np.zeros((4, 0))}, "no features that tell them apart"),
+        ({"taxonomy": ANIMALS | {"cow": "mammal"}, "loss": 1 - np.eye(4)}, "5 classes are descri"),
+        ({"class_features": {"cat": [1], "dog": [1], "eel": [1], "ray": [1], 5: [1]}}, "kinds"),
+    ],
+)
+def test_bad_descriptions(zoo, options, message):
+    with pytest.raises(ValueError, match=message):
+        mm.MulticlassSVM(**options).fit(*zoo)
