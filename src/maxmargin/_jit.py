@@ -13,7 +13,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numba
 
@@ -29,7 +29,11 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def kernel(function: F) -> F:
+@overload
+def kernel(function: F) -> F: ...
+@overload
+def kernel(*, inline: bool) -> Callable[[F], F]: ...
+def kernel(function: F | None = None, *, inline: bool = False) -> F | Callable[[F], F]:
     """Compile a module-level function with Numba, lazily, with a cache that outlives the process.
 
     The function runs without the GIL, divides like numpy (no ZeroDivisionError) and may reorder
@@ -43,13 +47,24 @@ def kernel(function: F) -> F:
     function : callable
         A function in Numba's nopython subset. It may call other kernels, but must not take one as
         an argument: Numba cannot cache such a call.
+    inline : bool
+        Copy the code into every kernel that calls this one. Calls pass arrays field by field, a
+        NamedTuple of arrays in hundreds of words, so that a call can cost more than the work.
 
     Returns
     -------
     callable
         Numba's dispatcher, or `function` itself if ``NUMBA_DISABLE_JIT`` is set.
     """
-    compiled = numba.njit(**_OPTIONS)(function)
+    if function is None:
+        return functools.partial(_compiled, inline=inline)
+    return _compiled(function, inline=inline)
+
+
+def _compiled(function: F, *, inline: bool) -> F:
+    """Numba's dispatcher for the function, with the stamped cache where one can be kept."""
+    options = _OPTIONS | ({"forceinline": True} if inline else {})
+    compiled = numba.njit(**options)(function)
     if compiled is function:  # NUMBA_DISABLE_JIT=1
         return function
     try:
@@ -57,7 +72,7 @@ def kernel(function: F) -> F:
     except Exception as error:
         # A cache without the full stamp could run stale code, so rather none than Numba's own.
         logger.debug("%s is compiled without a cache: %s", function.__qualname__, error)
-        compiled = numba.njit(**_OPTIONS)(function)
+        compiled = numba.njit(**options)(function)
     return compiled
 
 

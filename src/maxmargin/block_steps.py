@@ -32,7 +32,7 @@ from ._jit import kernel
 FRANK_WOLFE, MVP, WSS2, ALL_PLANES = 0, 1, 2, 3
 
 
-@kernel
+@kernel(inline=True)
 def block_gap(scores, alpha, m, cap, ridge):
     """Gap of the block and its most violated plane."""
     u = 0
@@ -58,7 +58,7 @@ def _uncapped_gap(scores, alpha, m, cap, ridge, held):
     return total * top + cap * top * top - held
 
 
-@kernel
+@kernel(inline=True)
 def improve_block(kind, max_steps, stop_gap, scores, alpha, gram, m, cap, ridge):
     """Take steps until the block's gap is at most ``stop_gap``; returns the dual's increase."""
     total = 0.0
@@ -76,7 +76,7 @@ def improve_block(kind, max_steps, stop_gap, scores, alpha, gram, m, cap, ridge)
     return total
 
 
-@kernel
+@kernel(inline=True)
 def _pair_step(scores, alpha, gram, m, u, second_order):
     """Move weight from one active plane to u, exactly as far as pays; returns the gain."""
     v = -1

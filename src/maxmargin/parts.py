@@ -71,7 +71,7 @@ def rows_under_labels(rows: Rows, n_labels: int, n_weights: int) -> Parts:
 # would count references.
 
 
-@kernel
+@kernel(inline=True)
 def gather_parts(parts, chosen, start, end, w, out):
     """out[k] = the sum of w over the features of part chosen[k], times their values."""
     indptr, indices, values = parts.indptr, parts.indices, parts.values
@@ -91,7 +91,7 @@ def gather_parts(parts, chosen, start, end, w, out):
         out[k] = total
 
 
-@kernel
+@kernel(inline=True)
 def scatter_parts(parts, chosen, n, steps, w):
     """Add steps[k] times part chosen[k] to w, for all k < n."""
     indptr, indices, values = parts.indptr, parts.indices, parts.values
@@ -112,7 +112,7 @@ def scatter_parts(parts, chosen, n, steps, w):
             w[np.uint64(parts.bias_column) * K + label] += step * parts.bias
 
 
-@kernel
+@kernel(inline=True)
 def clear_parts(parts, chosen, n, w):
     """Set w to zero where the parts chosen[:n] have features."""
     indptr, indices = parts.indptr, parts.indices

@@ -23,7 +23,7 @@ PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
 # ----- one plane --------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline=True)
 def _dot(arena, p, vector):
     """Product of plane p with a local vector."""
     values, ids = arena.values, arena.ids
@@ -33,7 +33,7 @@ def _dot(arena, p, vector):
     return product
 
 
-@kernel
+@kernel(inline=True)
 def _add(arena, p, weight, vector):
     """Add weight times plane p to a local vector."""
     values, ids = arena.values, arena.ids
@@ -41,7 +41,7 @@ def _add(arena, p, weight, vector):
         vector[np.uint64(ids[e])] += weight * values[e]
 
 
-@kernel
+@kernel(inline=True)
 def _open(arena, blocks, used, i, offset, alpha, before, idle):
     """Open a new plane at the end of block i's list; returns its id. `_close` ends it."""
     p = used[PLANES]
@@ -65,7 +65,7 @@ def _open(arena, blocks, used, i, offset, alpha, before, idle):
     return p
 
 
-@kernel
+@kernel(inline=True)
 def _close(arena, blocks, used, i, p, vector, n_local):
     """End plane p of block i with the values of the local vector."""
     filled = used[ENTRIES]
@@ -84,8 +84,8 @@ def _close(arena, blocks, used, i, p, vector, n_local):
 # ----- one block --------------------------------------------------------------------------------
 
 
-@kernel
-def _list_block(arena, blocks, i, scratch):
+@kernel(inline=True)
+def list_block(arena, blocks, i, scratch):
     """List block i's live planes and local parts; returns how many of each."""
     n_live = 0
     n_local = 0
@@ -101,8 +101,8 @@ def _list_block(arena, blocks, i, scratch):
     return n_live, n_local
 
 
-@kernel
-def _score(arena, parts, scratch, n_live, n_local, w, cap, ridge):
+@kernel(inline=True)
+def score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge):
     """Scores and multipliers of the truth (position 0) and the live planes (1..n_live).
 
     With squared slack (ridge > 0; see `block_steps`) scores are lowered; returns by how much.
@@ -131,8 +131,8 @@ def _score(arena, parts, scratch, n_live, n_local, w, cap, ridge):
     return 0.0
 
 
-@kernel
-def _improve(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap):
+@kernel(inline=True)
+def improve_and_write(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap):
     """Take the rule's steps on a scored block and write w; returns the dual's increase."""
     gram = scratch.gram
     for j in range(n_live + 1):
@@ -170,7 +170,7 @@ def _improve(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap):
     return gain
 
 
-@kernel
+@kernel(inline=True)
 def _scatter(parts, scratch, n_local, w):
     """Add the local vector to w and clear it."""
     scatter_parts(parts, scratch.features, n_local, scratch.dense, w)
@@ -178,8 +178,8 @@ def _scatter(parts, scratch, n_local, w):
         scratch.dense[f] = 0.0
 
 
-@kernel
-def _load_new_plane(parts, scratch, rows, r, scale, n_known, w):
+@kernel(inline=True)
+def load_new_plane(parts, scratch, rows, r, scale, n_known, w):
     """Put row r into the local vector, extending the list of parts and their weights.
 
     Returns the number of parts and the row's product with w.
@@ -205,7 +205,7 @@ def _load_new_plane(parts, scratch, rows, r, scale, n_known, w):
     return n_local, product
 
 
-@kernel
+@kernel(inline=True)
 def _part_products(parts, scratch, n_local):
     """Products of all local parts with the plane in the local vector, into scratch.products.
 
@@ -221,7 +221,7 @@ def _part_products(parts, scratch, n_local):
     clear_parts(parts, scratch.features, n_local, scratch.expanded)
 
 
-@kernel
+@kernel(inline=True)
 def _add_plane(arena, parts, blocks, used, scratch, i, offset, n_live, n_known, n_local):
     """Append the plane in the local vector to block i, with its Gram row; returns its id."""
     p = _open(arena, blocks, used, i, offset, 0.0, 0.0, 0)
@@ -243,6 +243,49 @@ def _add_plane(arena, parts, blocks, used, scratch, i, offset, n_live, n_known, 
     arena.gram_start[p + 1] = used[GRAM]
     _close(arena, blocks, used, i, p, scratch.dense, n_local)
     return p
+
+
+@kernel(inline=True)
+def append_plane(arena, parts, blocks, used, scratch, i, offset, value, n_live, n_known, n_local):
+    """Store the plane in the local vector as the block's last, and clear the vector."""
+    scratch.planes[n_live] = _add_plane(
+        arena, parts, blocks, used, scratch, i, offset, n_live, n_known, n_local
+    )
+    scratch.scores[n_live + 1] = value
+    scratch.alpha[n_live + 1] = 0.0
+    for f in range(n_local):
+        scratch.dense[f] = 0.0
+
+
+@kernel(inline=True)
+def gap_with_plane(scratch, n_live, cap, ridge, gap, best, value):
+    """The block's gap, known as ``gap``, if a plane of this value joins those of at most best."""
+    if ridge > 0.0:
+        scratch.scores[n_live + 1] = value
+        scratch.alpha[n_live + 1] = 0.0
+        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 2, cap, ridge)
+        return gap
+    return gap + cap * max(value - best, 0.0)
+
+
+@kernel(inline=True)
+def is_new(value, best):
+    """Whether a plane beats the best stored one by more than rounding: else it is as good."""
+    return value > best + 1e-10 * (1.0 + abs(best))
+
+
+@kernel(inline=True)
+def has_room(arena, blocks, used, scratch, i, longest):
+    """Whether one more plane of ``longest`` entries fits block i."""
+    entries = blocks.n_features[i] + longest
+    return (
+        used[PLANES] + 1 < len(arena.block)
+        and used[ENTRIES] + entries <= len(arena.values)
+        and used[FEATURES] + entries <= len(arena.new_features)
+        and used[GRAM] + blocks.count[i] + 1 <= len(arena.gram)
+        and entries <= len(scratch.features)
+        and blocks.count[i] + 2 <= len(scratch.scores)
+    )
 
 
 # ----- passes -----------------------------------------------------------------------------------
@@ -276,47 +319,44 @@ def absorb_planes(
     for r in range(done, len(examples)):
         i = examples[r]
         cap, ridge = blocks.cap[i], blocks.ridge[i]
-        longest = blocks.n_features[i] + rows.indptr[r + 1] - rows.indptr[r]
-        if (
-            used[PLANES] + 1 >= len(arena.block)
-            or used[ENTRIES] + longest > len(arena.values)
-            or used[FEATURES] + longest > len(arena.new_features)
-            or used[GRAM] + blocks.count[i] + 1 > len(arena.gram)
-            or longest > len(scratch.features)
-            or blocks.count[i] + 2 > len(scratch.scores)
-        ):
+        if not has_room(arena, blocks, used, scratch, i, rows.indptr[r + 1] - rows.indptr[r]):
             return r
-        n_live, n_known = _list_block(arena, blocks, i, scratch)
-        shift = _score(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+        n_live, n_known = list_block(arena, blocks, i, scratch)
+        shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
         gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
-        n_local, product = _load_new_plane(parts, scratch, rows, r, scales[r], n_known, w)
+        n_local, product = load_new_plane(parts, scratch, rows, r, scales[r], n_known, w)
         value = offsets[r] - product
         hinges[r] = value
         value -= shift
-        # Equal up to rounding to a stored plane: that plane again, or one as good.
         best = scratch.scores[u]
-        new = value > best + 1e-10 * (1.0 + abs(best))
-        if ridge > 0.0:
-            scratch.scores[n_live + 1] = value
-            scratch.alpha[n_live + 1] = 0.0
-            gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 2, cap, ridge)
-        elif new:
-            gap += cap * (value - best)
+        new = is_new(value, best)
+        gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
         gaps[r] = gap
-        worthwhile = gap > rule.threshold * cap
-        if new and worthwhile:
-            p = _add_plane(
-                arena, parts, blocks, used, scratch, i, offsets[r], n_live, n_known, n_local
+        if gap <= rule.threshold * cap:
+            new = False
+        if new:
+            append_plane(
+                arena,
+                parts,
+                blocks,
+                used,
+                scratch,
+                i,
+                offsets[r],
+                value,
+                n_live,
+                n_known,
+                n_local,
             )
-            scratch.planes[n_live] = p
             n_live += 1
-            scratch.scores[n_live] = value
-            scratch.alpha[n_live] = 0.0
             n_known = n_local
-        for f in range(n_local):
-            scratch.dense[f] = 0.0
-        if worthwhile and rule.max_steps > 0:
-            dual[0] += _improve(arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap)
+        else:
+            for f in range(n_local):
+                scratch.dense[f] = 0.0
+        if gap > rule.threshold * cap and rule.max_steps > 0:
+            dual[0] += improve_and_write(
+                arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap
+            )
     return len(examples)
 
 
@@ -329,12 +369,14 @@ def revisit_blocks(arena, parts, blocks, scratch, w, dual, examples, rule, gaps)
         if blocks.count[i] == 0:
             continue
         cap, ridge = blocks.cap[i], blocks.ridge[i]
-        n_live, n_local = _list_block(arena, blocks, i, scratch)
-        _score(arena, parts, scratch, n_live, n_local, w, cap, ridge)
+        n_live, n_local = list_block(arena, blocks, i, scratch)
+        score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge)
         gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         gaps[r] = gap
         if gap > rule.threshold * cap and rule.max_steps > 0:
-            dual[0] += _improve(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap)
+            dual[0] += improve_and_write(
+                arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap
+            )
 
 
 @kernel
@@ -349,7 +391,7 @@ def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
                 _add(arena, p, weights[p], scratch.dense)
             p = arena.next_plane[p]
         if changed:
-            _, n_local = _list_block(arena, blocks, i, scratch)
+            _, n_local = list_block(arena, blocks, i, scratch)
             _scatter(parts, scratch, n_local, direction)
 
 
@@ -376,7 +418,7 @@ def compact_planes(source, target, parts, blocks, order, used, scratch, merge):
     multiplier, its part of w and its part of the dual stay the same.
     """
     for i in order:
-        n_live, n_old = _list_block(source, blocks, i, scratch)
+        n_live, n_old = list_block(source, blocks, i, scratch)
         blocks.first[i] = -1
         blocks.last[i] = -1
         blocks.count[i] = 0

@@ -80,6 +80,8 @@ class BlockStore(Protocol):
     dual_now: Floats
     #: Whether a visit costs no more than a revisit, so that stored planes save nothing.
     oracle_is_cheap: bool
+    #: Whether a visit steps between the examples of a batch, so that batches may be long.
+    visits_in_order: bool
 
     @property
     def w(self) -> Floats:
@@ -116,7 +118,7 @@ def make_store(
 ) -> BlockStore:
     """Return the problem's own compact store, or the general one."""
     compact = getattr(problem, "compact_store", None)  # problems may be duck-typed
-    store = compact(formulation, caps) if compact is not None else None
+    store = compact(formulation, caps, cache_bytes) if compact is not None else None
     return store or PlaneStore(problem, formulation, caps, cache_bytes)
 
 
@@ -189,6 +191,7 @@ class PlaneStore:
     """
 
     oracle_is_cheap = False
+    visits_in_order = False
 
     def __init__(
         self, problem: Problem, formulation: Formulation, caps: Floats, cache_bytes: int
@@ -214,7 +217,7 @@ class PlaneStore:
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
         self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
         layout = getattr(problem, "parts", None)
-        if layout is not None and not _same_definer(problem, "oracle", "part_oracle"):
+        if layout is not None and not same_definer(problem, "oracle", "part_oracle"):
             layout = None  # a subclass has its own oracle: ask that one
         self.parts: Parts = layout if layout is not None else single_weights(n_features)
         self._ask = problem.oracle if layout is None else problem.part_oracle
@@ -454,7 +457,7 @@ class PlaneStore:
         self.blocks, self.arena, self.used = blocks, arena, used
 
 
-def _same_definer(problem: Problem, *methods: str) -> bool:
+def same_definer(problem: Problem, *methods: str) -> bool:
     """Whether one class of the problem's ancestry defines all these methods."""
     definers = {
         next((c for c in type(problem).__mro__ if name in vars(c)), None) for name in methods

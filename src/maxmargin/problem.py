@@ -227,7 +227,7 @@ class Problem:
         """Like `oracle`, with the rows of dpsi given in parts instead of features."""
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 
-    def compact_store(self, formulation: Formulation, caps: Floats) -> Any:
+    def compact_store(self, formulation: Formulation, caps: Floats, cache_bytes: int) -> Any:
         """Return a plane store made for this problem, or None to use the general one."""
         return None
 

@@ -12,11 +12,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..formulation import Rescaling
+from ..formulation import Formulation, Rescaling
 from ..parts import rows_under_labels
+from ..planes import same_definer
 from ..problem import Planes, Problem
 from .chain_k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .chain_kernels import ADDITIVE, DEVIATION, LEVELS, chain_oracle, decode_chains
+from .chain_store import ChainStore
 from .rows import Rows, check_codes, make_rows
 
 __all__ = ["ChainProblem", "bio_constraints"]
@@ -116,6 +118,16 @@ class ChainDecoder:
             start = np.where(self.constraints.start, start, -np.inf)
             stop = np.where(self.constraints.stop, stop, -np.inf)
         return np.ascontiguousarray(transition), start, stop
+
+    def forbidden(self) -> Floats:
+        """0 or, where forbidden, -inf: for transitions, then one row for starts, one for stops."""
+        K = self.layout.n_labels
+        if self.constraints is None:
+            return np.zeros((K + 2, K))
+        allowed = np.vstack(
+            [self.constraints.transitions, self.constraints.start, self.constraints.stop]
+        )
+        return np.where(allowed, 0.0, -np.inf)
 
     def scratch(self, longest: int, start: Floats, stop: Floats) -> ChainScratch:
         """Work arrays for sequences of at most ``longest`` tokens."""
@@ -232,7 +244,7 @@ class ChainProblem(Problem):
         )
         self.n_features = self.layout.size
         self._lengths = lengths
-        self._longest = int(lengths.max()) if len(lengths) else 0
+        self.longest = int(lengths.max()) if len(lengths) else 0
         self._row_bounds = self._longest_rows()
         self._part_bounds = 4 * lengths + 4
         parts = rows_under_labels(rows, K, self.layout.size)
@@ -244,6 +256,17 @@ class ChainProblem(Problem):
     def n_examples(self) -> int:
         """Number of sequences."""
         return len(self.data.offsets) - 1
+
+    def compact_store(
+        self, formulation: Formulation, caps: Floats, cache_bytes: int
+    ) -> ChainStore | None:
+        """A store with the oracle inside, where the loss adds up over tokens."""
+        additive = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
+        if not additive or self.data.zero_one or self.parts is None:
+            return None
+        if not same_definer(self, "oracle", "part_oracle", "compact_store"):
+            return None
+        return ChainStore(self, formulation, caps, cache_bytes)
 
     def oracle(
         self,
@@ -323,7 +346,7 @@ class ChainProblem(Problem):
             np.empty(len(examples)),
         )
         transition, start, stop = self.decoder.potentials(w)
-        work = self.decoder.scratch(self._longest, start, stop)
+        work = self.decoder.scratch(self.longest, start, stop)
         slack = rescaling == "slack"
         chain_oracle(
             self.data, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out

@@ -138,7 +138,9 @@ class MulticlassProblem(Problem):
         class_k_best(self.rows, self.labels, examples, w, offsets, scales, K, k, best)
         return self._as_planes(examples.repeat(k), best.ravel())
 
-    def compact_store(self, formulation: Formulation, caps: Floats) -> ClassStore | None:
+    def compact_store(
+        self, formulation: Formulation, caps: Floats, cache_bytes: int
+    ) -> ClassStore | None:
         """Blocks as multipliers per class, without copies of x."""
         return ClassStore(self, formulation, caps) if formulation.slack != "none" else None
 
@@ -180,6 +182,7 @@ class ClassStore:
     """The blocks of a multiclass dual as one multiplier per class; see `planes.BlockStore`."""
 
     oracle_is_cheap = True
+    visits_in_order = True
 
     def __init__(self, problem: MulticlassProblem, formulation: Formulation, caps: Floats) -> None:
         self.problem = problem

@@ -57,8 +57,8 @@ class Auto(DualAscent):
     optimism: float = 3.0
     reduced_precision: float = 0.15
     cache_patience: float = 0.5
-    extrapolation: float = 3.0
-    idle_limit: int = 40
+    extrapolation: float = 1.5
+    idle_limit: int = 6
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")

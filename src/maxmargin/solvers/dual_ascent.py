@@ -36,6 +36,7 @@ NO_STEPS = StepRule(WSS2, 0)
 SETTLE = StepRule(WSS2, 50, precision=0.1)
 RUN_LENGTH = 16  # blocks that are always visited one after the other
 CERTIFY_BATCH = 256  # examples per oracle call where w stands still
+ORDERED_BATCH = 512  # where the store steps between the examples of a batch
 CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
 
 
@@ -91,7 +92,9 @@ class Ascent:
     def visit(self, examples: Ints, rule: StepRule) -> None:
         """True oracle calls and steps on the blocks of ``examples``."""
         self.certified = False
-        size = CHEAP_BATCH if self.store.oracle_is_cheap else self.batch_size
+        size = self.batch_size
+        if self.store.visits_in_order:
+            size = CHEAP_BATCH if self.store.oracle_is_cheap else ORDERED_BATCH
         for batch in _batches(examples, size):
             self.gaps[batch] = self.store.visit(batch, rule).gaps
             self.run.count(oracle_calls=len(batch))
