@@ -51,7 +51,7 @@ class Auto(DualAscent):
         Visits in a row without weight after which a plane is dropped.
     """
 
-    share: float = 0.5
+    share: float = 0.7
     patience: int = 2
     floor: float = 0.25
     optimism: float = 3.0
