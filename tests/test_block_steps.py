@@ -205,7 +205,7 @@ def test_the_closed_form_solves_a_multiclass_block(loss, rescaling, seed, K, C):
     rng = np.random.default_rng(seed)
     case = multiclass_case(rng, n=4, K=K, loss=loss)
     formulation = Formulation(rescaling)
-    stores = [case.problem.compact_store(formulation, np.full(4, C)) for _ in range(2)]
+    stores = [case.problem.compact_store(formulation, np.full(4, C), 0) for _ in range(2)]
     # The same start for both, away from zero.
     for store in stores:
         for i in range(4):

@@ -40,12 +40,14 @@ class Parts(NamedTuple):
     n_row_parts: int
     first_single: int
     n_parts: int
+    #: Whether all values are 1, so that they need not be read.
+    unit: bool
 
 
 def single_weights(n_features: int) -> Parts:
     """Every weight is a part of its own."""
     return Parts(
-        np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), 0.0, 0, 1, 0, 0, n_features
+        np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), 0.0, 0, 1, 0, 0, n_features, False
     )
 
 
@@ -63,6 +65,7 @@ def rows_under_labels(rows: Rows, n_labels: int, n_weights: int) -> Parts:
         n_row_parts,
         first_single,
         n_row_parts + n_weights - first_single,
+        bool(np.all(rows.values == 1.0)),
     )
 
 
@@ -84,8 +87,13 @@ def gather_parts(parts, chosen, start, end, w, out):
         row = part // K
         label = part - row * K
         total = 0.0
-        for e in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-            total += values[e] * w[np.uint64(indices[e]) * K + label]
+        first, last = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
+        if parts.unit:
+            for e in range(first, last):
+                total += w[np.uint64(indices[e]) * K + label]
+        else:
+            for e in range(first, last):
+                total += values[e] * w[np.uint64(indices[e]) * K + label]
         if parts.bias != 0.0:
             total += parts.bias * w[np.uint64(parts.bias_column) * K + label]
         out[k] = total
@@ -106,8 +114,13 @@ def scatter_parts(parts, chosen, n, steps, w):
             continue
         row = part // K
         label = part - row * K
-        for e in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-            w[np.uint64(indices[e]) * K + label] += step * values[e]
+        first, last = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
+        if parts.unit:
+            for e in range(first, last):
+                w[np.uint64(indices[e]) * K + label] += step
+        else:
+            for e in range(first, last):
+                w[np.uint64(indices[e]) * K + label] += step * values[e]
         if parts.bias != 0.0:
             w[np.uint64(parts.bias_column) * K + label] += step * parts.bias
 
