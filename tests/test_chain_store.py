@@ -1,0 +1,118 @@
+"""The store of chains: true visits equal the oracle, revisits find the best recombination."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import chain_case, expand_parts
+from maxmargin.block_steps import WSS2
+from maxmargin.formulation import Formulation
+from maxmargin.objective import hinge_values
+from maxmargin.planes import PlaneStore, StepRule, make_store
+from maxmargin.problems.chain import ChainProblem
+from maxmargin.problems.chain_store import ChainStore
+from maxmargin.problems.chain_store_kernels import WORTHWHILE
+
+PLENTY = 10**9
+STEPS = StepRule(WSS2, 20)
+LOOK = StepRule(WSS2, 0)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_store(seed, slack="l1", **options):
+    """A store after some visits of a random problem, and the problem's twin."""
+    rng = np.random.default_rng(seed)
+    case = chain_case(rng, lengths=(4, 1, 3, 2), K=3, **options)
+    caps = rng.uniform(0.1, 2.0, 4)
+    formulation = Formulation(slack=slack, sqrt_loss=False)
+    store = make_store(case.problem, formulation, caps, PLENTY)
+    assert isinstance(store, ChainStore)
+    for _ in range(rng.integers(1, 4)):
+        store.visit(rng.permutation(4), STEPS)
+    return case, store
+
+
+def stored(store, i):
+    """``(plane ids, parts)`` of block i."""
+    arena, planes, parts = store.arena, [], []
+    p = store.blocks.first[i]
+    while p >= 0:
+        parts += list(arena.new_features[arena.new_start[p] : arena.new_start[p + 1]])
+        planes.append(p)
+        p = arena.next_plane[p]
+    return planes, parts
+
+
+@pytest.mark.nojit
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.sampled_from(["l1", "l2"]))
+def test_a_visit_asks_the_true_oracle(seed, boundary, constrained, normalized, slack):
+    loss = "normalized-hamming" if normalized else "hamming"
+    case, store = random_store(
+        seed, slack, boundary_weights=boundary, constrained=constrained, loss=loss
+    )
+    hinges = store.visit(np.arange(4), LOOK).hinges
+    np.testing.assert_allclose(
+        hinges, hinge_values(case.problem, store.formulation, store.w), atol=1e-9
+    )
+
+
+@pytest.mark.nojit
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.booleans(), st.booleans())
+def test_a_revisit_finds_the_best_recombination_of_stored_labels(seed, boundary, constrained):
+    case, store = random_store(seed, boundary_weights=boundary, constrained=constrained)
+    problem, w = case.problem, store.w.copy()
+    K = problem.layout.n_labels
+    expected = np.zeros(4)
+    for i in range(4):
+        planes, parts = stored(store, i)
+        first, last = problem.data.offsets[i : i + 2]
+        truth = problem.data.labels[first:last]
+        known = [{int(label)} for label in truth]
+        for part in parts:
+            if part < store.parts.n_row_parts:
+                known[part // K - first].add(int(part % K))
+        twin = case.twin
+        allowed = [
+            y for y in twin.outputs(i) if all(k in of for k, of in zip(y, known, strict=True))
+        ]
+        lattice = max(twin.loss(i, y) - twin.dpsi(i, y) @ w for y in allowed)
+        arena = store.arena
+        scores = np.array([value_of_plane(store, p, parts) for p in planes])
+        best = max(0.0, *scores) if planes else 0.0
+        held = float(arena.alpha[planes] @ scores) if planes else 0.0
+        gap = store.caps[i] * best - held
+        found = store.caps[i] * max(best, lattice) - held
+        expected[i] = found if found - gap >= WORTHWHILE * found else gap
+    np.testing.assert_allclose(store.revisit(np.arange(4), LOOK), expected, atol=1e-9)
+
+
+def value_of_plane(store, p, parts):
+    """Hinge value of plane p at the store's weights."""
+    arena = store.arena
+    entries = slice(arena.entry_start[p], arena.entry_start[p + 1])
+    used = [parts[f] for f in arena.ids[entries]]
+    plane = expand_parts(store.parts, used, arena.values[entries], len(store.w))
+    return arena.offset[p] - plane @ store.w
+
+
+@pytest.mark.parametrize("formulation", [Formulation("slack"), Formulation(sqrt_loss=True)])
+def test_losses_that_do_not_add_up_use_the_general_store(formulation):
+    case = chain_case(np.random.default_rng(0))
+    assert type(make_store(case.problem, formulation, np.ones(4), PLENTY)) is PlaneStore
+
+
+def test_a_subclass_with_an_oracle_of_its_own_is_asked():
+    class Own(ChainProblem):
+        asked = 0
+
+        def oracle(self, *args, **kwargs):
+            self.asked += 1
+            return super().oracle(*args, **kwargs)
+
+    problem = Own(np.eye(3), [0, 1, 3], [0, 1, 0], 2)
+    store = make_store(problem, Formulation(), np.ones(2), PLENTY)
+    store.visit(np.arange(2), STEPS)
+    assert problem.asked == 1
