@@ -231,6 +231,10 @@ class Problem:
         """Return a plane store made for this problem, or None to use the general one."""
         return None
 
+    def complete_pool(self, formulation: Formulation) -> Any:
+        """Return a pool that knows every candidate (see `cuts.pool`), or None if there is none."""
+        return None
+
 
 def _entries(features: Any) -> tuple[NDArray[np.int32], Floats]:
     """Turn any joint feature vector into (indices, values)."""

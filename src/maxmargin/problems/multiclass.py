@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ..cuts.class_pool import ClassPool
 from ..formulation import Formulation, Rescaling
 from ..objective import dual_value, line_step, ridges, scale_to_fit
 from ..planes import BlockReport, StepRule
@@ -143,6 +144,10 @@ class MulticlassProblem(Problem):
     ) -> ClassStore | None:
         """Blocks as multipliers per class, without copies of x."""
         return ClassStore(self, formulation, caps) if formulation.slack != "none" else None
+
+    def complete_pool(self, formulation: Formulation) -> ClassPool:
+        """All classes as candidates, scored by one product with the inputs."""
+        return ClassPool(self, formulation)
 
     def _as_planes(self, examples: Ints, candidates: Ints) -> Planes:
         """Rows ``x at the true class minus x at the candidate``, empty where they are the same."""

@@ -12,6 +12,7 @@ from .auto import Auto
 from .base import Solver
 from .dual_ascent import BCFW, SDA
 from .fasole import FASOLE, SDM
+from .one_slack import OneSlack
 
 __all__ = [
     "BCFW",
@@ -20,13 +21,14 @@ __all__ = [
     "SDM",
     "SOLVERS",
     "Auto",
+    "OneSlack",
     "Solver",
     "make_solver",
     "solvers_for",
 ]
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (Auto, SDA, FASOLE, SDM, BCFW)
+    solver.name: solver for solver in (Auto, SDA, FASOLE, SDM, BCFW, OneSlack)
 }
 
 

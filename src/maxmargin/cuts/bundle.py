@@ -1,0 +1,196 @@
+"""The working set of the one-slack solver: aggregated planes, their Gram matrix and multipliers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..objective import dual_value
+from ..formulation import Formulation
+from .master import fsmo, line_search_step, master_gap
+from .pool_kernels import sparse_combination, sparse_products
+
+__all__ = ["Bundle"]
+
+Floats = NDArray[np.float64]
+DENSE_BELOW = 2**16  # features up to which planes are stored dense
+
+
+class Bundle:
+    """Aggregated planes ``(b, a)`` with multipliers that sum to at most ``cap``.
+
+    Planes are stored dense where there are few features, else sparse. The Gram matrix gets a row
+    with each plane and loses one with each that is dropped; the multipliers and the planes' values
+    at ``w = sum alpha a`` stay those of the last solution.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of the planes.
+    cap : float
+        Bound on the sum of the multipliers.
+    """
+
+    def __init__(self, n_features: int, cap: float) -> None:
+        self.n_features = n_features
+        self.cap = cap
+        self.dense = n_features <= DENSE_BELOW
+        self.size = 0
+        self.offset: Floats = np.zeros(8)
+        self.alpha: Floats = np.zeros(8)
+        self.scores: Floats = np.zeros(8)  # offset - gram @ alpha
+        self.idle: NDArray[np.int64] = np.zeros(8, np.int64)
+        self.gram: Floats = np.zeros((8, 8))
+        self.matrix: Floats = np.zeros((8 if self.dense else 0, n_features))
+        self.starts: NDArray[np.int64] = np.zeros(9, np.int64)
+        self.ids: NDArray[np.int32] = np.empty(0, np.int32)
+        self.values: Floats = np.empty(0)
+
+    @property
+    def slack(self) -> float:
+        """The master's slack: the largest value of a plane at ``w``, at least 0."""
+        return max(0.0, float(self.scores[: self.size].max(initial=0.0)))
+
+    def weights(self) -> Floats:
+        """``w = sum alpha a``."""
+        m = self.size
+        if self.dense:
+            return np.asarray(self.alpha[:m] @ self.matrix[:m])
+        w = np.zeros(self.n_features)
+        sparse_combination(self.starts, self.ids, self.values, m, self.alpha, w)
+        return w
+
+    def dual(self, w: Floats | None = None) -> float:
+        """Dual value; from ``w`` if that is at hand, which is more exact than the Gram matrix."""
+        m = self.size
+        alpha = self.alpha[:m]
+        linear = float(alpha @ self.offset[:m])
+        if w is not None:
+            return dual_value(w, linear, Formulation(), 1.0)
+        return 0.5 * (linear + float(alpha @ self.scores[:m]))
+
+    def products(self, plane: Floats) -> Floats:
+        """Inner products of all planes with a vector."""
+        m = self.size
+        if self.dense:
+            return np.asarray(self.matrix[:m] @ plane)
+        out = np.empty(m)
+        sparse_products(self.starts, self.ids, self.values, m, plane, out)
+        return out
+
+    def add(self, plane: Floats, offset: float) -> None:
+        """Append a plane with multiplier 0."""
+        m = self.size
+        if m == len(self.offset):
+            self._grow()
+        row = self.products(plane)
+        self.gram[m, :m] = row
+        self.gram[:m, m] = row
+        self.gram[m, m] = float(plane @ plane)
+        if self.dense:
+            self.matrix[m] = plane
+        else:
+            self._append_sparse(plane)
+        self.offset[m] = offset
+        self.alpha[m] = 0.0
+        self.scores[m] = offset - float(row @ self.alpha[:m])
+        self.idle[m] = 0
+        self.size = m + 1
+
+    def solve(self, stop_gap: float, max_rounds: int = 2000) -> float:
+        """Improve the multipliers up to a duality gap of the master; returns the gap reached."""
+        m = self.size
+        self.refresh()
+        gap = fsmo(self.gram, self.scores, self.alpha, m, self.cap, stop_gap, max_rounds)
+        self.idle[:m] = np.where(self.alpha[:m] > 0.0, 0, self.idle[:m] + 1)
+        return float(gap)
+
+    def line_search(self) -> float:
+        """One line search towards the newest plane; returns the gap of the master."""
+        m = self.size
+        self.refresh()
+        line_search_step(self.gram, self.scores, self.alpha, m, self.cap, m - 1)
+        return float(master_gap(self.scores, self.alpha, m, self.cap))
+
+    def refresh(self) -> None:
+        """Compute the scores afresh: what rounding added in many steps is gone."""
+        m = self.size
+        self.scores[:m] = self.offset[:m] - self.gram[:m, :m] @ self.alpha[:m]
+
+    def rescale(self, cap: float) -> None:
+        """Change the bound, scaling the multipliers with it."""
+        self.alpha *= cap / self.cap if self.cap > 0.0 else 0.0
+        self.cap = cap
+        self.refresh()
+
+    def drop(self, idle_limit: int) -> None:
+        """Drop planes that had no weight in the last ``idle_limit`` solutions."""
+        m = self.size
+        keep = np.flatnonzero((self.idle[:m] < idle_limit) | (self.alpha[:m] > 0.0))
+        if len(keep) < m:
+            self._select(keep)
+
+    def merge(self) -> None:
+        """Replace all planes by their mean, weighted by the multipliers: same w, same dual."""
+        m = self.size
+        total = float(self.alpha[:m].sum())
+        if m < 2 or total <= 0.0:
+            return
+        plane = self.weights() / total
+        offset = float(self.alpha[:m] @ self.offset[:m]) / total
+        self._select(np.empty(0, np.int64))
+        self.add(plane, offset)
+        self.alpha[0] = total
+        self.refresh()
+
+    def _select(self, keep: NDArray[np.int64]) -> None:
+        """Keep these planes only."""
+        k = len(keep)
+        for name in ("offset", "alpha", "scores", "idle"):
+            array = getattr(self, name)
+            array[:k] = array[keep]
+        self.gram[:k, :k] = self.gram[np.ix_(keep, keep)]
+        if self.dense:
+            for new, old in enumerate(keep):
+                if new != old:
+                    self.matrix[new] = self.matrix[old]
+        else:
+            at = 0
+            for new, old in enumerate(keep):
+                start, end = self.starts[old], self.starts[old + 1]
+                self.ids[at : at + end - start] = self.ids[start:end]
+                self.values[at : at + end - start] = self.values[start:end]
+                self.starts[new] = at
+                at += end - start
+            self.starts[k] = at
+        self.size = k
+
+    def _append_sparse(self, plane: Floats) -> None:
+        """Store the non-zero entries of a plane behind the others."""
+        m = self.size
+        start = int(self.starts[m])
+        ids = np.flatnonzero(plane)
+        end = start + len(ids)
+        if end > len(self.ids):
+            room = int(1.5 * end) + 1024
+            for name, dtype in (("ids", np.int32), ("values", np.float64)):
+                fresh = np.empty(room, dtype)
+                fresh[:start] = getattr(self, name)[:start]
+                setattr(self, name, fresh)
+        self.ids[start:end] = ids
+        self.values[start:end] = plane[ids]
+        self.starts[m + 1] = end
+
+    def _grow(self) -> None:
+        """Double the room for planes."""
+        room = 2 * len(self.offset)
+        for name in ("offset", "alpha", "scores", "idle", "starts", "matrix"):
+            old = getattr(self, name)
+            if name == "matrix" and not self.dense:
+                continue
+            fresh = np.zeros((room + (name == "starts"), *old.shape[1:]), old.dtype)
+            fresh[: len(old)] = old
+            setattr(self, name, fresh)
+        gram = np.zeros((room, room))
+        gram[: len(self.gram), : len(self.gram)] = self.gram
+        self.gram = gram

@@ -1,0 +1,108 @@
+"""The complete pool of a multiclass problem: all classes of every example, scored at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._jit import kernel
+from ..formulation import Formulation
+from ..problems.rows import add_scores
+
+if TYPE_CHECKING:
+    from ..problems.multiclass import MulticlassProblem
+
+__all__ = ["ClassPool"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class ClassPool:
+    """All classes as candidates; slot y of an example is class y. See `pool.Pool` for the methods."""
+
+    complete = True
+
+    def __init__(self, problem: MulticlassProblem, formulation: Formulation) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.terms = problem.terms(formulation)
+
+    def values(self, w: Floats) -> Floats:
+        """Values of all classes at ``w``; the truth has 0."""
+        rows, K = self.problem.rows, self.problem.n_classes
+        if rows.dense.shape[0]:
+            weights = w.reshape(rows.n_inputs, K).astype(rows.dense.dtype, copy=False)
+            table = np.ascontiguousarray(rows.dense @ weights[: rows.n_columns], dtype=np.float64)
+            if rows.bias:
+                table += rows.bias * weights[-1]
+        else:
+            table = np.zeros((len(self.problem.labels), K))
+            sparse_scores(rows, w, K, table)
+        scores_to_values(table, self.problem.labels, self.terms.offsets, self.terms.scales)
+        return table
+
+    def ask(self, w: Floats, count: Callable[[int], None]) -> tuple[Floats, Ints]:
+        """Hinge values and most violated classes at ``w``."""
+        table = self.values(w)
+        count(len(table))
+        chosen = np.argmax(table, axis=1)
+        hinges = table[np.arange(len(table)), chosen]
+        return hinges, np.where(hinges > 0.0, chosen, -1)
+
+    def add_up(self, chosen: Ints, weights: Floats, plane: Floats) -> float:
+        """Add the planes of the chosen classes, weighted, to ``plane``; returns their offsets."""
+        problem = self.problem
+        used = np.flatnonzero((chosen >= 0) & (chosen != problem.labels) & (weights != 0.0))
+        truths, others = problem.labels[used], chosen[used]
+        steps = weights[used] * self.terms.scales[truths, others]
+        rows, K = problem.rows, problem.n_classes
+        if rows.dense.shape[0]:
+            signs = np.zeros((len(used), K))
+            signs[np.arange(len(used)), truths] = steps
+            signs[np.arange(len(used)), others] = -steps
+            grid = plane.reshape(rows.n_inputs, K)
+            grid[: rows.n_columns] += rows.dense[used].T @ signs
+            if rows.bias:
+                grid[-1] += rows.bias * signs.sum(axis=0)
+        else:
+            add_class_rows(rows, used, truths, others, steps, K, plane)
+        return float(weights[used] @ self.terms.offsets[truths, others])
+
+
+@kernel
+def sparse_scores(rows, w, K, table):
+    """table[i] = scores of all classes for row i."""
+    for i in range(table.shape[0]):
+        add_scores(rows, i, w, K, table[i])
+
+
+@kernel
+def scores_to_values(table, labels, offsets, scales):
+    """Turn scores into hinge values, in place."""
+    for i in range(table.shape[0]):
+        truth = labels[i]
+        own = table[i, truth]
+        for y in range(table.shape[1]):
+            table[i, y] = offsets[truth, y] - scales[truth, y] * (own - table[i, y])
+        table[i, truth] = 0.0
+
+
+@kernel
+def add_class_rows(rows, used, truths, others, steps, K, plane):
+    """Add steps[r] times (row used[r] at its truth minus at the other class) to ``plane``."""
+    for r in range(len(used)):
+        step = steps[r]
+        good, bad = truths[r], others[r]
+        for e in range(rows.indptr[used[r]], rows.indptr[used[r] + 1]):
+            base = np.int64(rows.indices[e]) * K
+            x = step * rows.values[e]
+            plane[base + good] += x
+            plane[base + bad] -= x
+        if rows.bias != 0.0:
+            base = np.int64(rows.n_columns) * K
+            plane[base + good] += step * rows.bias
+            plane[base + bad] -= step * rows.bias

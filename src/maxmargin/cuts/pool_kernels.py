@@ -1,0 +1,173 @@
+"""Kernels of the candidate pool: score all candidates, admit new ones, add up chosen ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import kernel
+from ..parts import gather_parts, scatter_parts
+
+ENTRIES, LOCALS = 0, 1
+EMPTY = -1e30  # value of a slot without a candidate: never the best, and finite in any average
+
+
+@kernel
+def admit_candidates(
+    slots, place, used, parts, examples, rows, offsets, scales, w, clock, products, done, table, chosen
+):
+    """Admit rows[done:] as candidates of their examples; returns how many are done.
+
+    Every row is scored at w. One that does not beat the truth is left out (``chosen`` -1). One that
+    is in the pool already only becomes its example's most recent; a new one takes the slot of the
+    least recently used. ``table`` gets the value of the candidate in its slot. Fewer than all are
+    done where the arrays have no room for the next row.
+    """
+    f = slots.start.shape[1]
+    for r in range(done, len(examples)):
+        i = examples[r]
+        first, end = rows.indptr[r], rows.indptr[r + 1]
+        length = end - first
+        if used[ENTRIES] + length > len(slots.ids) or used[LOCALS] + length > len(slots.features):
+            return r
+        gather_parts(parts, rows.indices, first, end, w, products)
+        product = 0.0
+        for e in range(first, end):
+            product += rows.values[e] * products[e]
+        value = offsets[r] - scales[r] * product
+        chosen[i] = -1
+        if value <= 0.0:
+            continue
+        at = used[ENTRIES]
+        for e in range(first, end):
+            part = rows.indices[e]
+            local = place[part]
+            if local == 0:
+                slots.features[used[LOCALS]] = part
+                used[LOCALS] += 1
+                local = used[LOCALS]
+                place[part] = local
+            slots.ids[at + e - first] = local - 1
+            slots.values[at + e - first] = scales[r] * rows.values[e]
+        slot = 0
+        for s in range(f):
+            if slots.last_used[i, s] < slots.last_used[i, slot]:
+                slot = s
+            if slots.last_used[i, s] >= 0 and _same(slots, i, s, offsets[r], at, length):
+                slot = -1 - s
+                break
+        if slot < 0:
+            slot = -1 - slot
+        else:
+            slots.start[i, slot] = at
+            slots.length[i, slot] = length
+            slots.offset[i, slot] = offsets[r]
+            used[ENTRIES] += length
+        slots.last_used[i, slot] = clock
+        chosen[i] = slot
+        table[i, slot] = value
+    return len(examples)
+
+
+@kernel
+def _same(slots, i, s, offset, at, length):
+    """Whether the candidate in slot s of example i has this offset and the entries from ``at``."""
+    if slots.offset[i, s] != offset or slots.length[i, s] != length:
+        return False
+    start = slots.start[i, s]
+    for e in range(length):
+        if slots.ids[start + e] != slots.ids[at + e]:
+            return False
+        if slots.values[start + e] != slots.values[at + e]:
+            return False
+    return True
+
+
+@kernel
+def score_candidates(slots, used, parts, w, weights, table):
+    """Values ``b - <a, w>`` of all candidates into ``table``; each part's weight is added up once."""
+    gather_parts(parts, slots.features, 0, used[LOCALS], w, weights)
+    ids, values = slots.ids, slots.values
+    n, f = slots.start.shape
+    for i in range(n):
+        for s in range(f):
+            if slots.last_used[i, s] < 0:
+                table[i, s] = EMPTY
+                continue
+            product = 0.0
+            start = slots.start[i, s]
+            for e in range(np.uint64(start), np.uint64(start + slots.length[i, s])):
+                product += values[e] * weights[np.uint64(ids[e])]
+            table[i, s] = slots.offset[i, s] - product
+
+
+@kernel
+def add_chosen(slots, used, parts, chosen, weights, clock, sums, plane):
+    """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets.
+
+    ``sums`` is scratch, one number per part, and marks the candidates as recently used.
+    """
+    n_local = used[LOCALS]
+    for k in range(n_local):
+        sums[k] = 0.0
+    offset = 0.0
+    for i in range(len(chosen)):
+        s = chosen[i]
+        if s < 0 or weights[i] == 0.0:
+            continue
+        slots.last_used[i, s] = clock
+        offset += weights[i] * slots.offset[i, s]
+        start = slots.start[i, s]
+        for e in range(start, start + slots.length[i, s]):
+            sums[slots.ids[e]] += weights[i] * slots.values[e]
+    scatter_parts(parts, slots.features, n_local, sums, plane)
+    return offset
+
+
+@kernel
+def compact_candidates(slots, target, place, used, oldest):
+    """Copy candidates used at or after ``oldest`` to fresh arrays, with a fresh list of parts."""
+    for k in range(used[LOCALS]):
+        place[slots.features[k]] = 0
+    used[ENTRIES] = 0
+    used[LOCALS] = 0
+    n, f = slots.start.shape
+    for i in range(n):
+        for s in range(f):
+            if slots.last_used[i, s] < 0:
+                continue
+            if slots.last_used[i, s] < oldest:
+                slots.last_used[i, s] = -1
+                continue
+            start, at = slots.start[i, s], used[ENTRIES]
+            for e in range(slots.length[i, s]):
+                part = slots.features[slots.ids[start + e]]
+                local = place[part]
+                if local == 0:
+                    target.features[used[LOCALS]] = part
+                    used[LOCALS] += 1
+                    local = used[LOCALS]
+                    place[part] = local
+                target.ids[at + e] = local - 1
+                target.values[at + e] = slots.values[start + e]
+            slots.start[i, s] = at
+            used[ENTRIES] += slots.length[i, s]
+
+
+@kernel
+def sparse_products(starts, ids, values, m, plane, out):
+    """out[k] = <plane k, plane> for sparse planes k < m and a dense one."""
+    for k in range(m):
+        product = 0.0
+        for e in range(np.uint64(starts[k]), np.uint64(starts[k + 1])):
+            product += values[e] * plane[np.uint64(ids[e])]
+        out[k] = product
+
+
+@kernel
+def sparse_combination(starts, ids, values, m, alpha, w):
+    """w += sum_k alpha[k] plane k, over sparse planes k < m."""
+    for k in range(m):
+        share = alpha[k]
+        if share != 0.0:
+            for e in range(np.uint64(starts[k]), np.uint64(starts[k + 1])):
+                w[np.uint64(ids[e])] += share * values[e]

@@ -1,0 +1,367 @@
+"""The one-slack cutting-plane method (Joachims, Finley & Yu 2009, Alg. 3 and 4).
+
+Problem solved: the n slacks of the l1 formulation are replaced by their weighted sum,
+
+    min  1/2 |w|^2 + C xi    s.t.  xi >= sum_i s_i (b_i - <a_i, w>)  for every choice of one plane
+                                   (b_i, a_i) of each example,  xi >= 0.
+
+Each constraint is one *aggregated* plane, the sum of one plane per example. The master problem over
+the aggregated planes found so far is a small QP; its minimiser w proposes where to look for the next
+plane, and its value is a lower bound on the optimum.
+
+How this goes beyond the paper: planes are not taken at the master's minimiser, which jumps about, but
+near the best point known. The candidates at hand - the cache, or all outputs where they can be
+listed - give the objective along the line from the best point to the minimiser exactly and at no
+cost, so the best point is the minimum on that line, and the next plane is taken a little further on
+(Franc & Sonnenburg's optimised cutting planes, carried over to structured outputs). With ``reach=1``
+planes are taken at the minimiser, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..cuts.bundle import Bundle
+from ..cuts.master import best_candidates, best_total, blend, chosen_total, line_minimum
+from ..cuts.pool import CandidatePool, Pool, make_pool
+from ..formulation import Formulation
+from ..objective import Certificate, Stopping, hinge_values, primal_value
+from ..problem import Problem
+from ..result import Callback, Result
+from .base import Run, Solver, StopTraining, checked_weights
+
+__all__ = ["OneSlack"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Memory(NamedTuple):
+    """What a warm start goes on from."""
+
+    pool: Pool
+    bundle: Bundle
+    weights: Floats
+
+
+class Search:
+    """A run of the method: pool, bundle, the best point known and the bounds."""
+
+    def __init__(
+        self,
+        run: Run,
+        memory: Memory,
+        stopping: Stopping,
+        C: float,
+    ) -> None:
+        self.run = run
+        self.pool, self.bundle, self.weights = memory
+        self.stopping = stopping
+        self.C = C
+        self.formulation = self.pool.formulation
+        self.n = len(self.weights)
+        self.center: Floats = self.bundle.weights()
+        self.table: Floats | None = None  # of the candidates' values at the center
+        self.dual = self.bundle.dual(self.center)
+        self.certified = False  # whether the center's primal value is certified
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The best certified primal value and the best dual value."""
+        return Certificate(self.run.best[0], self.dual) if self.run.best is not None else None
+
+    @property
+    def target(self) -> float:
+        """Gap to reach."""
+        best = self.run.best[0] if self.run.best else self.dual
+        return self.stopping.target(max(float(best), 0.0))
+
+    def converged(self) -> bool:
+        """Whether the certificate meets the stopping criterion."""
+        return self.certificate is not None and self.stopping.met(self.certificate)
+
+    def count(self, calls: int) -> None:
+        """Count oracle calls."""
+        self.run.count(oracle_calls=calls)
+
+    def ask(self, w: Floats) -> tuple[float, Ints]:
+        """A full pass of true oracle calls at w: its certified primal value, and the candidates."""
+        hinges, chosen = self.pool.ask(w, self.count)
+        primal = primal_value(w, hinges, self.formulation, self.C, self.weights)
+        self.run.offer(primal, w)
+        return primal, chosen
+
+    def cut(self, chosen: Ints) -> bool:
+        """Add the aggregated plane of the chosen candidates; False if that is empty."""
+        plane = np.zeros(self.bundle.n_features)
+        offset = self.pool.add_up(chosen, self.weights, plane)
+        if offset == 0.0 and not plane.any():
+            return False
+        self.bundle.add(plane, offset)
+        return True
+
+    def certify(self) -> None:
+        """A pass of true oracle calls at the center, without limits."""
+        hinges = hinge_values(self.pool.problem, self.formulation, self.center)
+        self.run.oracle_calls += self.n
+        primal = primal_value(self.center, hinges, self.formulation, self.C, self.weights)
+        self.run.offer(primal, self.center)
+        self.certified = True
+
+    def record(self, gap_estimate: float | None = None) -> None:
+        """End an outer iteration: history, callbacks, limits."""
+        self.run.record(
+            dual=self.dual,
+            planes=self.bundle.size,
+            certificate=self.certificate if self.certified else None,
+            gap_estimate=gap_estimate,
+            target=self.target,
+        )
+        self.run.check_passes()
+
+
+@dataclass(frozen=True)
+class OneSlack(Solver):
+    """One-slack cutting planes with a cache of candidates and a stabilised master.
+
+    Parameters
+    ----------
+    qp : {"fsmo", "line-search"}
+        How the master problem is solved: modified FSMO (Lee & Jang 2010, Alg. 2), or one line search
+        towards each new plane, after which all planes are merged (the variant that Joachims et al.
+        suggest after Theorem 5: cheapest per plane, many more planes).
+    cache_size : int
+        Candidates kept of each example, the most recently used ones; 0 asks the oracle for every
+        plane. Problems whose outputs can all be listed need no cache.
+    cache_mb : float
+        Budget for the cached candidates.
+    cache_share : float
+        The oracle is asked when the gap over cached candidates is below this share of the last
+        certified gap.
+    reach : float
+        Where planes are taken, as a share of the way from the best point known to the master's
+        minimiser. 1 is the paper's algorithm.
+    inactive_limit : int
+        Planes without weight in so many solutions of the master in a row are dropped.
+    qp_precision : float
+        The master is solved up to this share of the current gap.
+    """
+
+    qp: Literal["fsmo", "line-search"] = "fsmo"
+    cache_size: int = 10
+    cache_mb: float = 1024.0
+    cache_share: float = 0.3
+    reach: float = 0.1
+    inactive_limit: int = 50
+    qp_precision: float = 0.05
+
+    name: ClassVar[str] = "one-slack"
+
+    def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
+        """Raise ValueError if this solver cannot do what is asked."""
+        super().check(problem, formulation, C)
+        if self.qp not in ("fsmo", "line-search"):
+            raise ValueError(f"qp must be 'fsmo' or 'line-search', got {self.qp!r}")
+        if not 0.0 < self.reach <= 1.0:
+            raise ValueError(f"reach must be in (0, 1], got {self.reach}")
+
+    def solve(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        *,
+        sample_weight: ArrayLike | None = None,
+        warm_start: Result | None = None,
+        callbacks: Iterable[Callback] = (),
+    ) -> Result:
+        """Train; see `Solver.solve`."""
+        self.check(problem, formulation, C)
+        weights = checked_weights(sample_weight, problem.n_examples)
+        run = Run(self, problem.n_examples, callbacks)
+        memory = self._memory(problem, formulation, C, weights, warm_start)
+        stopping = Stopping(self.tol, self.epsilon, C * float(weights.sum()))
+        search = Search(run, memory, stopping, C)
+        status = "converged"
+        try:
+            self._iterate(search)
+        except StopTraining as stop:
+            status = str(stop)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        return self._finish(search, status)
+
+    def _memory(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        weights: Floats,
+        warm: Result | None,
+    ) -> Memory:
+        """A fresh start, or what an earlier result of the same problem and formulation left."""
+        n_features = int(problem.n_features or 0)
+        state = warm.state if warm is not None else None
+        if isinstance(state, Memory) and (state.pool.problem, state.pool.formulation) == (
+            problem,
+            formulation,
+        ):
+            if np.array_equal(state.weights, weights):
+                state.bundle.rescale(C)
+                return state
+            # Aggregated planes are sums with the old weights; the candidates are still good.
+            return Memory(state.pool, Bundle(n_features, C), weights)
+        budget = int(self.cache_mb * 2**20)
+        pool = make_pool(problem, formulation, self.cache_size, budget)
+        return Memory(pool, Bundle(n_features, C), weights)
+
+    # ----- the outer loop ------------------------------------------------------------------------
+
+    def _iterate(self, search: Search) -> None:
+        """Add planes until the certificate meets the stopping criterion."""
+        pool = search.pool
+        tabled = pool.complete or (self.cache_size > 0 and self.reach < 1.0)
+        gap = self._look_around(search)
+        search.record()
+        precision = self.qp_precision
+        while not search.converged():
+            w = self._solve_master(search, precision * gap)
+            if search.converged():
+                search.certified = True
+                search.record()
+                return
+            if tabled:
+                gap, asked = self._approach(search, w, gap)
+            else:
+                gap, asked = self._step(search, w, gap)
+            search.record(gap)
+
+    def _look_around(self, search: Search) -> float:
+        """The first pass, at the weights to start from; returns the gap there."""
+        pool = search.pool
+        primal, chosen = search.ask(search.center)
+        search.certified = True
+        search.cut(chosen)
+        if pool.complete or self.cache_size > 0:
+            search.table = pool.values(search.center)
+        return primal - search.dual
+
+    def _solve_master(self, search: Search, stop_gap: float) -> Floats:
+        """Improve the multipliers; returns the new ``w`` and updates the dual value."""
+        bundle = search.bundle
+        if self.qp == "fsmo":
+            bundle.solve(stop_gap)
+            bundle.drop(self.inactive_limit)
+        else:
+            bundle.line_search()
+            bundle.merge()
+        w = bundle.weights()
+        search.dual = max(search.dual, bundle.dual(w))
+        return w
+
+    def _approach(self, search: Search, w: Floats, gap: float) -> tuple[float, bool]:
+        """Move the center towards ``w`` and take a plane near it; returns the gap, asked or not."""
+        run, pool, weights, C = search.run, search.pool, search.weights, search.C
+        assert search.table is not None
+        table = pool.values(w)
+        if pool.complete:
+            search.count(search.n)
+        else:
+            run.count(cache_hits=search.n)
+        square, product = float(search.center @ search.center), float(search.center @ w)
+        slope, curvature = product - square, float(w @ w) - 2.0 * product + square
+        t = line_minimum(search.table, table, C * weights, slope, max(curvature, 0.0), 1.0)
+        if t > 0.0:
+            blend(search.center, w, t)
+            search.table += t * (table - search.table)
+            search.certified = False
+        primal = 0.5 * float(search.center @ search.center) + C * best_total(search.table, weights)
+        model_gap = primal - search.dual
+        if pool.complete:
+            if model_gap <= search.target and not search.certified:
+                primal, _ = search.ask(search.center)
+                search.certified = True
+                if search.converged():
+                    return primal - search.dual, True
+            self._cut_from_table(search, table)
+            return model_gap, False
+        if model_gap > max(self.cache_share * gap, 0.7 * search.target):
+            self._cut_from_table(search, table)
+            return gap, False
+        return self._ask_oracle(search, search.center), True
+
+    def _cut_from_table(self, search: Search, table: Floats) -> None:
+        """Take a plane of known candidates between the center and the master's minimiser."""
+        assert search.table is not None
+        chosen = np.empty(search.n, np.int64)
+        best_candidates(search.table, table, self.reach, chosen)
+        slack = search.bundle.slack
+        if chosen_total(table, chosen, search.weights) <= slack * (1.0 + 1e-12):
+            best_candidates(search.table, table, 1.0, chosen)  # cuts off the minimiser for sure
+        search.cut(chosen)
+
+    def _ask_oracle(self, search: Search, w: Floats) -> float:
+        """A pass of the oracle at ``w``, which makes a plane; returns the gap there."""
+        primal, chosen = search.ask(w)
+        search.certified = w is search.center
+        search.cut(chosen)
+        search.table = search.pool.values(search.center)
+        return primal - search.dual
+
+    def _step(self, search: Search, w: Floats, gap: float) -> tuple[float, bool]:
+        """The paper's iteration: a plane at ``w`` from the cache, or else from the oracle."""
+        search.center = w
+        search.certified = False
+        if self.cache_size > 0:
+            table = search.pool.values(w)
+            search.run.count(cache_hits=search.n)
+            violation = best_total(table, search.weights) - search.bundle.slack
+            if search.C * violation > max(self.cache_share * gap, 0.7 * search.target):
+                chosen = np.empty(search.n, np.int64)
+                best_candidates(table, table, 1.0, chosen)
+                search.cut(chosen)
+                return gap, False
+        primal, chosen = search.ask(w)
+        search.certified = True
+        search.cut(chosen)
+        return primal - search.dual, True
+
+    def _finish(self, search: Search, status: str) -> Result:
+        """Certify the last center if need be, and gather the result."""
+        run = search.run
+        if not search.certified or run.best is None:
+            try:
+                search.certify()
+            except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
+                status = "interrupted"
+                if run.best is None:
+                    raise
+            else:
+                try:
+                    search.record()
+                except (StopTraining, KeyboardInterrupt):  # training is over already
+                    pass
+        assert run.best is not None and search.certificate is not None
+        converged = search.converged()
+        run.warn_if_cut_short(status, search.certificate.gap)
+        # An interrupt may have left the planes half-changed: no warm start from those.
+        keeps = status != "interrupted"
+        return Result(
+            w=run.best[1],
+            primal=search.certificate.primal,
+            dual=search.certificate.dual,
+            converged=converged,
+            status="converged" if converged and status != "interrupted" else status,
+            n_passes=run.oracle_calls / search.n,
+            n_oracle_calls=run.oracle_calls,
+            n_cache_hits=run.cache_hits,
+            n_planes=search.bundle.size,
+            seconds=run.seconds,
+            history=run.history,
+            state=Memory(search.pool, search.bundle, search.weights) if keeps else None,
+        )
