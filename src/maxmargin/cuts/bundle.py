@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..objective import dual_value
 from ..formulation import Formulation
+from ..objective import dual_value
 from .master import fsmo, line_search_step, master_gap
-from .pool_kernels import sparse_combination, sparse_products
+from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
 __all__ = ["Bundle"]
 
@@ -45,6 +45,7 @@ class Bundle:
         self.starts: NDArray[np.int64] = np.zeros(9, np.int64)
         self.ids: NDArray[np.int32] = np.empty(0, np.int32)
         self.values: Floats = np.empty(0)
+        self.blank: Floats = np.zeros(n_features)  # where the next plane is added up
 
     @property
     def slack(self) -> float:
@@ -79,7 +80,7 @@ class Bundle:
         return out
 
     def add(self, plane: Floats, offset: float) -> None:
-        """Append a plane with multiplier 0."""
+        """Append a plane with multiplier 0; the vector is zero afterwards."""
         m = self.size
         if m == len(self.offset):
             self._grow()
@@ -89,6 +90,7 @@ class Bundle:
         self.gram[m, m] = float(plane @ plane)
         if self.dense:
             self.matrix[m] = plane
+            plane[:] = 0.0
         else:
             self._append_sparse(plane)
         self.offset[m] = offset
@@ -169,17 +171,15 @@ class Bundle:
         """Store the non-zero entries of a plane behind the others."""
         m = self.size
         start = int(self.starts[m])
-        ids = np.flatnonzero(plane)
-        end = start + len(ids)
-        if end > len(self.ids):
-            room = int(1.5 * end) + 1024
+        count = take_non_zeros(plane, self.ids, self.values, start)
+        if start + count > len(self.ids):
+            room = int(1.5 * (start + count)) + 1024
             for name, dtype in (("ids", np.int32), ("values", np.float64)):
                 fresh = np.empty(room, dtype)
                 fresh[:start] = getattr(self, name)[:start]
                 setattr(self, name, fresh)
-        self.ids[start:end] = ids
-        self.values[start:end] = plane[ids]
-        self.starts[m + 1] = end
+            take_non_zeros(plane, self.ids, self.values, start)
+        self.starts[m + 1] = start + count
 
     def _grow(self) -> None:
         """Double the room for planes."""

@@ -11,11 +11,18 @@ starts from the last one and stops at any precision. Its duality gap is
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._jit import kernel
 
-__all__ = ["fsmo", "line_search_step", "master_gap"]
+__all__ = [
+    "best_candidates",
+    "best_total",
+    "blend",
+    "chosen_total",
+    "fsmo",
+    "line_minimum",
+    "line_search_step",
+    "master_gap",
+]
 
 
 @kernel
@@ -158,13 +165,13 @@ def line_search_step(gram, scores, alpha, m, cap, k):
 
 
 @kernel
-def line_minimum(start, end, weights, slope, curvature, span):
-    """Best t in [0, span] on the line from one table of candidate values to another.
+def line_minimum(start, end, weights, slope, curvature):
+    """Best t in [0, 1] on the line from one table of candidate values to another.
 
-    Minimises ``slope t + 1/2 curvature t^2 + sum_i weights_i max(0, max_j (1 - t) start_ij + t end_ij)``
-    by bisection of its derivative, which never falls.
+    Minimises ``slope t + 1/2 curvature t^2 + sum_i weights_i max(0, max_j (1 - t) start_ij +
+    t end_ij)`` by bisection of its derivative, which never falls.
     """
-    low, high = 0.0, span
+    low, high = 0.0, 1.0
     for _ in range(40):
         t = 0.5 * (low + high)
         derivative = slope + curvature * t
@@ -223,6 +230,6 @@ def best_total(table, weights):
 
 @kernel
 def blend(w, other, t):
-    """w = (1 - t) w + t other."""
+    """W = (1 - t) w + t other."""
     for k in range(len(w)):
         w[k] += t * (other[k] - w[k])

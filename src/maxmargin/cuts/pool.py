@@ -179,9 +179,7 @@ class CandidatePool:
         self.clock += 1
         sums = np.empty(self.used[1])
         return float(
-            add_chosen(
-                self.slots, self.used, self.parts, chosen, weights, self.clock, sums, plane
-            )
+            add_chosen(self.slots, self.used, self.parts, chosen, weights, self.clock, sums, plane)
         )
 
     def forget(self, age: int) -> None:

@@ -13,7 +13,20 @@ EMPTY = -1e30  # value of a slot without a candidate: never the best, and finite
 
 @kernel
 def admit_candidates(
-    slots, place, used, parts, examples, rows, offsets, scales, w, clock, products, done, table, chosen
+    slots,
+    place,
+    used,
+    parts,
+    examples,
+    rows,
+    offsets,
+    scales,
+    w,
+    clock,
+    products,
+    done,
+    table,
+    chosen,
 ):
     """Admit rows[done:] as candidates of their examples; returns how many are done.
 
@@ -165,9 +178,28 @@ def sparse_products(starts, ids, values, m, plane, out):
 
 @kernel
 def sparse_combination(starts, ids, values, m, alpha, w):
-    """w += sum_k alpha[k] plane k, over sparse planes k < m."""
+    """W += sum_k alpha[k] plane k, over sparse planes k < m."""
     for k in range(m):
         share = alpha[k]
         if share != 0.0:
             for e in range(np.uint64(starts[k]), np.uint64(starts[k + 1])):
                 w[np.uint64(ids[e])] += share * values[e]
+
+
+@kernel
+def take_non_zeros(plane, ids, values, at):
+    """Move the non-zero entries of ``plane`` to ids[at:], values[at:], leaving zeros behind.
+
+    Returns how many there are. Where there is no room for them nothing is moved.
+    """
+    count = 0
+    for k in range(len(plane)):
+        count += plane[k] != 0.0
+    if at + count <= len(ids):
+        for k in range(len(plane)):
+            if plane[k] != 0.0:
+                ids[at] = k
+                values[at] = plane[k]
+                plane[k] = 0.0
+                at += 1
+    return count
