@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 class ClassPool:
-    """All classes as candidates; slot y of an example is class y. See `pool.Pool` for the methods."""
+    """All classes as candidates, class y in slot y; see `pool.Pool` for the methods."""
 
     complete = True
 

@@ -4,8 +4,8 @@ Problem solved, with planes k = 1..m of offsets b and Gram matrix G:
 
     max  <alpha, b> - 1/2 alpha' G alpha     s.t.  alpha >= 0,  sum alpha <= cap.
 
-``scores`` holds the gradient ``b - G alpha`` and is kept up to date by every step, so that a solution
-starts from the last one and stops at any precision. Its duality gap is
+``scores`` holds the gradient ``b - G alpha`` and is kept up to date by every step, so that a
+solution starts from the last one and stops at any precision. Its duality gap is
 ``cap max(0, max_k scores_k) - <alpha, scores>``.
 """
 
@@ -48,11 +48,11 @@ def _shift(scores, gram, m, k, step):
 def fsmo(gram, scores, alpha, m, cap, stop_gap, max_rounds):
     """Modified fixed-threshold SMO (Lee & Jang 2010, Alg. 2); returns the duality gap reached.
 
-    While the sum of the multipliers is below cap, they are changed one at a time, in turn (eq. 9 and
-    10). At the bound, weight moves between two: to the plane of largest score, from the one that
-    promises the largest ascent (WSS2, eq. 11 and 12). A round of the bounded case takes m such
-    steps, so that rounds of both kinds cost about the same. Unlike the paper's rule, which stops
-    when no single score is off by more than a threshold, this stops at a duality gap.
+    While the sum of the multipliers is below cap, they are changed one at a time, in turn (eq. 9
+    and 10). At the bound, weight moves between two: to the plane of largest score, from the one
+    that promises the largest ascent (WSS2, eq. 11 and 12). A round of the bounded case takes m
+    such steps, so that rounds of both kinds cost about the same. Unlike the paper's rule, which
+    stops when no single score is off by more than a threshold, this stops at a duality gap.
     """
     total = 0.0
     for k in range(m):

@@ -1,8 +1,8 @@
 """Candidate pools: the planes that are known of each example, and their values at any weights.
 
-The one-slack solver builds its aggregated planes from a pool. `CandidatePool` serves any problem: it
-keeps the f most recently used candidates of each example (Joachims et al. 2009, sec. 4). A problem
-whose outputs can all be listed may bring a pool of its own that knows them all
+The one-slack solver builds its aggregated planes from a pool. `CandidatePool` serves any problem:
+it keeps the f most recently used candidates of each example (Joachims et al. 2009, sec. 4). A
+problem whose outputs can all be listed may bring a pool of its own that knows them all
 (`Problem.complete_pool`); its values are then those of the oracle.
 """
 
@@ -187,7 +187,7 @@ class CandidatePool:
         self._compact(self.clock - age, 1.2)
 
     def _make_room(self, longest: int) -> None:
-        """Grow the arrays, or drop the candidates not used for longest where the budget is short."""
+        """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""
         if 2 * self.nbytes <= self.cache_bytes:
             self._compact(-1, 2.0, longest)
             return

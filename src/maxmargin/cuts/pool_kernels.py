@@ -97,7 +97,7 @@ def _same(slots, i, s, offset, at, length):
 
 @kernel
 def score_candidates(slots, used, parts, w, weights, table):
-    """Values ``b - <a, w>`` of all candidates into ``table``; each part's weight is added up once."""
+    """Values ``b - <a, w>`` of all candidates into ``table``; each part is scored once."""
     gather_parts(parts, slots.features, 0, used[LOCALS], w, weights)
     ids, values = slots.ids, slots.values
     n, f = slots.start.shape

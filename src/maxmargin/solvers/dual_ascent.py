@@ -219,9 +219,10 @@ class DualAscent(Solver):
         self, problem: Problem, formulation: Formulation, caps: Floats, warm: Result | None
     ) -> BlockStore:
         """A fresh store, or that of an earlier result of the same problem and formulation."""
-        if warm is not None and warm.state is not None:
+        # Solvers of other families leave states of another kind, which say nothing of a problem.
+        if warm is not None and getattr(warm.state, "problem", None) is problem:
             store: BlockStore = warm.state
-            if store.problem is problem and store.formulation == formulation:
+            if store.formulation == formulation:
                 store.rescale(caps)
                 return store
         return make_store(problem, formulation, caps, int(self.cache_mb * 2**20))

@@ -1,0 +1,307 @@
+"""The one-slack solver's own parts: master problem, bundle, pools; and all of its variants."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brute import all_planes
+from cases import chain_case, make_case, multiclass_case
+from exact_qp import solve_exactly
+from maxmargin.cuts import bundle as bundle_module
+from maxmargin.cuts.bundle import Bundle
+from maxmargin.cuts.master import best_candidates, best_total, blend, line_minimum
+from maxmargin.cuts.pool import CandidatePool
+from maxmargin.formulation import Formulation
+from maxmargin.objective import hinge_values
+from maxmargin.solvers import make_solver
+
+RESCALINGS = ("margin", "slack", "none")
+
+
+def solve(problem, C, formulation=None, *, warm_start=None, callbacks=(), **parameters):
+    solver = make_solver("one-slack", **{"tol": 1e-6, "max_passes": 5000, **parameters})
+    formulation = formulation or Formulation()
+    return solver.solve(problem, formulation, C, warm_start=warm_start, callbacks=callbacks)
+
+
+def optimum_of(case, C, formulation=None):
+    return solve_exactly(all_planes(case.twin, formulation or Formulation()), C)
+
+
+# ----- the master problem ------------------------------------------------------------------------
+
+
+def filled_bundle(rng, m, n_features, cap):
+    bundle = Bundle(n_features, cap)
+    planes = rng.normal(size=(m, n_features)) + rng.normal(size=n_features)
+    offsets = rng.uniform(-0.5, 3.0, m)
+    for plane, offset in zip(planes, offsets, strict=True):
+        bundle.add(plane.copy(), offset)
+    return bundle, planes, offsets
+
+
+@pytest.mark.nojit
+@given(seed=st.integers(0, 2**32 - 1), stored=st.sampled_from(["dense", "sparse"]))
+def test_fsmo_solves_the_master(seed, stored):
+    rng = np.random.default_rng(seed)
+    m, n_features, cap = int(rng.integers(1, 9)), int(rng.integers(1, 7)), 10 ** rng.uniform(-2, 2)
+    bundle_module.DENSE_BELOW, before = (10**6 if stored == "dense" else -1), 2**16
+    try:
+        bundle, planes, offsets = filled_bundle(rng, m, n_features, cap)
+    finally:
+        bundle_module.DENSE_BELOW = before
+    optimum = solve_exactly([(offsets, planes)], cap)
+    scale = max(1.0, optimum.primal)
+    gap = bundle.solve(1e-9 * scale, max_rounds=100_000)
+    assert gap <= 1e-8 * scale
+    assert (bundle.alpha[:m] >= 0).all() and bundle.alpha[:m].sum() <= cap * (1 + 1e-12)
+    w = bundle.weights()
+    assert np.allclose(w, bundle.alpha[:m] @ planes)
+    assert bundle.dual(w) == pytest.approx(bundle.dual(), abs=1e-9 * scale)
+    assert bundle.dual(w) == pytest.approx(optimum.value, abs=1e-7 * scale)
+    assert bundle.slack == pytest.approx(max(0.0, (offsets - planes @ w).max()), abs=1e-8 * scale)
+
+
+def test_a_loose_solution_is_feasible_and_has_the_gap_it_says():
+    bundle, planes, offsets = filled_bundle(np.random.default_rng(1), 8, 3, 2.0)
+    gap = bundle.solve(0.3)
+    w = bundle.weights()
+    primal = 0.5 * w @ w + 2.0 * max(0.0, (offsets - planes @ w).max())
+    assert gap == pytest.approx(primal - bundle.dual(w)) and 0 <= gap <= 0.3
+
+
+def test_line_search_goes_to_the_best_point_of_the_line():
+    rng = np.random.default_rng(0)
+    bundle, planes, offsets = filled_bundle(rng, 4, 3, 1.5)
+    bundle.solve(0.1)
+    start = bundle.alpha[:4].copy()
+
+    def dual(alpha):
+        return alpha @ offsets - 0.5 * np.sum((alpha @ planes) ** 2)
+
+    goal = np.array([0.0, 0.0, 0.0, 1.5])
+    best = max(dual(start + t * (goal - start)) for t in np.linspace(0, 1, 2001))
+    bundle.line_search()
+    assert bundle.dual() == pytest.approx(dual(bundle.alpha[:4]))
+    assert best - 1e-12 <= bundle.dual() <= best + 1e-5
+    merged = bundle.dual(), bundle.weights()
+    bundle.merge()
+    assert bundle.size == 1
+    assert bundle.dual() == pytest.approx(merged[0]) and np.allclose(bundle.weights(), merged[1])
+
+
+@pytest.mark.parametrize("below", [10**6, -1])
+def test_dropping_idle_planes_changes_nothing_else(monkeypatch, below):
+    monkeypatch.setattr(bundle_module, "DENSE_BELOW", below)
+    rng = np.random.default_rng(3)
+    bundle, planes, _ = filled_bundle(rng, 40, 2, 3.0)
+    for _ in range(3):
+        bundle.solve(1e-10)
+    w, dual, active = bundle.weights(), bundle.dual(), bundle.alpha[:40] > 0
+    bundle.drop(4)
+    assert bundle.size == 40
+    bundle.drop(3)
+    assert bundle.size == active.sum() < 40
+    assert np.allclose(bundle.weights(), w) and bundle.dual() == pytest.approx(dual)
+    plane = rng.normal(size=2)
+    kept = planes[active]
+    assert np.allclose(bundle.products(plane), kept @ plane)
+    assert np.allclose(bundle.gram[: len(kept), : len(kept)], kept @ kept.T)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_minimum_on_a_line_of_tables(seed):
+    rng = np.random.default_rng(seed)
+    n, f = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    start, end = rng.normal(size=(2, n, f))
+    weights = rng.uniform(0, 2, n)
+    slope, curvature = rng.normal(), abs(rng.normal())
+
+    def value(t):
+        table = start + t * (end - start)
+        return slope * t + 0.5 * curvature * t**2 + weights @ np.maximum(table.max(axis=1), 0.0)
+
+    t = line_minimum(start, end, weights, slope, curvature)
+    assert 0.0 <= t <= 1.0
+    assert value(t) <= min(value(s) for s in np.linspace(0, 1, 501)) + 0.02 * (1 + abs(slope))
+    assert best_total(start, weights) == pytest.approx(value(0.0))
+    chosen = np.empty(n, np.int64)
+    best_candidates(start, end, 0.5, chosen)
+    half = 0.5 * (start + end)
+    for i in range(n):
+        assert chosen[i] == (half[i].argmax() if half[i].max() > 0 else -1)
+    w = np.array([1.0, 2.0])
+    blend(w, np.array([3.0, 0.0]), 0.25)
+    assert w.tolist() == [1.5, 1.5]
+
+
+# ----- pools -------------------------------------------------------------------------------------
+
+
+def no_count(calls):
+    pass
+
+
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_a_complete_pool_is_the_oracle(rescaling, layout):
+    rng = np.random.default_rng(0)
+    formulation = Formulation(rescaling)
+    case = multiclass_case(rng, n=9, loss="costs", fit_intercept=True, layout=layout)
+    pool = case.problem.complete_pool(formulation)
+    weights = rng.uniform(0.5, 2.0, 9)
+    for w in (np.zeros(case.problem.n_features), rng.normal(size=case.problem.n_features)):
+        hinges, chosen = pool.ask(w, no_count)
+        assert np.allclose(hinges, hinge_values(case.problem, formulation, w))
+        plane = np.zeros(len(w))
+        offset = pool.add_up(chosen, weights, plane)
+        assert offset - plane @ w == pytest.approx(weights @ hinges)
+
+
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@pytest.mark.parametrize("structure", ["multiclass", "chain"])
+def test_a_pool_of_recent_candidates(structure, rescaling):
+    rng = np.random.default_rng(5)
+    formulation = Formulation(rescaling)
+    case = make_case(structure, rng)
+    n, n_features = case.problem.n_examples, case.problem.n_features
+    blocks = all_planes(case.twin, formulation)
+    pool = CandidatePool(case.problem, formulation, 3, 2**20)
+    weights = rng.uniform(0.5, 2.0, n)
+    for step in range(12):
+        w = rng.normal(size=n_features)
+        hinges, chosen = pool.ask(w, no_count)
+        assert np.allclose(hinges, hinge_values(case.problem, formulation, w))
+        table = pool.values(w)
+        assert np.allclose(table.max(axis=1)[hinges > 0], hinges[hinges > 0])
+        plane = np.zeros(n_features)
+        offset = pool.add_up(chosen, weights, plane)
+        assert offset - plane @ w == pytest.approx(weights @ hinges)
+        for i, (b, A) in enumerate(blocks):  # every slot holds a candidate of its example, once
+            held = table[i][table[i] > -1e29]
+            values = b - A @ w
+            assert all(np.isclose(values, value).any() for value in held)
+        if step == 6:
+            pool.forget(2)
+            assert np.allclose(pool.values(w)[table > -1e29].max(), table.max())
+    assert (pool.slots.last_used >= 0).sum(axis=1).max() > 1
+
+
+def test_a_candidate_is_held_once():
+    case = make_case("chain", np.random.default_rng(0))
+    pool = CandidatePool(case.problem, Formulation(), 5, 2**20)
+    w = np.random.default_rng(1).normal(size=case.problem.n_features)
+    for _ in range(3):
+        _, chosen = pool.ask(w, no_count)
+    assert ((pool.slots.last_used >= 0).sum(axis=1) == (chosen >= 0)).all()
+
+
+def test_the_least_recently_used_candidate_goes_first():
+    case = chain_case(np.random.default_rng(2), lengths=(3,))
+    pool = CandidatePool(case.problem, Formulation(), 2, 2**20)
+    rng, seen = np.random.default_rng(3), []
+    while len(seen) < 3:
+        w = rng.normal(size=case.problem.n_features)
+        before = pool.slots.last_used.copy()
+        _, chosen = pool.ask(w, no_count)
+        if chosen[0] >= 0 and before[0, chosen[0]] < pool.clock - 1:
+            seen.append((int(chosen[0]), before[0].tolist()))
+    slot, before = seen[-1]
+    assert before[slot] == min(before)
+
+
+# ----- variants of the solver --------------------------------------------------------------------
+
+VARIANTS = {
+    "paper": {"reach": 1.0, "cache_size": 0},
+    "paper, cached": {"reach": 1.0},
+    "one candidate": {"cache_size": 1},
+    "line search": {"qp": "line-search", "tol": 1e-2},
+    "line search, paper": {"qp": "line-search", "reach": 1.0, "tol": 1e-2},
+    "impatient": {"inactive_limit": 1},
+    "no room": {"cache_mb": 0.0},
+}
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("structure", ["multiclass", "chain"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_reach_the_optimum(variant, structure, rescaling):
+    formulation = Formulation(rescaling)
+    loss = {"loss": "costs"} if structure == "multiclass" else {}
+    case = make_case(structure, np.random.default_rng(7), fit_intercept=True, **loss)
+    result = solve(case.problem, 0.5, formulation, **VARIANTS[variant])
+    assert result.converged
+    optimum = optimum_of(case, 0.5, formulation)
+    assert result.dual <= optimum.value * (1 + 1e-9)
+    tol = VARIANTS[variant].get("tol", 1e-6)
+    assert result.primal == pytest.approx(optimum.value, rel=1.01 * tol)
+
+
+@pytest.mark.parametrize("structure", ["multiclass", "chain"])
+def test_sparse_planes_lead_to_the_same_weights(structure, monkeypatch):
+    case = make_case(structure, np.random.default_rng(8))
+    dense = solve(case.problem, 1.0)
+    monkeypatch.setattr(bundle_module, "DENSE_BELOW", -1)
+    sparse = solve(case.problem, 1.0)
+    assert not sparse.state.bundle.dense
+    assert sparse.primal == pytest.approx(dense.primal, rel=2e-6)
+
+
+def medium_case():
+    return chain_case(np.random.default_rng(0), lengths=[4] * 60, n_inputs=8, K=4)
+
+
+def test_the_cache_saves_oracle_calls():
+    problem = medium_case().problem
+    passes = {
+        size: solve(problem, 0.5, tol=1e-3, cache_size=size, reach=1.0).n_passes for size in (0, 10)
+    }
+    assert passes[10] < 0.5 * passes[0]
+    result = solve(problem, 0.05, tol=1e-3)
+    assert result.n_cache_hits > result.n_oracle_calls
+
+
+def test_a_center_saves_planes():
+    problem = medium_case().problem
+    steps = {
+        reach: len(solve(problem, 1.0, tol=1e-3, reach=reach, cache_size=50).history)
+        for reach in (0.1, 1.0)
+    }
+    assert steps[0.1] < 0.7 * steps[1.0]
+
+
+def test_states_of_other_solvers_are_left_alone():
+    case = make_case("chain", np.random.default_rng(4))
+    optimum = optimum_of(case, 1.0).value
+    own = solve(case.problem, 0.3)
+    other = make_solver("auto", tol=1e-6).solve(case.problem, Formulation(), 0.3)
+    there = make_solver("auto", tol=1e-6).solve(case.problem, Formulation(), 1.0, warm_start=own)
+    back = solve(case.problem, 1.0, warm_start=other)
+    for result in (there, back):
+        assert result.primal == pytest.approx(optimum, rel=2e-6)
+
+
+def test_an_interrupt_leaves_no_state_behind():
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    case = make_case("chain", np.random.default_rng(0))
+    with pytest.warns(UserWarning, match="interrupted"):
+        result = solve(case.problem, 1.0, callbacks=[interrupt])
+    assert result.state is None and result.gap is not None
+    assert solve(case.problem, 1.0, warm_start=result).converged
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"qp": "simplex"}, "qp must be 'fsmo' or 'line-search', got 'simplex'"),
+        ({"reach": 0.0}, r"reach must be in \(0, 1\], got 0"),
+        ({"reach": 1.5}, r"reach must be in \(0, 1\], got 1.5"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        solve(make_case("chain", np.random.default_rng(0)).problem, 1.0, **parameters)
