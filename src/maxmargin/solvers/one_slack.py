@@ -12,8 +12,8 @@ the next plane, and its value is a lower bound on the optimum.
 How this goes beyond the paper: planes are not taken at the master's minimiser, which jumps about,
 but near the best point known, the *center*. The candidates at hand - the cache, or all outputs
 where they can be listed - give the objective along the line from the center to the minimiser at no
-cost, so the center moves to the minimum on that line, and the next plane is taken a little further on
-(Franc & Sonnenburg's optimised cutting planes, carried over to structured outputs). This takes a
+cost, so the center moves to the minimum on that line, and the next plane is taken a little further
+on (Franc & Sonnenburg's optimised cutting planes, carried over to structured outputs). It takes a
 third of the iterations. With ``reach=1`` planes are taken at the minimiser, as in the paper.
 """
 
