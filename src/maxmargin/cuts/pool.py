@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..formulation import Formulation
 from ..parts import single_weights
-from ..planes import _same_definer
+from ..planes import same_definer
 from ..problem import Problem, validate_planes
 from .pool_kernels import (
     EMPTY,
@@ -103,7 +103,7 @@ class CandidatePool:
         self.trusted = bool(getattr(problem, "trusted", False))
         self.cache_bytes = cache_bytes
         layout = getattr(problem, "parts", None)
-        if layout is not None and not _same_definer(problem, "oracle", "part_oracle"):
+        if layout is not None and not same_definer(problem, "oracle", "part_oracle"):
             layout = None  # a subclass has its own oracle: ask that one
         self.parts = layout if layout is not None else single_weights(int(problem.n_features or 0))
         self._ask = problem.oracle if layout is None else problem.part_oracle
