@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._jit import kernel
-    from .estimators import MulticlassSVM, SequenceTagger, StructuralSVM
+    from .estimators import GrammarParser, MulticlassSVM, PCFGParser, SequenceTagger, StructuralSVM
     from .features import ClassFeatures, Taxonomy
     from .formulation import Formulation
     from .persistence import load
@@ -28,7 +28,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ClassFeatures",
     "Formulation",
+    "GrammarParser",
     "MulticlassSVM",
+    "PCFGParser",
     "Planes",
     "Problem",
     "SequenceTagger",
@@ -43,7 +45,9 @@ __all__ = [
 _HOME = {
     "ClassFeatures": ".features.class_features",
     "Formulation": ".formulation",
+    "GrammarParser": ".estimators.grammar",
     "MulticlassSVM": ".estimators.multiclass",
+    "PCFGParser": ".estimators.grammar",
     "Planes": ".problem",
     "Problem": ".problem",
     "SequenceTagger": ".estimators.sequence",

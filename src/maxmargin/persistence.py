@@ -38,6 +38,7 @@ SCHEMA = 1
 
 #: Estimators that can be saved, and where they live.
 ESTIMATORS = {
+    "GrammarParser": "maxmargin.estimators.grammar",
     "MulticlassSVM": "maxmargin.estimators.multiclass",
     "SequenceTagger": "maxmargin.estimators.sequence",
 }

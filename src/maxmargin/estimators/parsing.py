@@ -1,0 +1,359 @@
+"""What parsers share: sentences and trees in, trees out, whatever the weights come from."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..formats.trees import Tree, as_tree, clean_tree
+from ..problems.grammar import Nodes, Sentences, TreeDecoder, encode, make_sentences
+from ..problems.grammar_k_best import best_derivations
+from ..problems.grammar_rules import Derivation, Grammar, derive
+from ..tree_metrics import bracket_scores
+
+logger = logging.getLogger("maxmargin")
+
+#: Documentation of the parameters that say what a grammar is made of.
+GRAMMAR_PARAMETERS = """
+terminals : {"tags", "words"}, default="tags"
+    What the grammar derives: part-of-speech tags, which are then part of the input, or words.
+horizontal : int or None, default=None
+    How many siblings the parts of a rule with more than two children remember. None: all, so that
+    the grammar has exactly the rules of the training trees; fewer allow for new rules.
+vertical : int, default=1
+    1: symbols are labels; 2: labels together with that of the parent; and so on.
+min_word_count : int, default=2
+    With ``terminals="words"``, and for ``lexical_features``: words seen less often count as
+    unknown; as terminals, they are told apart by their shape.
+max_length : int or None, default=100
+    Longer sentences are left out of training, with a warning, and get a fallback tree.
+"""
+
+
+def with_grammar_parameters(cls: type[Any]) -> type[Any]:
+    """Put the documentation of the grammar's parameters where a class's docstring asks for it."""
+    lines = (f"    {line}" for line in GRAMMAR_PARAMETERS.strip("\n").split("\n"))
+    if cls.__doc__ is not None:  # None with python -OO
+        cls.__doc__ = cls.__doc__.replace("    {grammar parameters}", "\n".join(lines))
+    return cls
+
+
+class Token(NamedTuple):
+    """A word of a sentence; either may stand for the other where only one was given."""
+
+    word: str
+    tag: str
+
+
+class Corpus(NamedTuple):
+    """Training data: trees that are used, and where they were in what was given."""
+
+    trees: list[Tree]
+    tokens: list[list[Token]]
+    kept: NDArray[np.int64]
+
+
+class ParserMixin:
+    """Prediction with a grammar and ``coef_``; the parameters are those of `GRAMMAR_PARAMETERS`."""
+
+    terminals: str
+    horizontal: int | None
+    vertical: int
+    min_word_count: int
+    max_length: int | None
+    grammar_: Grammar
+    coef_: NDArray[np.float64]
+
+    # ----- prediction ---------------------------------------------------------------------------
+
+    def predict(self, X: Sequence[Any]) -> list[Tree]:
+        """Best tree of each sentence.
+
+        Parameters
+        ----------
+        X : list of sentences
+            A sentence is a list of tags (or words, see ``terminals``) or of pairs (word, tag), or
+            a tree, whose words and tags are used.
+
+        Returns
+        -------
+        list of Tree
+            A sentence that the grammar cannot derive (an unknown tag or word, a sequence without a
+            derivation, more than ``max_length`` words) gets a flat tree whose ``is_fallback`` is
+            true.
+        """
+        check_is_fitted(self, "coef_")
+        tokens = self._tokens(X)
+        decoder = self._decoder()
+        trees: list[Tree] = []
+        for sentence, (nodes, score) in zip(tokens, self._parse(tokens, decoder), strict=True):
+            if score > -np.inf:
+                trees.append(decoder.tree(nodes, [token.word for token in sentence]))
+            else:
+                trees.append(self._fallback(sentence))
+        n_fallbacks = sum(tree.is_fallback for tree in trees)
+        if n_fallbacks:
+            logger.info("%d of %d sentences have no derivation", n_fallbacks, len(trees))
+        return trees
+
+    def predict_k(self, X: Sequence[Any], k: int) -> list[list[tuple[Tree, float]]]:
+        """The k best trees of each sentence, with their scores.
+
+        Parameters
+        ----------
+        X : list of sentences
+            As for `predict`.
+        k : int
+            How many to return for each sentence.
+
+        Returns
+        -------
+        list of list of (Tree, float)
+            For each sentence its k trees of the largest score ``<w, psi(x, y)>``, best first. The
+            list is shorter where there are fewer derivations; where there is none, it holds the
+            fallback tree, with a score of minus infinity.
+        """
+        check_is_fitted(self, "coef_")
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        decoder = self._decoder()
+        found = []
+        for sentence in self._tokens(X):
+            words = [token.word for token in sentence]
+            best: list[tuple[Tree, float]] = []
+            if self._is_short(sentence):
+                listed = best_derivations(decoder, self._encode([sentence]), self.coef_, int(k))
+                best = [(decoder.tree(nodes, words), score) for nodes, score in listed]
+            found.append(best or [(self._fallback(sentence), -np.inf)])
+        return found
+
+    def score(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> float:
+        """F1 of the labelled constituents of the predictions; see `maxmargin.tree_metrics`.
+
+        Parameters
+        ----------
+        X : list of sentences
+            As for `predict`.
+        Y : list of trees, optional
+            True trees; by default X holds them.
+
+        Returns
+        -------
+        float
+        """
+        trees = self._trees(X if Y is None else Y)
+        return bracket_scores(trees, self.predict(trees if Y is None else X)).f1
+
+    def score_outputs(self, X: Sequence[Any], Y: Sequence[Any]) -> NDArray[np.float64]:
+        """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.
+
+        Parameters
+        ----------
+        X : list of sentences
+            As for `predict`.
+        Y : list of trees
+            Trees of these sentences.
+
+        Returns
+        -------
+        ndarray of shape (n_sentences,)
+            Minus infinity for a tree that the grammar does not have.
+        """
+        check_is_fitted(self, "coef_")
+        decoder = self._decoder()
+        scores = np.full(len(X), -np.inf)
+        for i, (sentence, tree) in enumerate(zip(self._tokens(X), self._trees(Y), strict=True)):
+            steps = derive(tree, self.horizontal, self.vertical)
+            try:
+                nodes = encode(self.grammar_, [steps], [self._terminals(sentence)])
+            except KeyError:
+                continue
+            sentences = self._encode([sentence])
+            scores[i] = self.coef_[decoder.psi(sentences, 0, nodes, 0)].sum()
+        return scores
+
+    def _decoder(self) -> TreeDecoder:
+        """What parses with the grammar."""
+        return TreeDecoder(self.grammar_, self._encode([]).n_span_features)
+
+    def _is_short(self, sentence: Sequence[Token]) -> bool:
+        """Whether a sentence is parsed at all."""
+        return self.max_length is None or len(sentence) <= self.max_length
+
+    def _parse(
+        self, tokens: list[list[Token]], decoder: TreeDecoder
+    ) -> Iterator[tuple[Nodes, float]]:
+        """Best derivation of each sentence; a score of -inf says that there is none."""
+        short = [sentence for sentence in tokens if self._is_short(sentence)]
+        found = decoder.parse(self._encode(short), self.coef_)
+        none = Nodes(*[np.empty(0, np.int32)] * len(Nodes._fields))
+        for sentence in tokens:
+            yield next(found) if self._is_short(sentence) else (none, -np.inf)
+
+    def _fallback(self, sentence: list[Token]) -> Tree:
+        """A flat tree, for a sentence without a derivation."""
+        root, tag = self._fallback_labels
+        tags = tuple(Tree(token.tag or tag, (token.word,)) for token in sentence)
+        return Tree(root, tags, is_fallback=True)
+
+    # ----- data ---------------------------------------------------------------------------------
+
+    def _trees(self, Y: Sequence[Any]) -> list[Tree]:
+        """Trees of any kind, cleaned; errors name the example."""
+        trees = []
+        for i, value in enumerate(Y):
+            try:
+                trees.append(clean_tree(as_tree(value)))
+            except ValueError as error:
+                raise ValueError(f"tree {i}: {error}") from None
+        return trees
+
+    def _tokens(self, X: Sequence[Any]) -> list[list[Token]]:
+        """Sentences of any kind; errors name the example."""
+        if isinstance(X, (str, bytes, Tree)):
+            raise ValueError(f"X must be a list of sentences, got {X!r:.60}")
+        return [self._sentence(i, sentence) for i, sentence in enumerate(X)]
+
+    def _sentence(self, i: int, sentence: Any) -> list[Token]:
+        """One sentence."""
+        if callable(getattr(sentence, "label", None)):
+            sentence = as_tree(sentence)
+        if isinstance(sentence, Tree):
+            return [Token(*leaf) for leaf in sentence.leaves()]
+        if isinstance(sentence, (str, bytes)) or not hasattr(sentence, "__iter__"):
+            raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of words or tags")
+        tokens = []
+        needs_tags = self.terminals == "tags"
+        for value in sentence:
+            if isinstance(value, str):
+                tokens.append(Token(value, value if needs_tags else ""))
+            elif len(value) == 2 and all(isinstance(part, str) for part in value):
+                tokens.append(Token(*value))
+            else:
+                raise ValueError(
+                    f"sentence {i} has {value!r:.40}, expected strings or pairs (word, tag)"
+                )
+        if not tokens:
+            raise ValueError(f"sentence {i} is empty")
+        return tokens
+
+    def _corpus(self, X: Sequence[Any], Y: Sequence[Any] | None) -> Corpus:
+        """Check parameters and training data; leave out what is too long."""
+        if self.terminals not in ("tags", "words"):
+            raise ValueError(f"terminals must be 'tags' or 'words', got {self.terminals!r}")
+        if self.horizontal is not None and not self.horizontal >= 0:
+            raise ValueError(f"horizontal must be None or at least 0, got {self.horizontal!r}")
+        if not self.vertical >= 1:
+            raise ValueError(f"vertical must be at least 1, got {self.vertical!r}")
+        trees = self._trees(X if Y is None else Y)
+        if not trees:
+            raise ValueError("expected at least one tree, found none")
+        tokens = [[Token(*leaf) for leaf in tree.leaves()] for tree in trees]
+        if Y is not None:
+            self._check_sentences(self._tokens(X), tokens)
+        kept = np.array([i for i, sentence in enumerate(tokens) if self._is_short(sentence)])
+        if len(kept) < len(trees):
+            logger.warning(
+                "%d of %d sentences have more than max_length=%s words and are left out",
+                len(trees) - len(kept),
+                len(trees),
+                self.max_length,
+            )
+        if not len(kept):
+            raise ValueError(f"no sentence has at most max_length={self.max_length} words")
+        return Corpus([trees[i] for i in kept], [tokens[i] for i in kept], kept)
+
+    def _check_sentences(self, given: list[list[Token]], tokens: list[list[Token]]) -> None:
+        """Raise unless the sentences are those of the trees."""
+        if len(given) != len(tokens):
+            raise ValueError(
+                f"X has {len(given)} sentences but Y has {len(tokens)} trees; first without a "
+                f"partner: {min(len(given), len(tokens))}"
+            )
+        field = "tag" if self.terminals == "tags" else "word"
+        for i, (mine, leaves) in enumerate(zip(given, tokens, strict=True)):
+            expected = [getattr(token, field) for token in leaves]
+            found = [getattr(token, field) for token in mine]
+            if found != expected:
+                raise ValueError(
+                    f"sentence {i} is {' '.join(found):.60}, but its tree, without null "
+                    f"elements, has the {field}s {' '.join(expected):.60}"
+                )
+
+    def _fit_grammar(self, corpus: Corpus) -> list[Derivation]:
+        """Read the grammar and vocabularies off the training data."""
+        counts = Counter(token.word for sentence in corpus.tokens for token in sentence)
+        tags = Counter(token.tag for sentence in corpus.tokens for token in sentence)
+        roots = Counter(tree.label for tree in corpus.trees)
+        known = sorted(word for word, count in counts.items() if count >= self.min_word_count)
+        self._known_words = {word: code for code, word in enumerate(known)}
+        self._known_tags = {tag: code for code, tag in enumerate(sorted(tags))}
+        self._fallback_labels = (roots.most_common(1)[0][0], tags.most_common(1)[0][0])
+        derivations = [derive(tree, self.horizontal, self.vertical) for tree in corpus.trees]
+        self.grammar_ = Grammar.induce(derivations, map(self._terminals, corpus.tokens))
+        return derivations
+
+    def _terminals(self, sentence: Sequence[Token]) -> list[str]:
+        """What the grammar derives."""
+        if self.terminals == "tags":
+            return [token.tag for token in sentence]
+        known = self._known_words
+        return [t.word if t.word in known else _shape(t.word) for t in sentence]
+
+    def _view_names(self) -> tuple[str, ...]:
+        """What span features look at: "tag", "word" or both."""
+        return ()
+
+    def _encode(self, tokens: Sequence[Sequence[Token]]) -> Sentences:
+        """Numbers for sentences."""
+        names = self._view_names()
+        vocabularies = {"tag": self._known_tags, "word": self._known_words}
+        return make_sentences(
+            self.grammar_,
+            [self._terminals(sentence) for sentence in tokens],
+            [[[getattr(token, name) for token in s] for s in tokens] for name in names],
+            [vocabularies[name] for name in names],
+        )
+
+    # ----- what persistence asks for ------------------------------------------------------------
+
+    def _get_state(self) -> dict[str, Any]:
+        """See `MaxMarginEstimator`."""
+        return {
+            "grammar": self.grammar_.to_state(),
+            "words": list(self._known_words),
+            "tags": list(self._known_tags),
+            "fallback": list(self._fallback_labels),
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """See `MaxMarginEstimator`."""
+        self.grammar_ = Grammar.from_state(state["grammar"])
+        self._known_words = {word: code for code, word in enumerate(state["words"])}
+        self._known_tags = {tag: code for code, tag in enumerate(state["tags"])}
+        root, tag = state["fallback"]
+        self._fallback_labels = (root, tag)
+        expected = self._decoder().n_features
+        if len(self.coef_) != expected:
+            raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")
+
+
+def _shape(word: str) -> str:
+    """The terminal that stands for unknown words like this one."""
+    if any(letter.isdigit() for letter in word):
+        kind = "number"
+    elif word[:1].isupper():
+        kind = "capital"
+    elif "-" in word:
+        kind = "hyphen"
+    else:
+        endings = ("ing", "ed", "ly", "s")
+        kind = next((f"-{ending}" for ending in endings if word.endswith(ending)), "other")
+    return f"<unknown {kind}>"

@@ -1,0 +1,329 @@
+"""Phrase-structure trees: bracketed text, nested tuples and tree objects of other libraries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from maxmargin.formats.opening import PathLike, open_text, write_text_atomically
+
+__all__ = ["Tree", "Treebank", "as_tree", "clean_tree", "parse_tree", "read_trees", "write_trees"]
+
+NULL_TAG = "-NONE-"
+_TOKEN = re.compile(r"[()]|[^\s()]+")
+# Function tags follow a hyphen or an equals sign; labels such as -LRB- begin with one.
+_FUNCTION = re.compile(r"(?<=.)[-=].*")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A node with its children; the children of a tag are one word.
+
+    Attributes
+    ----------
+    label : str
+        Category, or part-of-speech tag.
+    children : tuple of Tree, or tuple of one str
+        Subtrees; for a tag, its word.
+    is_fallback : bool
+        Whether a parser made the tree up because its grammar has none for the sentence. It plays
+        no part in comparisons.
+    """
+
+    label: str
+    children: tuple[Tree | str, ...]
+    is_fallback: bool = field(default=False, compare=False)
+
+    @property
+    def is_tag(self) -> bool:
+        """Whether the node is a tag above a word."""
+        return len(self.children) == 1 and isinstance(self.children[0], str)
+
+    def subtrees(self) -> Iterator[Tree]:
+        """All nodes, parents before children, from left to right."""
+        waiting: list[Tree] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += [child for child in reversed(node.children) if isinstance(child, Tree)]
+
+    def leaves(self) -> list[tuple[str, str]]:
+        """Words with their tags, as pairs ``(word, tag)``."""
+        return [(str(node.children[0]), node.label) for node in self.subtrees() if node.is_tag]
+
+    def words(self) -> list[str]:
+        """The sentence."""
+        return [word for word, _ in self.leaves()]
+
+    def tags(self) -> list[str]:
+        """Part-of-speech tags of the words."""
+        return [tag for _, tag in self.leaves()]
+
+    def spans(self) -> list[tuple[str, int, int]]:
+        """Constituents ``(label, start, end)`` with their words ``start..end - 1``; no tags."""
+        found: list[tuple[str, int, int]] = []
+        _collect_spans(self, 0, found)
+        return found
+
+    def __str__(self) -> str:
+        pieces: list[str] = []
+        _write(self, pieces)
+        return "".join(pieces)
+
+
+class Treebank(NamedTuple):
+    """Trees of a file, and what stands before each of them on its line (an empty string: nothing).
+
+    Attributes
+    ----------
+    trees : list of Tree
+        The trees, as they are in the file.
+    ids : list of str
+        Names of the documents, for files that give them.
+    """
+
+    trees: list[Tree]
+    ids: list[str]
+
+
+def parse_tree(text: str) -> Tree:
+    """Read one tree in brackets.
+
+    Parameters
+    ----------
+    text : str
+        For example ``"(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))"``. An outer bracket without a
+        label is dropped.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    ValueError
+        Brackets that do not match, no tree or more than one.
+
+    Examples
+    --------
+    >>> parse_tree("( (S (NP (PRP it)) (VP (VBZ works))))").tags()
+    ['PRP', 'VBZ']
+    """
+    found = list(_scan([text], repr(text[:40])))
+    if len(found) != 1:
+        raise ValueError(f"expected one tree in brackets, found {len(found)} in {text[:40]!r}")
+    return found[0][1]
+
+
+def as_tree(value: Any) -> Tree:
+    """Turn any tree we know of into a `Tree`.
+
+    Parameters
+    ----------
+    value : Tree, str, tuple, list, or object with a ``label()`` method
+        Brackets; nested tuples ``("S", ("NP", ("PRP", "it")), ...)``; or an ``nltk.Tree``.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or a word has no tag of its own.
+    """
+    if isinstance(value, Tree):
+        return value
+    if isinstance(value, str):
+        return parse_tree(value)
+    if callable(getattr(value, "label", None)):
+        label, children = value.label(), list(value)
+    elif isinstance(value, (tuple, list)) and len(value) > 1:
+        label, children = value[0], list(value[1:])
+    else:
+        raise ValueError(f"expected a tree, found {value!r:.60}")
+    if not isinstance(label, str):
+        raise ValueError(f"expected a label, found {label!r:.60}")
+    return _make(label, [c if isinstance(c, str) else as_tree(c) for c in children])
+
+
+def clean_tree(tree: Tree, *, null_tag: str = NULL_TAG) -> Tree:
+    """Remove what a parser cannot see: null elements, function tags, an outer bracket.
+
+    Function tags are cut off at the first hyphen or equals sign of a label (``NP-SBJ-1`` becomes
+    ``NP``); a node whose only child has the same label then takes that child's place.
+
+    Parameters
+    ----------
+    tree : Tree
+        Tree as in the Penn Treebank.
+    null_tag : str, default="-NONE-"
+        Tag of the null elements.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    ValueError
+        If nothing is left.
+
+    Examples
+    --------
+    >>> tree = parse_tree("(S (NP-SBJ (NP (-NONE- *)) (NP (PRP it))) (VP (VBZ works)))")
+    >>> print(clean_tree(tree))
+    (S (NP (PRP it)) (VP (VBZ works)))
+    """
+    cleaned = _clean(tree, null_tag)
+    if cleaned is None:
+        raise ValueError(f"no words in the tree {str(tree)[:60]!r}")
+    return cleaned
+
+
+def read_trees(path: PathLike, *, encoding: str = "utf-8") -> Treebank:
+    """Read a file of bracketed trees, such as the ``.mrg`` files of the Penn Treebank.
+
+    A tree may take several lines, and a line may hold several trees. What stands before a tree on
+    its line, outside of brackets, is kept as its id.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Plain text, or ``.gz``, ``.xz``, ``.bz2``.
+    encoding : str, default="utf-8"
+        Text encoding.
+
+    Returns
+    -------
+    Treebank
+
+    Raises
+    ------
+    ValueError
+        Brackets that do not match, or a word without a tag; the message names file and line.
+    """
+    with open_text(path, encoding) as stream:
+        found = list(_scan(stream, str(path)))
+    if not found:
+        raise ValueError(f"{path}: no trees found, expected trees in brackets")
+    return Treebank([tree for _, tree in found], [name for name, _ in found])
+
+
+def write_trees(path: PathLike, trees: list[Tree], *, encoding: str = "utf-8") -> None:
+    """Write trees in brackets, one on each line.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write, compressed if it ends in ``.gz``, ``.xz`` or ``.bz2``.
+    trees : list of Tree
+        What to write.
+    encoding : str, default="utf-8"
+        Text encoding.
+    """
+    with write_text_atomically(path, encoding) as stream:
+        stream.writelines(f"{tree}\n" for tree in trees)
+
+
+# ----- reading ----------------------------------------------------------------------------------
+
+
+def _scan(lines: Any, source: str) -> Iterator[tuple[str, Tree]]:
+    """Yield ``(id, tree)`` for every outermost bracket."""
+    name: list[str] = []
+    stack: list[list[Tree | str]] = []  # of each open bracket: label, then children
+    opened = number = 0
+    for number, line in enumerate(lines, 1):
+        if not stack:
+            name = []
+        for token in _TOKEN.findall(line):
+            if token == "(":
+                if not stack:
+                    opened = number
+                elif not stack[-1]:
+                    stack[-1].append("")  # a bracket that begins with another has no label
+                stack.append([])
+            elif token == ")":
+                if not stack:
+                    raise ValueError(f"{source}:{number}: found ')' without an open bracket")
+                try:
+                    node = _close(stack.pop())
+                except ValueError as error:
+                    raise ValueError(f"{source}:{number}: {error}") from None
+                if stack:
+                    stack[-1].append(node)
+                else:
+                    yield " ".join(name), node
+                    name = []
+            elif stack:
+                stack[-1].append(token)
+            else:
+                name.append(token)
+    if stack:
+        raise ValueError(f"{source}:{opened}: a bracket that is opened here is never closed")
+
+
+def _close(content: list[Tree | str]) -> Tree:
+    """Make a node of what stood between two brackets."""
+    if len(content) < 2:
+        raise ValueError("expected a label and what is below it between brackets")
+    label, *children = content
+    if label == "" and len(children) == 1 and isinstance(children[0], Tree):
+        return children[0]
+    return _make(str(label) or "TOP", children)
+
+
+def _make(label: str, children: list[Tree | str]) -> Tree:
+    """A node, once its children are known to be subtrees or one word."""
+    words = [child for child in children if isinstance(child, str)]
+    if words and len(children) > 1:
+        raise ValueError(f"the word {words[0]!r} below {label!r} has no tag of its own")
+    if not children:
+        raise ValueError(f"nothing is below {label!r}")
+    return Tree(label, tuple(children))
+
+
+# ----- walking ----------------------------------------------------------------------------------
+
+
+def _clean(tree: Tree, null_tag: str) -> Tree | None:
+    """The tree without null elements and function tags; None if nothing is left."""
+    if tree.is_tag:
+        return None if tree.label == null_tag else Tree(tree.label, tree.children)
+    cleaned = (_clean(child, null_tag) for child in tree.children if isinstance(child, Tree))
+    kept = tuple(child for child in cleaned if child is not None)
+    label = _FUNCTION.sub("", tree.label)
+    if not kept:
+        return None
+    if len(kept) == 1 and not kept[0].is_tag and kept[0].label == label:
+        return kept[0]
+    return Tree(label, kept)
+
+
+def _collect_spans(tree: Tree, start: int, found: list[tuple[str, int, int]]) -> int:
+    """Append the constituents of a tree that begins at a word; returns where it ends."""
+    if tree.is_tag:
+        return start + 1
+    place = len(found)
+    found.append((tree.label, start, start))
+    end = start
+    for child in tree.children:
+        if isinstance(child, Tree):
+            end = _collect_spans(child, end, found)
+    found[place] = (tree.label, start, end)
+    return end
+
+
+def _write(tree: Tree, pieces: list[str]) -> None:
+    """Append a tree in brackets."""
+    pieces.append(f"({tree.label}")
+    for child in tree.children:
+        pieces.append(" ")
+        if isinstance(child, Tree):
+            _write(child, pieces)
+        else:
+            pieces.append(child)
+    pieces.append(")")
