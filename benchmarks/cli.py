@@ -26,6 +26,7 @@ BENCHMARKS = {
     "usps": ".datasets.usps",
     "mnist": ".datasets.mnist",
     "taxonomy": ".datasets.taxonomy",
+    "ptb": ".datasets.ptb",
     "overhead": ".overhead",
 }
 RESULTS = Path(__file__).parent / "results"

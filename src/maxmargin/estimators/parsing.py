@@ -234,7 +234,7 @@ class ParserMixin:
         for value in sentence:
             if isinstance(value, str):
                 tokens.append(Token(value, value if needs_tags else ""))
-            elif len(value) == 2 and all(isinstance(part, str) for part in value):
+            elif _is_pair(value):
                 tokens.append(Token(*value))
             else:
                 raise ValueError(
@@ -343,6 +343,12 @@ class ParserMixin:
         expected = self._decoder().n_features
         if len(self.coef_) != expected:
             raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether a token is a word with its tag."""
+    is_sequence = isinstance(value, (tuple, list)) and len(value) == 2
+    return is_sequence and all(isinstance(part, str) for part in value)
 
 
 def _shape(word: str) -> str:
