@@ -11,7 +11,8 @@ import numpy as np
 
 from brute import Twin
 from maxmargin.formats import Tree
-from maxmargin.problems.grammar import GrammarProblem, encode, make_sentences
+from maxmargin.problems.grammar import GrammarProblem
+from maxmargin.problems.grammar_data import encode, make_sentences
 from maxmargin.problems.grammar_rules import Grammar, derive
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from brute_grammar import grammar_case
 from cases import Case
+from test_k_best import check_k_best
 from test_oracles import check_oracle
 
 RESCALINGS = ("margin", "slack", "none")
@@ -32,3 +33,30 @@ def test_oracle_is_exact(loss, options, seed, scale):
     for rescaling in RESCALINGS:
         for sqrt_loss in (False, True):
             check_oracle(case, w, rescaling, sqrt_loss)
+
+
+@pytest.mark.parametrize("loss", ["f1", "zero-one"])
+@given(grammar_options(), st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_k_best_wrong_derivations(loss, options, seed, k):
+    rng = np.random.default_rng(seed)
+    case = Case(*grammar_case(rng, loss=loss, **options))
+    w = rng.normal(size=case.twin.n_features)
+    for rescaling in ("margin", "none") if loss == "f1" else RESCALINGS:
+        check_k_best(case, w, k, rescaling)
+
+
+def test_what_has_no_k_best_search():
+    problem, _ = grammar_case(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="no k-best search for slack rescaling"):
+        problem.k_best(np.arange(1), np.zeros(problem.n_features), 2, "slack")
+
+
+def test_predictions_of_the_problem_are_those_of_the_parser():
+    problem, twin = grammar_case(np.random.default_rng(5), lengths=(5, 4, 3), horizontal=0)
+    w = np.random.default_rng(6).normal(size=twin.n_features)
+    rows = problem.predictions(np.arange(3), w)
+    for i in range(3):
+        row = slice(rows.indptr[i], rows.indptr[i + 1])
+        margin = rows.values[row] @ w[rows.indices[row]]
+        best = max(float(-(w @ twin.dpsi(i, y))) for y in twin.outputs(i))
+        assert -margin == pytest.approx(best, abs=1e-9)

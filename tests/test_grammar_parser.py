@@ -14,7 +14,7 @@ from cases import Case
 from conftest import find_data
 from maxmargin.formats import Tree, clean_tree, parse_tree, read_trees
 from maxmargin.formulation import Formulation
-from maxmargin.problems.grammar import TreeDecoder, encode
+from maxmargin.problems.grammar_data import TreeDecoder, encode
 from maxmargin.problems.grammar_k_best import best_derivations
 from maxmargin.problems.grammar_rules import Grammar, derive
 from maxmargin.solvers import make_solver, solvers_for

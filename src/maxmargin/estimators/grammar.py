@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ..formulation import Rescaling, Slack
-from ..problems.grammar import GrammarProblem, encode
+from ..problems.grammar import GrammarProblem
+from ..problems.grammar_data import encode
 from ..problems.grammar_rules import relative_frequencies
 from ..result import Callback
 from ..solvers import Solver

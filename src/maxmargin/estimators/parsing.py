@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..formats.trees import Tree, as_tree, clean_tree
-from ..problems.grammar import Nodes, Sentences, TreeDecoder, encode, make_sentences
+from ..problems.grammar_data import Nodes, Sentences, TreeDecoder, encode, make_sentences
 from ..problems.grammar_k_best import best_derivations
 from ..problems.grammar_rules import Derivation, Grammar, derive
 from ..tree_metrics import bracket_scores

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .grammar import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes
-from .grammar_kernels import cell_of, lexical_rule, parse_sentence, put_node
+from .grammar_data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes
+from .grammar_kernels import cell_of, fill_chart, lexical_rule, put_node
 
 __all__ = ["best_derivations"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 class _Way(NamedTuple):
@@ -41,23 +42,43 @@ class _Queue:
 
 
 def best_derivations(
-    decoder: TreeDecoder, sentences: Sentences, w: Floats, k: int
+    decoder: TreeDecoder,
+    sentences: Sentences,
+    w: Floats,
+    k: int,
+    i: int = 0,
+    gold_label: Ints | None = None,
+    unit: float = 0.0,
 ) -> list[tuple[Nodes, float]]:
-    """The k best derivations, with their scores, of the one sentence given; none if it has none."""
-    n = int(sentences.offsets[1])
+    """The k best derivations of sentence i, with their scores; none if it has none.
+
+    A node whose label is not that of ``gold_label`` for its span adds ``unit`` to the score.
+    """
+    first = sentences.offsets[i]
+    n = int(sentences.offsets[i + 1] - first)
     work = decoder.scratch(n, len(sentences.view_sizes))
-    score = parse_sentence(decoder.grammar.arrays, sentences, 0, w, work, empty_nodes(2 * n))
-    return [] if score == -np.inf else _Search(decoder, sentences, n, w, work).best(k)
+    if gold_label is not None:
+        work.gold_label[:] = gold_label[: len(work.gold_label)]
+    fill_chart(decoder.grammar.arrays, sentences, first, n, w, work.gold_label, unit, work)
+    return _Search(decoder, sentences, int(first), n, w, work, unit).best(k)
 
 
 class _Search:
     """Queues of a sentence's symbols and spans; places are ``(layer, start, end, symbol)``."""
 
     def __init__(
-        self, decoder: TreeDecoder, sentences: Sentences, n: int, w: Floats, work: GrammarScratch
+        self,
+        decoder: TreeDecoder,
+        sentences: Sentences,
+        first: int,
+        n: int,
+        w: Floats,
+        work: GrammarScratch,
+        unit: float,
     ) -> None:
-        self.arrays, self.sentences = decoder.grammar.arrays, sentences
+        self.arrays, self.terminals = decoder.grammar.arrays, sentences.terminals[first : first + n]
         self.n, self.w, self.low, self.top = n, w, work.low, work.top
+        self.gold_label, self.unit = work.gold_label, unit
         self.queues: dict[Any, _Queue] = {}
         self.constants: dict[Any, float] = {}  # span scores, the same for all ways of a place
 
@@ -69,7 +90,7 @@ class _Search:
         heap = []
         for root in roots.tolist():
             place = ("top", 0, self.n, root)
-            if self._derive(place, 0):
+            if self.top[cell_of(0, self.n, self.n), root] > -np.inf and self._derive(place, 0):
                 score = self.queues[place].known[0][0] + w[arrays.start[root]]
                 heap.append((-float(score), place, 0))
         heapq.heapify(heap)
@@ -101,9 +122,10 @@ class _Search:
     def _score(self, place: Any, way: _Way) -> float:
         """Score of a derivation whose children's derivations are known, or are their best."""
         score = self.constants.get(place, 0.0)
-        if way.step[0] >= 0:
-            first = self.arrays.first_unary if place[0] == "top" else 0
-            score += self.w[first + way.step[0]]
+        if place[0] == "top":
+            score += self._unary_score(place, way.step[0])
+        else:
+            score += self.w[way.step[0]]
         for child, rank in zip(way.children, way.ranks, strict=True):
             layer, start, end, symbol = child
             if rank == 0:
@@ -112,6 +134,16 @@ class _Search:
             else:
                 score += self.queues[child].known[rank][0]
         return float(score)
+
+    def _unary_score(self, place: Any, unary: int) -> float:
+        """Score of a unary rule (-1: none) above a span, and the loss of the label it makes."""
+        _, start, end, symbol = place
+        arrays, score = self.arrays, 0.0
+        label = arrays.symbol_label[symbol]
+        if unary >= 0:
+            label, score = arrays.unary_label[unary], float(self.w[arrays.first_unary + unary])
+        is_right = label == self.gold_label[cell_of(start, end, self.n)]
+        return score if is_right else score + self.unit
 
     def _top_ways(self, place: Any) -> list[_Way]:
         """No unary rule, or any."""
@@ -130,7 +162,7 @@ class _Search:
         arrays, n = self.arrays, self.n
         best = self.low[cell_of(start, end, n), symbol]
         if end == start + 1:
-            rule = lexical_rule(arrays, self.sentences.terminals[start], symbol)
+            rule = lexical_rule(arrays, self.terminals[start], symbol)
             self.constants[place] = float(best - self.w[rule])
             return [_Way((int(rule), -1), (), ())]
         rules = arrays.by_parent[arrays.by_parent_ptr[symbol] : arrays.by_parent_ptr[symbol + 1]]
