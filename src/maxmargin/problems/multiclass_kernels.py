@@ -15,7 +15,7 @@ from ..block_steps import ALL_PLANES, improve_block
 from .rows import add_row, add_scores
 
 
-@kernel
+@kernel(inline=True)
 def class_row_scores(rows, i, weights, K, scores):
     """Scores of all classes for row i at weights in the store's layout.
 
@@ -26,34 +26,43 @@ def class_row_scores(rows, i, weights, K, scores):
     if rows.dense.shape[0] == 0:
         add_scores(rows, i, weights, K, scores)
         return
-    x = rows.dense[i]
-    F = len(weights) // K
-    for y in range(K):
-        own = weights[y * F : (y + 1) * F]
-        product = 0.0
-        for f in range(rows.n_columns):
-            product += x[f] * own[f]
-        if rows.bias != 0.0:
-            product += rows.bias * own[rows.n_columns]
+    dense, n_columns = rows.dense, np.uint64(rows.n_columns)
+    F, row = np.uint64(len(weights) // K), np.uint64(i)
+    for y in range(0, K - 1, 2):  # two classes a round, for fewer loads of x
+        own, other = np.uint64(y) * F, np.uint64(y + 1) * F
+        product, other_product = 0.0, 0.0
+        for f in range(n_columns):
+            product += dense[row, f] * weights[own + f]
+            other_product += dense[row, f] * weights[other + f]
         scores[y] = product
+        scores[y + 1] = other_product
+    if K % 2 == 1:
+        own = np.uint64(K - 1) * F
+        product = 0.0
+        for f in range(n_columns):
+            product += dense[row, f] * weights[own + f]
+        scores[K - 1] = product
+    if rows.bias != 0.0:
+        for y in range(K):
+            scores[y] += rows.bias * weights[np.uint64(y) * F + n_columns]
 
 
-@kernel
+@kernel(inline=True)
 def class_add_row(rows, i, steps, weights, K):
     """Add steps[y] x to the weights of each class y, in the store's layout."""
     if rows.dense.shape[0] == 0:
         add_row(rows, i, steps, weights, K)
         return
-    x = rows.dense[i]
-    F = len(weights) // K
+    dense, n_columns = rows.dense, np.uint64(rows.n_columns)
+    F, row = np.uint64(len(weights) // K), np.uint64(i)
     for y in range(K):
         step = steps[y]
         if step != 0.0:
-            own = weights[y * F : (y + 1) * F]
-            for f in range(rows.n_columns):
-                own[f] += step * x[f]
+            own = np.uint64(y) * F
+            for f in range(n_columns):
+                weights[own + f] += step * dense[row, f]
             if rows.bias != 0.0:
-                own[rows.n_columns] += step * rows.bias
+                weights[own + n_columns] += step * rows.bias
 
 
 @kernel
@@ -102,7 +111,7 @@ def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
             best[r, c] = truth
 
 
-@kernel
+@kernel(inline=True)
 def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
     """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
 

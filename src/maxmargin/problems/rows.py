@@ -21,6 +21,8 @@ __all__ = ["Rows", "add_row", "add_scores", "check_codes", "make_rows", "row_squ
 # Below this share of non-zeros a dense matrix is faster as CSR (measured on 784 features x 10).
 SPARSE_BELOW = 0.35
 
+FEW = 16  # labels: fewer than the compiler unrolls a loop over them to
+
 
 class Rows(NamedTuple):
     """A matrix as CSR or ``dense``, with a constant feature ``bias`` (1.0 or 0.0: none) behind."""
@@ -129,6 +131,8 @@ def add_scores(rows, row, w, K, scores):
             f += 2
         if f < rows.n_columns:
             _add_feature(x[f], w[f * K :], K, scores)
+    elif K < FEW:
+        _add_few_scores(rows, row, w, K, scores)
     else:
         e, end = rows.indptr[row], rows.indptr[row + 1]
         while e + 1 < end:
@@ -142,6 +146,80 @@ def add_scores(rows, row, w, K, scores):
             _add_feature(rows.values[e], w[np.int64(rows.indices[e]) * K :], K, scores)
     if rows.bias != 0.0:
         _add_feature(rows.bias, w[np.int64(rows.n_columns) * K :], K, scores)
+
+
+@kernel
+def _add_few_scores(rows, row, w, K, scores):
+    """`add_scores` of a sparse row for few labels, eight at a time, whose sums stay in registers.
+
+    A loop over fewer labels than the compiler unrolls would run one by one.
+    """
+    indices, values = rows.indices, rows.values
+    first, last = np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + 1])
+    stride, k = np.uint64(K), np.uint64(0)
+    while k + np.uint64(8) <= stride:
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+        for e in range(first, last):
+            x = values[e]
+            at = np.uint64(indices[e]) * stride + k
+            s0 += x * w[at]
+            s1 += x * w[at + np.uint64(1)]
+            s2 += x * w[at + np.uint64(2)]
+            s3 += x * w[at + np.uint64(3)]
+            s4 += x * w[at + np.uint64(4)]
+            s5 += x * w[at + np.uint64(5)]
+            s6 += x * w[at + np.uint64(6)]
+            s7 += x * w[at + np.uint64(7)]
+        scores[k] += s0
+        scores[k + np.uint64(1)] += s1
+        scores[k + np.uint64(2)] += s2
+        scores[k + np.uint64(3)] += s3
+        scores[k + np.uint64(4)] += s4
+        scores[k + np.uint64(5)] += s5
+        scores[k + np.uint64(6)] += s6
+        scores[k + np.uint64(7)] += s7
+        k += np.uint64(8)
+    while k + np.uint64(2) <= stride:
+        s0 = s1 = 0.0
+        for e in range(first, last):
+            at = np.uint64(indices[e]) * stride + k
+            s0 += values[e] * w[at]
+            s1 += values[e] * w[at + np.uint64(1)]
+        scores[k] += s0
+        scores[k + np.uint64(1)] += s1
+        k += np.uint64(2)
+    if k < stride:
+        for e in range(first, last):
+            scores[k] += values[e] * w[np.uint64(indices[e]) * stride + k]
+
+
+@kernel
+def _add_few_steps(rows, row, steps, w, K):
+    """`add_row` of a sparse row for few labels, eight at a time."""
+    indices, values = rows.indices, rows.values
+    first, last = np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + 1])
+    stride, k = np.uint64(K), np.uint64(0)
+    while k + np.uint64(8) <= stride:
+        s0, s1, s2, s3 = steps[k], steps[k + 1], steps[k + 2], steps[k + 3]
+        s4, s5, s6, s7 = steps[k + 4], steps[k + 5], steps[k + 6], steps[k + 7]
+        for e in range(first, last):
+            x = values[e]
+            at = np.uint64(indices[e]) * stride + k
+            w[at] += x * s0
+            w[at + np.uint64(1)] += x * s1
+            w[at + np.uint64(2)] += x * s2
+            w[at + np.uint64(3)] += x * s3
+            w[at + np.uint64(4)] += x * s4
+            w[at + np.uint64(5)] += x * s5
+            w[at + np.uint64(6)] += x * s6
+            w[at + np.uint64(7)] += x * s7
+        k += np.uint64(8)
+    while k < stride:
+        step = steps[k]
+        if step != 0.0:
+            for e in range(first, last):
+                w[np.uint64(indices[e]) * stride + k] += values[e] * step
+        k += np.uint64(1)
 
 
 @kernel
@@ -160,6 +238,8 @@ def add_row(rows, row, steps, w, K):
             base = f * K
             for k in range(K):
                 w[base + k] += x * steps[k]
+    elif K < FEW:
+        _add_few_steps(rows, row, steps, w, K)
     else:
         for e in range(rows.indptr[row], rows.indptr[row + 1]):
             x = rows.values[e]
