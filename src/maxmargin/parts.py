@@ -47,7 +47,16 @@ class Parts(NamedTuple):
 def single_weights(n_features: int) -> Parts:
     """Every weight is a part of its own."""
     return Parts(
-        np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), 0.0, 0, 1, 0, 0, n_features, False
+        np.zeros(1, np.int64),
+        np.empty(0, np.int32),
+        np.empty(0),
+        0.0,
+        0,
+        1,
+        0,
+        0,
+        n_features,
+        False,
     )
 
 
