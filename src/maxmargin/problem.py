@@ -227,6 +227,24 @@ class Problem:
         """Like `oracle`, with the rows of dpsi given in parts instead of features."""
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 
+    def online_pass(
+        self,
+        examples: NDArray[np.int64],
+        weights: Floats,
+        formulation: Formulation,
+        rule: Any,
+        state: Any,
+    ) -> bool:
+        """Let an online solver visit examples one after the other in compiled code; optional.
+
+        For each of ``examples``, find its candidate at the weights in ``state`` - the prediction if
+        ``rule.plain``, the most violated output of the formulation otherwise - and call
+        `maxmargin.online_steps.single_step` with it and with the example's entry of ``weights``.
+        Returns False, having done nothing, where this is not offered: the solver then asks the
+        oracle.
+        """
+        return False
+
     def compact_store(self, formulation: Formulation, caps: Floats, cache_bytes: int) -> Any:
         """Return a plane store made for this problem, or None to use the general one."""
         return None

@@ -31,6 +31,9 @@ class Progress:
         in the meantime.
     target : float or None
         Gap at which training stops.
+    loss, held_out_loss : float or None
+        Of online solvers: mean loss of the candidates met in the pass, while the weights moved,
+        and mean loss of the predictions for the examples held out, after it.
     """
 
     seconds: float
@@ -41,6 +44,8 @@ class Progress:
     planes: int
     gap_estimate: float | None = None
     target: float | None = None
+    loss: float | None = None
+    held_out_loss: float | None = None
 
 
 #: Called after every outer iteration; training stops if it returns True.
@@ -61,7 +66,8 @@ class Result:
     converged : bool
         Whether the requested precision was reached.
     status : str
-        Why training ended: "converged", "max_passes", "max_time", "interrupted" or "callback".
+        Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted"
+        or "callback".
     n_passes : float
         Oracle calls divided by the number of examples.
     n_oracle_calls, n_cache_hits : int

@@ -13,11 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Formulation, Rescaling
+from ..online_steps import OnlineRule, OnlineState
 from ..parts import rows_under_labels
 from ..planes import same_definer
 from ..problem import Planes, Problem
 from .chain_k_best import chain_k_best, decode_k_best, make_k_best_scratch
-from .chain_kernels import ADDITIVE, DEVIATION, LEVELS, chain_oracle, decode_chains
+from .chain_kernels import (
+    ADDITIVE,
+    DEVIATION,
+    LEVELS,
+    PREDICTION,
+    chain_oracle,
+    decode_chains,
+)
+from .chain_online import chain_online
 from .chain_store import ChainStore
 from .rows import Rows, check_codes, make_rows
 
@@ -276,7 +285,12 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated labelling of each listed sequence; see `Problem.oracle`."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
+        mode = self._mode(rescaling, sqrt_loss)
+        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=False)
+
+    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+        """Best labelling of each listed sequence; see `Problem.predictions`."""
+        return self._search(indices, w, PREDICTION, False, False, as_parts=False)
 
     def part_oracle(
         self,
@@ -286,7 +300,8 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The same, in parts: a token under a label, and the single weights behind those."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
+        mode = self._mode(rescaling, sqrt_loss)
+        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=True)
 
     def k_best(
         self,
@@ -320,6 +335,31 @@ class ChainProblem(Problem):
         filled = out.indptr[-1]
         return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
 
+    def online_pass(
+        self,
+        examples: NDArray[np.int64],
+        weights: Floats,
+        formulation: Formulation,
+        rule: OnlineRule,
+        state: OnlineState,
+    ) -> bool:
+        """Steps of an online solver, one sequence after the other; see `Problem.online_pass`."""
+        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        is_loss = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
+        if not is_loss or (mode != ADDITIVE and not rule.plain):
+            return False
+        K, free = self.data.n_labels, self.decoder.constraints
+        barred = np.zeros((K + 2, K))  # -inf where forbidden: transitions, start, stop
+        if free is not None:
+            barred[~np.vstack([free.transitions, free.start, free.stop])] = -np.inf
+        work = self.decoder.scratch(self.longest, np.empty(K), np.empty(K))
+        capacity = int(self._row_bounds[examples].max(initial=0))
+        row = Planes(
+            np.zeros(2, np.int64), np.empty(capacity, np.int32), np.empty(capacity), np.empty(1)
+        )
+        chain_online(self.data, examples, weights, barred, rule, state, work, row)
+        return True
+
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
         """Which search finds the most violated labelling."""
         if self.data.zero_one or rescaling == "none":
@@ -330,13 +370,13 @@ class ChainProblem(Problem):
         self,
         indices: NDArray[np.int64],
         w: Floats,
-        rescaling: Rescaling,
+        mode: int,
+        slack: bool,
         sqrt_loss: bool,
         as_parts: bool,
     ) -> Planes:
         """Run the oracle kernel for the listed sequences."""
         examples = np.ascontiguousarray(indices, dtype=np.int64)
-        mode = self._mode(rescaling, sqrt_loss)
         bounds = self._part_bounds if as_parts else self._row_bounds
         capacity = int(bounds[examples].sum())
         out = Planes(
@@ -347,7 +387,6 @@ class ChainProblem(Problem):
         )
         transition, start, stop = self.decoder.potentials(w)
         work = self.decoder.scratch(self.longest, start, stop)
-        slack = rescaling == "slack"
         chain_oracle(
             self.data, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out
         )

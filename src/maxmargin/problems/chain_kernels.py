@@ -21,10 +21,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from .rows import add_scores
+from .rows import add_scores, write_pair, write_row
 
 # What the oracle maximises; see `chain_oracle`.
-ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
+ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
 
 
 @kernel
@@ -186,6 +186,7 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels
         DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
         LEVELS      max  the rescaled violation of `best_by_level`
+        PREDICTION  max  -<dpsi(z), w>
 
     In: ``chain`` (ChainData), ``transition`` (K, K) with -inf where forbidden, ``work``
     (ChainScratch). Out: ``out.indptr, out.indices, out.values, out.losses``, large enough for the
@@ -212,6 +213,8 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
         elif mode == DEVIATION:
             gain = best_deviation(unary, length, transition, K, truth, forward, path)
             violated = gain > -1.0
+        elif mode == PREDICTION:
+            viterbi(unary, length, transition, K, forward, path)
         else:
             value = best_by_level(
                 unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path
@@ -231,16 +234,6 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
 
 
 @kernel
-def _write_pair(out, filled, good, bad, value):
-    """Append ``value`` at index good and its negative at index bad; returns the new position."""
-    out.indices[filled] = good
-    out.indices[filled + 1] = bad
-    out.values[filled] = value
-    out.values[filled + 1] = -value
-    return filled + 2
-
-
-@kernel
 def write_difference(chain, first, length, truth, path, as_parts, out, filled):
     """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
@@ -251,25 +244,20 @@ def write_difference(chain, first, length, truth, path, as_parts, out, filled):
             continue
         row = first + t
         if as_parts:
-            filled = _write_pair(out, filled, row * K + good, row * K + bad, 1.0)
-            continue
-        for e in range(rows.indptr[row], rows.indptr[row + 1]):
-            base = rows.indices[e] * K
-            filled = _write_pair(out, filled, base + good, base + bad, rows.values[e])
-        if rows.bias != 0.0:
-            base = rows.n_columns * K
-            filled = _write_pair(out, filled, base + good, base + bad, rows.bias)
+            filled = write_pair(out, filled, row * K + good, row * K + bad, 1.0)
+        else:
+            filled = write_row(rows, row, K, good, bad, out, filled)
     for t in range(1, length):
         good = truth[t - 1] * K + truth[t]
         bad = path[t - 1] * K + path[t]
         if good != bad:
-            filled = _write_pair(out, filled, singles + good, singles + bad, 1.0)
+            filled = write_pair(out, filled, singles + good, singles + bad, 1.0)
     if chain.boundary:
         base = singles + K * K
         for t, shift in ((0, 0), (length - 1, K)):
             if truth[t] != path[t]:
                 good, bad = base + shift + truth[t], base + shift + path[t]
-                filled = _write_pair(out, filled, good, bad, 1.0)
+                filled = write_pair(out, filled, good, bad, 1.0)
     return filled
 
 

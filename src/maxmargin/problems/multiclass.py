@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..cuts.class_pool import ClassPool
 from ..formulation import Formulation, Rescaling
 from ..objective import dual_value, line_step, ridges, scale_to_fit
+from ..online_steps import OnlineRule, OnlineState
 from ..planes import BlockReport, StepRule
 from ..problem import Planes, Problem
 from .multiclass_kernels import (
@@ -23,6 +24,7 @@ from .multiclass_kernels import (
     extrapolated_change,
     visit_classes,
 )
+from .multiclass_online import best_classes, class_online
 from .rows import Rows, check_codes, make_rows, row_square_norms
 
 __all__ = ["ClassStore", "MulticlassProblem", "checked_costs", "class_scores"]
@@ -138,6 +140,32 @@ class MulticlassProblem(Problem):
         K = self.n_classes
         class_k_best(self.rows, self.labels, examples, w, offsets, scales, K, k, best)
         return self._as_planes(examples.repeat(k), best.ravel())
+
+    def predictions(self, indices: Ints, w: Floats) -> Planes:
+        """Best class of each listed example; see `Problem.predictions`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        best = np.empty(len(examples), np.int64)
+        best_classes(self.rows, examples, w, self.n_classes, best)
+        return self._as_planes(examples, best)
+
+    def online_pass(
+        self,
+        examples: Ints,
+        weights: Floats,
+        formulation: Formulation,
+        rule: OnlineRule,
+        state: OnlineState,
+    ) -> bool:
+        """Steps of an online solver, one example after the other; see `Problem.online_pass`."""
+        rows = self.rows
+        longest = rows.n_columns if rows.dense.shape[0] else int(np.diff(rows.indptr).max())
+        capacity = 2 * (longest + 1)
+        row = Planes(
+            np.zeros(2, np.int64), np.empty(capacity, np.int32), np.empty(capacity), np.empty(1)
+        )
+        terms = self.terms(formulation)
+        class_online(rows, self.labels, examples, weights, terms, self.costs, rule, state, row)
+        return True
 
     def compact_store(
         self, formulation: Formulation, caps: Floats, cache_bytes: int

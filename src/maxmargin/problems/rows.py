@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from .._jit import kernel
 
-__all__ = ["Rows", "add_row", "add_scores", "check_codes", "make_rows", "row_square_norms"]
+__all__ = [
+    "Rows",
+    "add_row",
+    "add_scores",
+    "check_codes",
+    "make_rows",
+    "row_square_norms",
+    "write_pair",
+    "write_row",
+]
 
 # Below this share of non-zeros a dense matrix is faster as CSR (measured on 784 features x 10).
 SPARSE_BELOW = 0.35
@@ -250,6 +259,32 @@ def add_row(rows, row, steps, w, K):
         base = np.int64(rows.n_columns) * K
         for k in range(K):
             w[base + k] += rows.bias * steps[k]
+
+
+@kernel
+def write_pair(out, filled, good, bad, value):
+    """Append ``value`` at index good and its negative at index bad; returns the new position."""
+    out.indices[filled] = good
+    out.indices[filled + 1] = bad
+    out.values[filled] = value
+    out.values[filled + 1] = -value
+    return filled + 2
+
+
+@kernel
+def write_row(rows, row, K, good, bad, out, filled):
+    """Append x[row] placed at output good minus x[row] placed at bad; returns the new position."""
+    if rows.dense.shape[0] > 0:
+        for f in range(rows.n_columns):
+            filled = write_pair(out, filled, f * K + good, f * K + bad, rows.dense[row, f])
+    else:
+        for e in range(rows.indptr[row], rows.indptr[row + 1]):
+            base = rows.indices[e] * K
+            filled = write_pair(out, filled, base + good, base + bad, rows.values[e])
+    if rows.bias != 0.0:
+        base = rows.n_columns * K
+        filled = write_pair(out, filled, base + good, base + bad, rows.bias)
+    return filled
 
 
 def row_square_norms(rows: Rows) -> NDArray[np.float64]:

@@ -10,25 +10,37 @@ from typing import Any
 from ..formulation import Formulation
 from .auto import Auto
 from .base import Solver
+from .certify import certify
 from .dual_ascent import BCFW, SDA
 from .fasole import FASOLE, SDM
 from .one_slack import OneSlack
+from .online import OnlineSolver
+from .perceptron import MIRA, Perceptron
+from .subgradient import SGD, Pegasos
 
 __all__ = [
     "BCFW",
     "FASOLE",
+    "MIRA",
     "SDA",
     "SDM",
+    "SGD",
     "SOLVERS",
     "Auto",
     "OneSlack",
+    "OnlineSolver",
+    "Pegasos",
+    "Perceptron",
     "Solver",
+    "certify",
+    "is_online",
     "make_solver",
     "solvers_for",
 ]
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (Auto, SDA, FASOLE, SDM, BCFW, OneSlack)
+    solver.name: solver
+    for solver in (Auto, SDA, FASOLE, SDM, BCFW, OneSlack, Perceptron, MIRA, SGD, Pegasos)
 }
 
 
@@ -49,3 +61,9 @@ def make_solver(solver: str | Solver, **parameters: Any) -> Solver:
 def solvers_for(formulation: Formulation) -> list[str]:
     """Names of the solvers that can handle a formulation."""
     return [name for name, solver in SOLVERS.items() if formulation.slack in solver.slacks]
+
+
+def is_online(solver: Any) -> bool:
+    """Whether a solver, given by name or as an instance, learns online."""
+    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
+    return kind is not None and issubclass(kind, OnlineSolver)

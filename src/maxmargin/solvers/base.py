@@ -55,6 +55,8 @@ class Solver:
     name: ClassVar[str] = ""
     #: Slacks the solver can handle.
     slacks: ClassVar[tuple[str, ...]] = ("l1",)
+    #: Whether results are certified, and training ends by the gap.
+    certified: ClassVar[bool] = True
 
     def solve(
         self,
@@ -106,7 +108,7 @@ class Solver:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must be >= 0, got {value}")
-        if all(
+        if self.certified and all(
             getattr(self, name) is None for name in ("tol", "epsilon", "max_passes", "max_time")
         ):
             raise ValueError("give at least one of tol, epsilon, max_passes and max_time")
@@ -175,6 +177,8 @@ class Run:
         certificate: Certificate | None = None,
         gap_estimate: float | None = None,
         target: float | None = None,
+        loss: float | None = None,
+        held_out_loss: float | None = None,
     ) -> None:
         """Append to the history, log, and call back."""
         progress = Progress(
@@ -186,8 +190,20 @@ class Run:
             planes=planes,
             gap_estimate=gap_estimate,
             target=target,
+            loss=loss,
+            held_out_loss=held_out_loss,
         )
         self.history.append(progress)
+        if loss is not None:
+            passes = self.oracle_calls / self.n_examples
+            logger.info("%7.2fs  %6.2f passes  mean loss met %.6g", self.seconds, passes, loss)
+        else:
+            self._log(progress)
+        if any([callback(progress) for callback in self.callbacks]):
+            raise StopTraining("callback")
+
+    def _log(self, progress: Progress) -> None:
+        """Log a record of a solver with a dual."""
         logger.info(
             "%7.2fs  %6.2f passes  dual %.6g  %s  %d planes",
             progress.seconds,
@@ -195,13 +211,11 @@ class Run:
             progress.dual if progress.dual is not None else float("nan"),
             f"gap {progress.gap:.4g}"
             if progress.gap is not None
-            else f"gap ~{gap_estimate:.4g}"
-            if gap_estimate is not None
+            else f"gap ~{progress.gap_estimate:.4g}"
+            if progress.gap_estimate is not None
             else "gap unknown",
-            planes,
+            progress.planes,
         )
-        if any([callback(progress) for callback in self.callbacks]):
-            raise StopTraining("callback")
 
     def warn_if_cut_short(self, status: str, gap: float | None) -> None:
         """Tell the user when training ended before it was done."""

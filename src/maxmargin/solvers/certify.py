@@ -1,0 +1,121 @@
+"""A certificate for weights that come without one.
+
+The primal value is that of one full pass of true oracle calls at the weights. The dual value is
+that of two feasible points and the segment between them:
+
+* multipliers that the training has left, scaled to where every example keeps its cap and the dual
+  is largest;
+* the most violated planes at the weights, each with all of its cap - at an optimum without ties
+  these are the multipliers of the optimum.
+
+Any feasible point gives a true bound, so the gap is a certificate, if not always a tight one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..formulation import Formulation
+from ..objective import BATCH, Certificate, line_step, plane_values, primal_value
+from ..problem import Problem
+from ..result import Result
+from .base import checked_weights
+
+__all__ = ["DualPoint", "certificate_of", "certify"]
+
+Floats = NDArray[np.float64]
+
+
+class DualPoint(NamedTuple):
+    """Feasible multipliers, by what the dual needs of them: ``sum alpha a`` and ``sum alpha b``."""
+
+    w: Floats
+    linear: float
+
+    @property
+    def value(self) -> float:
+        """The dual value (of l1 slack)."""
+        return self.linear - 0.5 * float(self.w @ self.w)
+
+    @classmethod
+    def inside(cls, w: Floats, linear: float, sums: Floats, caps: Floats) -> DualPoint:
+        """Scale multipliers, whose sums for each example are given, to the best feasible ones."""
+        held = sums > 0
+        if not held.any() or (caps[held] <= 0).any():
+            return cls(np.zeros(len(w)), 0.0)
+        most = float(np.min(caps[held] / sums[held]))
+        square = float(w @ w)
+        factor = min(most, linear / square) if square > 0 else most
+        return cls(factor * w, factor * linear)
+
+
+def certificate_of(
+    problem: Problem,
+    formulation: Formulation,
+    C: float,
+    w: Floats,
+    weights: Floats,
+    start: DualPoint | None = None,
+) -> Certificate:
+    """Primal value at ``w`` and the best dual value that can be told."""
+    if formulation.slack != "l1":
+        raise ValueError(f"certificates are made for slack='l1', got {formulation}")
+    n = problem.n_examples
+    slacks = np.empty(n)
+    total, linear = np.zeros(len(w)), 0.0
+    for first in range(0, n, BATCH):
+        indices = np.arange(first, min(first + BATCH, n))
+        planes = problem.oracle(indices, w, formulation.rescaling, formulation.uses_sqrt_loss)
+        hinges = plane_values(planes, formulation, w)
+        slacks[indices] = np.maximum(hinges, 0.0)
+        offsets, scales = formulation.plane_terms(planes.losses)
+        alpha = np.where(hinges > 0, C * weights[indices], 0.0)
+        linear += float(alpha @ offsets)
+        factors = np.repeat(alpha * scales, np.diff(planes.indptr))
+        np.add.at(total, planes.indices, factors * planes.values)
+    primal = primal_value(w, slacks, formulation, C, weights)
+    point = start if start is not None else DualPoint(np.zeros(len(w)), 0.0)
+    change = total - point.w
+    slope = linear - point.linear - float(change @ point.w)
+    _, gain = line_step(slope, float(change @ change))
+    return Certificate(primal, point.value + gain)
+
+
+def certify(
+    problem: Problem,
+    formulation: Formulation,
+    C: float,
+    result: Result,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> Result:
+    """Return the result of an online solver with its primal value and a dual bound.
+
+    Parameters
+    ----------
+    problem : Problem
+        What the result was trained on; it costs one oracle call for each example.
+    formulation : Formulation
+        The kind of structural SVM.
+    C : float
+        Multiplies the sum of the slacks.
+    result : Result
+        Weights, with or without the state of their training, which makes the bound tighter.
+    sample_weight : array of shape (n_examples,), optional
+        Multiplies each example's slack.
+
+    Returns
+    -------
+    Result
+        The same with ``primal`` and ``dual`` set; ``gap`` follows from them.
+    """
+    weights = checked_weights(sample_weight, problem.n_examples)
+    start = None
+    if getattr(result.state, "trained_on", None) is problem:
+        start = result.state.dual_point(C * weights)
+    certificate = certificate_of(problem, formulation, C, result.w, weights, start)
+    return dataclasses.replace(result, primal=certificate.primal, dual=certificate.dual)

@@ -1,0 +1,393 @@
+"""The engine of the online solvers: one example, one candidate, one small change of the weights.
+
+They have no certificate of their own: what they return has ``primal`` and ``dual`` None unless a
+certificate is asked for, with ``certificate=True`` or afterwards with `certify`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..formulation import Formulation
+from ..objective import Certificate, Stopping, plane_values
+from ..online_steps import (
+    CHANGES,
+    LINEAR,
+    LINEAR_LAGGED,
+    LOSS,
+    SCALE,
+    SCALES,
+    SQUARE,
+    STEPS,
+    TIME,
+    OnlineRule,
+    OnlineState,
+    make_state,
+    mira_steps,
+    online_steps,
+)
+from ..problem import Planes, Problem, validate_planes
+from ..result import Callback, Result
+from .base import Run, Solver, StopTraining, checked_weights
+from .certify import DualPoint, certificate_of
+
+__all__ = ["HELD_OUT_BATCH", "Learner", "OnlineSolver", "Training", "batches"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CHUNK = 1024  # examples between looks at the clock, where a problem steps through them by itself
+HELD_OUT_BATCH = 512  # examples per call where the weights stand still
+DEFAULT_PASSES = 10
+
+
+class Learner:
+    """Weights on their way, and all that is needed to go on with them."""
+
+    #: A dual solver that finds a learner in a warm start must not take it for its own planes.
+    problem: Any = None
+
+    def __init__(
+        self, n_features: int, n_examples: int, average: bool, products: bool, rng: Any
+    ) -> None:
+        self.state: OnlineState = make_state(n_features, n_examples, average, products)
+        self.rng: np.random.Generator = rng
+        self.average = average
+        self.eta0: float | None = None  # of `sgd`, once it has been chosen
+        self.radius: float | None = None  # of `pegasos`, once it has been measured
+        self.total_weight: float | None = None  # of the examples of a pass
+        self.trained_on: Any = None  # the problem that the multipliers belong to
+
+    def begin_at(self, w: Floats, steps: float) -> None:
+        """Start from given weights, as if they came from so many steps."""
+        self.state.v[:] = w
+        self.state.numbers[SQUARE] = float(w @ w)
+        self.state.numbers[TIME] = steps
+
+    def turn_to(self, problem: Problem) -> None:
+        """Go on with a problem; the multipliers behind w are lost if it is another than before."""
+        if self.trained_on is problem:
+            return
+        self.trained_on = None
+        zeros = np.zeros(problem.n_examples)
+        lagged = zeros.copy() if self.average else np.zeros(0)
+        self.state = self.state._replace(alpha=zeros, alpha_lagged=lagged)
+
+    @property
+    def w(self) -> Floats:
+        """The weights, averaged if the solver averages."""
+        v, numbers = self.state.v, self.state.numbers
+        if self.average and numbers[STEPS] > 0:
+            averaged: Floats = (numbers[SCALES] * v - self.state.lagged) / numbers[STEPS]
+            return averaged
+        return numbers[SCALE] * v
+
+    def dual_point(self, caps: Floats) -> DualPoint:
+        """What w is made of, as multipliers; see `certify`."""
+        state, numbers = self.state, self.state.numbers
+        if self.average and numbers[STEPS] > 0:
+            sums = (numbers[SCALES] * state.alpha - state.alpha_lagged) / numbers[STEPS]
+            linear = (numbers[SCALES] * numbers[LINEAR] - numbers[LINEAR_LAGGED]) / numbers[STEPS]
+        else:
+            sums, linear = numbers[SCALE] * state.alpha, numbers[SCALE] * numbers[LINEAR]
+        return DualPoint.inside(self.w, float(linear), sums, caps)
+
+
+@dataclass(frozen=True)
+class OnlineSolver(Solver):
+    """Parameters of the online solvers.
+
+    Parameters
+    ----------
+    tol, epsilon : float, optional
+        Only judge the certificate, if one is asked for; they never end the training.
+    max_passes : float, optional
+        Number of passes over the examples; 10 by default.
+    average : bool
+        Return the average of the weights after every step, not the last ones.
+    batch_size : int
+        Examples per oracle call: their candidates are found at the same weights. Problems that can
+        step through examples in compiled code do so, one at a time, if it is 1.
+    held_out : float
+        Share of the examples to leave out of the training. After each pass their mean loss is
+        measured; training ends when it has not become smaller for ``patience`` passes, and the
+        weights of the smallest are returned.
+    patience : int
+        See ``held_out``.
+    certificate : bool
+        Measure the primal value of the result, by one pass of true oracle calls, and a dual bound.
+    """
+
+    tol: float | None = None
+    average: bool = True
+    batch_size: int = 1
+    held_out: float = 0.0
+    patience: int = 3
+    certificate: bool = False
+
+    certified: ClassVar[bool] = False
+    #: Whether steps need products of planes.
+    products: ClassVar[bool] = False
+    #: Candidates of an example per step.
+    k: ClassVar[int] = 1
+
+    @abstractmethod
+    def rule(self, training: Training) -> OnlineRule:
+        """What is done with a candidate; called once, before the first pass."""
+
+    def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
+        """See `Solver.check`."""
+        super().check(problem, formulation, C)
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size must be >= 1, got {self.batch_size}")
+        if not 0.0 <= self.held_out < 1.0:
+            raise ValueError(f"held_out must be in [0, 1), got {self.held_out}")
+        if self.patience < 1:
+            raise ValueError(f"patience must be >= 1, got {self.patience}")
+
+    def solve(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        *,
+        sample_weight: ArrayLike | None = None,
+        warm_start: Result | None = None,
+        callbacks: Iterable[Callback] = (),
+    ) -> Result:
+        """Train; see `Solver.solve`. A warm start may be of another problem with these features."""
+        self.check(problem, formulation, C)
+        weights = checked_weights(sample_weight, problem.n_examples)
+        run = Run(self, problem.n_examples, callbacks)
+        learner = self._learner(problem, warm_start)
+        training = Training(self, run, problem, formulation, C, weights, learner)
+        status = "max_passes"
+        try:
+            status = training.passes()
+        except StopTraining as stop:
+            status = str(stop)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        w = training.best_w if training.best_w is not None else learner.w
+        result = Result(
+            w=w,
+            primal=None,
+            dual=None,
+            converged=status == "converged",
+            status=status,
+            n_passes=run.oracle_calls / problem.n_examples,
+            n_oracle_calls=run.oracle_calls,
+            n_cache_hits=0,
+            n_planes=0,
+            seconds=run.seconds,
+            history=run.history,
+            state=learner,
+        )
+        gap = None
+        if self.certificate:
+            start = learner.dual_point(C * weights) if learner.trained_on is problem else None
+            certificate = certificate_of(problem, formulation, C, w, weights, start)
+            result = self._certified(result, certificate, C * float(weights.sum()))
+            result.n_oracle_calls += problem.n_examples
+            result.n_passes += 1.0
+            result.seconds = run.seconds
+            gap = certificate.gap
+        run.warn_if_cut_short(status, gap)
+        return result
+
+    def _certified(self, result: Result, certificate: Certificate, total_C: float) -> Result:
+        """The result with its certificate."""
+        met = Stopping(self.tol, self.epsilon, total_C).met(certificate)
+        wanted = self.tol is not None or self.epsilon is not None
+        return dataclasses.replace(
+            result,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            converged=met if wanted else result.converged,
+        )
+
+    def _learner(self, problem: Problem, warm: Result | None) -> Learner:
+        """A new learner, or that of an earlier result, which goes on changing."""
+        d, n = int(problem.n_features or 0), problem.n_examples
+        if warm is not None and len(warm.w) != d:
+            raise ValueError(f"the warm start has {len(warm.w)} weights, the problem has {d}")
+        earlier = warm.state if warm is not None else None
+        if isinstance(earlier, Learner) and earlier.average == self.average:
+            if len(earlier.state.scratch) == 0 and self.products:
+                earlier.state = earlier.state._replace(scratch=np.zeros(d))
+            earlier.turn_to(problem)
+            return earlier
+        rng = np.random.default_rng(self.random_state)
+        learner = Learner(d, n, self.average, self.products, rng)
+        if warm is not None:
+            learner.begin_at(warm.w, float(n))
+        else:
+            learner.trained_on = problem
+        return learner
+
+
+class Training:
+    """One call of `solve`: who is visited, with which candidates, and how good the weights are."""
+
+    def __init__(
+        self,
+        solver: OnlineSolver,
+        run: Run,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        weights: Floats,
+        learner: Learner,
+    ) -> None:
+        self.solver = solver
+        self.run = run
+        self.problem = problem
+        self.formulation = formulation
+        self.C = C
+        self.weights = weights
+        self.learner = learner
+        self.trusted = bool(getattr(problem, "trusted", False))
+        used = np.flatnonzero(weights > 0)
+        n_held_out = round(solver.held_out * len(used))
+        if n_held_out:
+            used = learner.rng.permutation(used)
+        self.held_out: Ints = np.sort(used[:n_held_out])
+        self.examples: Ints = np.sort(used[n_held_out:])
+        if len(self.examples) == 0:
+            raise ValueError("no examples are left to train on")
+        if learner.total_weight is None:
+            learner.total_weight = float(weights[self.examples].sum())
+        self.best_loss = np.inf
+        self.best_w: Floats | None = None
+
+    @property
+    def decay(self) -> float:
+        """The lambda = 1 / (C sum_i s_i), the strength of the regulariser beside the mean hinge."""
+        assert self.learner.total_weight is not None
+        return 1.0 / (self.C * self.learner.total_weight)
+
+    def passes(self) -> str:
+        """Visit the examples in random order, again and again; returns why that ended."""
+        limit = self.solver.max_passes
+        n = len(self.examples)
+        left = round((DEFAULT_PASSES if limit is None else limit) * n)
+        rule = self.solver.rule(self)
+        since_best = 0
+        while left > 0:
+            numbers = self.learner.state.numbers
+            numbers[LOSS], numbers[CHANGES] = 0.0, 0.0
+            order = self.learner.rng.permutation(self.examples)[:left]
+            self.visit(order, rule, self.learner.state)
+            left -= len(order)
+            numbers[SQUARE] = float(self.learner.state.v @ self.learner.state.v)
+            held_out_loss = self._measure()
+            self.run.record(
+                dual=None,
+                planes=0,
+                loss=float(numbers[LOSS]) / len(order),
+                held_out_loss=held_out_loss,
+            )
+            since_best = 0 if self.best_loss == held_out_loss else since_best + 1
+            if held_out_loss is not None and since_best >= self.solver.patience:
+                return "early_stopping"
+            if rule.plain and numbers[CHANGES] == 0.0 and len(order) == n:
+                return "converged"  # a pass without a mistake: nothing would ever change again
+        return "max_passes"
+
+    def visit(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
+        """Steps for all examples of ``order``, one after the other."""
+        fused = getattr(self.problem, "online_pass", None)
+        if fused is not None and self.solver.batch_size == self.solver.k == 1:
+            for chunk in batches(order, CHUNK):
+                if not fused(chunk, self._step_weights(rule), self.formulation, rule, state):
+                    break
+                self.run.count(oracle_calls=len(chunk))
+            else:
+                return
+        for batch in batches(order, self.solver.batch_size):
+            self._step(batch, rule, state)
+            self.run.count(oracle_calls=len(batch))
+
+    def _step_weights(self, rule: OnlineRule) -> Floats:
+        """Weights of the examples: relative to their mean where steps are of the mean hinge."""
+        if rule.decay == 0.0:
+            return self.weights
+        return self.weights * (len(self.examples) / self.weights[self.examples].sum())
+
+    def _step(self, batch: Ints, rule: OnlineRule, state: OnlineState) -> None:
+        """Ask for candidates and make steps from them."""
+        w = state.v
+        if state.numbers[SCALE] != 1.0:
+            w = state.numbers[SCALE] * w
+        k = self.solver.k
+        planes = self.candidates(batch, w, rule.plain, k)
+        b, c = self.formulation.plane_terms(planes.losses)
+        weights = self._step_weights(rule)
+        if k > 1:
+            mira_steps(planes, batch, b, c, weights, k, rule, state)
+        else:
+            group = len(batch) if rule.decay > 0.0 and rule.eta0 == 0.0 else 1
+            online_steps(planes, batch, b, c, weights, group, rule, state)
+
+    def candidates(self, indices: Ints, w: Floats, plain: bool, k: int = 1) -> Planes:
+        """Predictions, or the most violated outputs, or k of these."""
+        problem, formulation = self.problem, self.formulation
+        # Problems may be duck-typed: what they lack is taken from the base class.
+        if plain:
+            predictions = getattr(problem, "predictions", partial(Problem.predictions, problem))
+            planes = predictions(indices, w)
+        else:
+            kind = (formulation.rescaling, formulation.uses_sqrt_loss)
+            if k > 1:
+                k_best = getattr(problem, "k_best", partial(Problem.k_best, problem))
+                planes = k_best(indices, w, k, *kind)
+            else:
+                planes = problem.oracle(indices, w, *kind)
+        if not self.trusted:
+            validate_planes(planes, indices.repeat(k), len(w))
+        return Planes(
+            np.asarray(planes.indptr, np.int64),
+            np.asarray(planes.indices, np.int32),
+            np.asarray(planes.values, np.float64),
+            np.asarray(planes.losses, np.float64),
+        )
+
+    def objective(self, examples: Ints, w: Floats) -> float:
+        """``lambda/2 |w|^2`` plus the mean hinge of the examples, by true oracle calls."""
+        hinges = np.empty(len(examples))
+        place = 0
+        for batch in batches(examples, HELD_OUT_BATCH):
+            planes = self.candidates(batch, w, plain=False)
+            hinges[place : place + len(batch)] = plane_values(planes, self.formulation, w)
+            place += len(batch)
+            self.run.count(oracle_calls=len(batch))
+        mean = np.average(np.maximum(hinges, 0.0), weights=self.weights[examples])
+        return 0.5 * self.decay * float(w @ w) + float(mean)
+
+    def _measure(self) -> float | None:
+        """Mean loss of the predictions for the examples held out; the best weights are kept."""
+        if len(self.held_out) == 0:
+            return None
+        w = self.learner.w
+        total = 0.0
+        for batch in batches(self.held_out, HELD_OUT_BATCH):
+            planes = self.candidates(batch, w, plain=True)
+            total += float(self.weights[batch] @ planes.losses)
+        loss = total / float(self.weights[self.held_out].sum())
+        if loss < self.best_loss:
+            self.best_loss, self.best_w = loss, w
+        return loss
+
+
+def batches(examples: Ints, size: int) -> Iterator[Ints]:
+    """Consecutive pieces of ``examples``."""
+    for start in range(0, len(examples), size):
+        yield examples[start : start + size]

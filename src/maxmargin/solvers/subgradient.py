@@ -1,0 +1,128 @@
+"""Stochastic subgradient descent on the primal objective: `sgd` and `pegasos`.
+
+Both minimise ``P(w) / (C sum_i s_i) = lambda/2 |w|^2 + mean hinge`` with lambda = 1/(C sum_i s_i),
+the mean weighted by s, and step along a subgradient of the regulariser and of one hinge, or of a
+few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..formulation import Formulation
+from ..online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
+from ..problem import Problem
+from .online import HELD_OUT_BATCH, OnlineSolver, Training, batches
+
+__all__ = ["SGD", "Pegasos"]
+
+
+@dataclass(frozen=True)
+class SGD(OnlineSolver):
+    """Stochastic subgradient descent, ``eta_t = eta0 / (1 + eta0 T / C)^0.75``.
+
+    T counts passes, t / n after t steps, so that ``T / C = lambda t``, as in Bottou's schedule;
+    it is how Chang & Yih (2013) state it, who leave open in which units. By default eta0 is the
+    one among 1/2, 1/4, ..., 1/32 whose pass over 1,000 examples gives them the smallest objective.
+
+    Parameters
+    ----------
+    eta0 : float, optional
+        First step size; chosen by trial if not given.
+    sample : int
+        Number of examples to choose it by.
+    """
+
+    average: bool = False
+    eta0: float | None = None
+    sample: int = 1000
+
+    name: ClassVar[str] = "sgd"
+    candidates: ClassVar[tuple[float, ...]] = (2.0**-1, 2.0**-2, 2.0**-3, 2.0**-4, 2.0**-5)
+
+    def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
+        """See `Solver.check`."""
+        super().check(problem, formulation, C)
+        if self.eta0 is not None and not (np.isfinite(self.eta0) and self.eta0 > 0):
+            raise ValueError(f"eta0 must be positive and finite, got {self.eta0}")
+        if self.sample < 1:
+            raise ValueError(f"sample must be >= 1, got {self.sample}")
+
+    def rule(self, training: Training) -> OnlineRule:
+        """See `OnlineSolver`."""
+        learner = training.learner
+        if self.eta0 is not None:
+            learner.eta0 = self.eta0
+        elif learner.eta0 is None:
+            learner.eta0 = self._by_trial(training)
+        return self._with(learner.eta0, training)
+
+    def _with(self, eta0: float, training: Training) -> OnlineRule:
+        """The rule with a first step size."""
+        kind, decay = SUBGRADIENT, training.decay
+        return OnlineRule(kind, False, training.C, decay, eta0, np.inf, self.average)
+
+    def _by_trial(self, training: Training) -> float:
+        """Train on a sample with each candidate, and take the one of the smallest objective."""
+        size = min(self.sample, len(training.examples))
+        sample = training.learner.rng.choice(training.examples, size, replace=False)
+        d, n = len(training.learner.state.v), len(training.weights)
+        values = []
+        for eta0 in self.candidates:
+            state = make_state(d, n, False, False)
+            training.visit(sample, self._with(eta0, training), state)
+            values.append(training.objective(sample, state.numbers[SCALE] * state.v))
+        return self.candidates[int(np.argmin(values))]
+
+
+@dataclass(frozen=True)
+class Pegasos(OnlineSolver):
+    """Pegasos for structured outputs (Lee & Jang 2010, Alg. 3), ``eta_t = 1 / (lambda t)``.
+
+    A step takes ``batch_size`` examples, the paper's k. It ends with a projection on a ball that
+    holds the optimum. The paper's has the radius ``1 / sqrt(lambda)``, which is right for losses up
+    to 1; ours is ``sqrt(L / lambda)`` with L the mean of the examples' largest losses, measured by
+    one pass at w = 0, for the paper's would cut off the optimum where losses count labels.
+
+    Parameters
+    ----------
+    radius : float, optional
+        Radius of the ball; ``inf`` for no projection.
+    """
+
+    average: bool = False
+    radius: float | None = None
+
+    name: ClassVar[str] = "pegasos"
+
+    def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
+        """See `Solver.check`."""
+        super().check(problem, formulation, C)
+        if self.radius is not None and not self.radius > 0:
+            raise ValueError(f"radius must be positive, got {self.radius}")
+
+    def rule(self, training: Training) -> OnlineRule:
+        """See `OnlineSolver`."""
+        learner = training.learner
+        if self.radius is not None:
+            learner.radius = float(self.radius)
+        elif learner.radius is None:
+            learner.radius = self._radius(training)
+        kind, decay, radius = SUBGRADIENT, training.decay, learner.radius
+        return OnlineRule(kind, False, training.C, decay, 0.0, radius, self.average)
+
+    @staticmethod
+    def _radius(training: Training) -> float:
+        """The dual value at the optimum is at most C sum_i s_i L, and |w|^2 at most that."""
+        nothing = np.zeros(len(training.learner.state.v))
+        total = 0.0
+        for batch in batches(training.examples, HELD_OUT_BATCH):
+            planes = training.candidates(batch, nothing, plain=False)
+            offsets, _ = training.formulation.plane_terms(planes.losses)
+            total += float(training.weights[batch] @ offsets)
+            training.run.count(oracle_calls=len(batch))
+        mean = total / float(training.weights[training.examples].sum())
+        return float(np.sqrt(mean / training.decay))
