@@ -91,16 +91,27 @@ def make_state(n_features: int, n_examples: int, average: bool, products: bool) 
 
 @kernel
 def fold_scale(state):
-    """Multiply v and all that is in its units by the scale, which becomes 1; w stays the same."""
-    scale = state.numbers[SCALE]
+    """Multiply v and all that is in its units by the scale, which becomes 1; w stays the same.
+
+    The sum of the weights so far is put into ``lagged``, and the sum of scales starts again at 0:
+    it would grow with every fold, and differences of large sums have few digits.
+    """
+    numbers = state.numbers
+    scale, scales = numbers[SCALE], numbers[SCALES]
+    if len(state.lagged) > 0:
+        for f in range(len(state.v)):
+            state.lagged[f] -= scales * state.v[f]
+        for i in range(len(state.alpha)):
+            state.alpha_lagged[i] -= scales * state.alpha[i]
+        numbers[LINEAR_LAGGED] -= scales * numbers[LINEAR]
     for f in range(len(state.v)):
         state.v[f] *= scale
     for i in range(len(state.alpha)):
         state.alpha[i] *= scale
-    state.numbers[SQUARE] *= scale * scale
-    state.numbers[LINEAR] *= scale
-    state.numbers[SCALES] /= scale
-    state.numbers[SCALE] = 1.0
+    numbers[SQUARE] *= scale * scale
+    numbers[LINEAR] *= scale
+    numbers[SCALES] = 0.0
+    numbers[SCALE] = 1.0
 
 
 @kernel

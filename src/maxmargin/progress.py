@@ -124,6 +124,10 @@ class ProgressDisplay:
         if gap is not None:
             certainty = " " if now.gap is not None else "~"
             parts.append(f"gap {certainty}{gap:<8.3g}")
+        if now.loss is not None:
+            parts.append(f"mean loss met {now.loss:<8.3g}")
+        if now.held_out_loss is not None:
+            parts.append(f"held out {now.held_out_loss:<8.3g}")
         if now.target is not None:
             parts.append(f"target {now.target:<8.3g}")
         parts.append(f"{now.seconds:5.1f} s")

@@ -56,7 +56,12 @@ def add_parser(commands: Any) -> None:
     tag.add_argument("--boundary-weights", action="store_true", help="weights for first and last")
     tag.add_argument("--encoding", default="utf-8")
     training = parser.add_argument_group("training")
-    training.add_argument("--solver", default="auto", metavar="NAME", help="default auto")
+    training.add_argument(
+        "--solver",
+        default="auto",
+        metavar="NAME",
+        help="default auto; perceptron, mira, sgd and pegasos make 10 passes unless --max-passes",
+    )
     training.add_argument("--tol", type=float, default=1e-3, help="relative gap (default 0.001)")
     training.add_argument("--epsilon", type=float, help="gap in units of mean loss")
     training.add_argument("--max-passes", type=float, metavar="N")
@@ -87,9 +92,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe(result: Any) -> str:
     """The certificate in words."""
-    gap = f"certified gap {result.gap:.4g} ({100 * result.relative_gap:.3g} % of the objective)"
+    if result.gap is None:
+        quality = "no certificate (the solver gives none)"
+    else:
+        share = f"{100 * result.relative_gap:.3g} % of the objective"
+        quality = f"objective {result.primal:.6g}, certified gap {result.gap:.4g} ({share})"
     return (
-        f"objective {result.primal:.6g}, {gap}, {result.n_oracle_calls} oracle calls "
+        f"{quality}, {result.n_oracle_calls} oracle calls "
         f"({result.n_passes:.1f} passes), {result.seconds:.1f} s"
     )
 

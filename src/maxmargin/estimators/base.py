@@ -22,9 +22,9 @@ from ..formulation import Formulation, Rescaling, Slack
 from ..problem import Problem
 from ..progress import ProgressDisplay
 from ..result import Callback, Result
-from ..solvers import Solver, make_solver
+from ..solvers import Solver, is_online, make_solver
 
-__all__ = ["MaxMarginEstimator", "fingerprint"]
+__all__ = ["MaxMarginEstimator", "fingerprint", "learns_online"]
 
 logger = logging.getLogger("maxmargin")
 Estimator = TypeVar("Estimator", bound="MaxMarginEstimator")
@@ -41,7 +41,9 @@ sqrt_loss : bool, optional
     Use the square root of the loss; by default for squared slacks only.
 solver : str or Solver, default="auto"
     Name of a solver, or an instance, whose own ``tol``, ``epsilon``, ``max_passes``, ``max_time``
-    and ``random_state`` are then used in place of the estimator's.
+    and ``random_state`` are then used in place of the estimator's. The online solvers
+    ("perceptron", "mira", "sgd", "pegasos") make ``max_passes`` passes, 10 by default, whatever
+    the gap.
 tol : float or None, default=1e-3
     Stop at this relative duality gap, ``(P - D) / P <= tol``.
 epsilon : float, optional
@@ -171,6 +173,7 @@ class MaxMarginEstimator(BaseEstimator):
                 callbacks=callbacks,
             )
         self.coef_ = result.w
+        self.__dict__.pop("_online", None)
         if self.warm_start:
             self.result_ = result
             self._kept = _Kept(content, problem)
@@ -179,6 +182,30 @@ class MaxMarginEstimator(BaseEstimator):
             self.__dict__.pop("_kept", None)
         _warn_unless_converged(result, solver)
         return problem
+
+    def _train_online(
+        self, problem: Problem, sample_weight: NDArray[np.float64] | None, earlier: Result | None
+    ) -> None:
+        """One more pass of an online solver, over ``problem``, and set ``coef_`` and ``result_``.
+
+        ``earlier`` is what this method has left in ``_online`` before; without it, training goes on
+        from ``coef_`` where there is one of the right size.
+        """
+        solver = dataclasses.replace(self._make_solver(), max_passes=1)
+        if earlier is None and len(getattr(self, "coef_", ())) == problem.n_features:
+            earlier = dataclasses.replace(self.result_, w=self.coef_, state=None)
+        result = solver.solve(
+            problem,
+            Formulation(self.rescaling, self.slack, self.sqrt_loss),
+            float(self.C),
+            sample_weight=sample_weight,
+            warm_start=earlier,
+            callbacks=tuple(self.callbacks),
+        )
+        result.state.forget_examples()
+        self.coef_ = result.w
+        self._online = result
+        self.result_ = dataclasses.replace(result, state=None)
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
@@ -217,6 +244,16 @@ class MaxMarginEstimator(BaseEstimator):
         check_is_fitted(self, "coef_")
 
 
+def learns_online(estimator: MaxMarginEstimator) -> bool:
+    """Whether an estimator has `partial_fit`; for scikit-learn's ``available_if``."""
+    if is_online(estimator.solver):
+        return True
+    raise AttributeError(
+        "partial_fit needs an online solver ('perceptron', 'mira', 'sgd' or 'pegasos'), "
+        f"got solver={estimator.solver!r}"
+    )
+
+
 def fingerprint(*parts: Any) -> str:
     """Hash of the content of arrays, matrices and small values."""
     digest = hashlib.blake2b(digest_size=16)
@@ -252,6 +289,8 @@ def _warn_unless_converged(result: Result, solver: Solver) -> None:
     """Warn where training ended before the precision asked for, and say what to raise."""
     if result.converged or result.status == "interrupted":  # interrupts have a warning of their own
         return
+    if result.gap is None and not getattr(solver, "certified", True):
+        return  # a solver that promises no precision
     tol, epsilon = getattr(solver, "tol", None), getattr(solver, "epsilon", None)
     if tol is None and epsilon is None:
         return  # no precision was asked for

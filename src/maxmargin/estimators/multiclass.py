@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
@@ -20,7 +21,7 @@ from ..problems.multiclass import MulticlassProblem, class_scores
 from ..problems.rows import make_rows
 from ..result import Callback
 from ..solvers import Solver
-from .base import MaxMarginEstimator, with_shared_parameters
+from .base import MaxMarginEstimator, learns_online, with_shared_parameters
 from .class_descriptions import as_taxonomy, describe_classes
 from .merging import merge_examples
 
@@ -143,37 +144,106 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         -------
         self
         """
-        _check_lengths(X, y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
-        _check_finite(X)
-        check_classification_targets(y)
+        X, y = self._checked(X, y, reset=True)
         self.seen_classes_, codes = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
                 f"y has only one class ({self.seen_classes_[0]!r}); at least 2 classes are needed"
             )
+        taxonomy = self._describe_classes()
+        codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
+        weights = _checked_weights(sample_weight, X)
+        costs = self._costs(taxonomy)
+        X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
+        self._has_intercept = bool(self.fit_intercept)
+        data = (X, codes, len(self.classes_), costs, self._has_intercept, self._output_features)
+        self._train(lambda: self._problem(X, codes, costs), data, weights)
+        return self
+
+    @available_if(learns_online)
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> MulticlassSVM:
+        """Make one pass over more examples, with an online solver.
+
+        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
+        or with a model that was loaded, training goes on from the weights there are.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+        y : array of shape (n_examples,)
+            Classes.
+        classes : array, optional
+            All classes there will ever be; by default those of the first call. Later calls
+            may leave it out.
+        sample_weight : array of shape (n_examples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "classes_")
+        X, y = self._checked(X, y, reset=first)
+        if first:
+            known = np.unique(y if classes is None else np.asarray(classes))
+            if len(known) < 2:
+                raise ValueError(f"at least 2 classes are needed, got {known.tolist()}")
+            self.seen_classes_ = known
+            self._describe_classes()
+            self._has_intercept = bool(self.fit_intercept)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.seen_classes_):
+            raise ValueError(
+                f"classes must be those of the first call, {self.seen_classes_.tolist()}, "
+                f"got {np.unique(classes).tolist()}"
+            )
+        unknown = np.flatnonzero(~np.isin(y, self.seen_classes_))
+        if len(unknown):
+            raise ValueError(
+                f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not among the classes of the "
+                f"first call, {self.seen_classes_.tolist()}"
+            )
+        codes = np.searchsorted(self.classes_, y)
+        weights = _checked_weights(sample_weight, X)
+        X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
+        problem = self._problem(X, codes, self._costs(as_taxonomy(self.taxonomy)))
+        self._train_online(problem, weights, getattr(self, "_online", None))
+        return self
+
+    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        """Examples as arrays; raises ValueError that says what is wrong with them."""
+        _check_lengths(X, y)
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
+        )
+        _check_finite(X)
+        check_classification_targets(y)
+        return X, y
+
+    def _describe_classes(self) -> Any:
+        """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""
         taxonomy = as_taxonomy(self.taxonomy)
         self.classes_, self._output_features = self.seen_classes_, None
         if taxonomy is not None or self.class_features is not None:
             described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
             self.classes_, self._output_features = described
-            codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
-        weights = _checked_weights(sample_weight, X)
-        costs = self._costs(taxonomy)
-        X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
-        self._has_intercept = bool(self.fit_intercept)
+        return taxonomy
 
-        output_features = self._output_features
-
-        def make_problem() -> Problem:
-            options: dict[str, Any] = {"costs": costs, "fit_intercept": self._has_intercept}
-            if output_features is not None:
-                return ClassFeatureProblem(X, codes, output_features, **options)
+    def _problem(
+        self, X: Any, codes: NDArray[np.int64], costs: NDArray[np.float64] | None
+    ) -> Problem:
+        """The problem of these examples."""
+        options: dict[str, Any] = {"costs": costs, "fit_intercept": self._has_intercept}
+        if self._output_features is None:
             return MulticlassProblem(X, codes, len(self.classes_), **options)
-
-        data = (X, codes, len(self.classes_), costs, self._has_intercept, output_features)
-        self._train(make_problem, data, weights)
-        return self
+        seen = np.isin(self.classes_, self.seen_classes_)
+        return ClassFeatureProblem(X, codes, self._output_features, allowed=seen, **options)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the classes.

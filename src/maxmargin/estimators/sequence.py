@@ -10,16 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 
 from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
 from ..formats import TokenColumns
 from ..formulation import Rescaling, Slack
-from ..problems.chain import ChainDecoder, ChainLayout, ChainProblem
+from ..problems.chain import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
 from ..problems.multiclass import class_scores
 from ..problems.rows import Rows, make_rows
 from ..result import Callback
 from ..solvers import Solver
-from .base import MaxMarginEstimator, with_shared_parameters
+from .base import MaxMarginEstimator, learns_online, with_shared_parameters
 from .constraints import make_constraints
 from .labels import FlatLabels, LabelEncoder, flatten_labels
 
@@ -151,32 +152,91 @@ class SequenceTagger(MaxMarginEstimator):
             raise ValueError(
                 f"Y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
-        self.classes_ = encoder.classes
-        self.n_features_in_ = int(tokens.shape[1])
+        constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         codes = encoder.encode(labels)
-        constraints = make_constraints(self.constraints, self.classes_)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-
-        def make_problem() -> ChainProblem:
-            return ChainProblem(
-                tokens,
-                offsets,
-                codes,
-                len(self.classes_),
-                loss=self.loss,
-                fit_intercept=bool(self.fit_intercept),
-                boundary_weights=bool(self.boundary_weights),
-                constraints=constraints,
-            )
-
         options = (self.loss, bool(self.fit_intercept), bool(self.boundary_weights))
         masks = () if constraints is None else tuple(constraints)
         data = (tokens, offsets, codes, len(self.classes_), options, *masks)
-        self._train(make_problem, data, weights)
-        n_inputs = self.n_features_in_ + bool(self.fit_intercept)
-        layout = ChainLayout(n_inputs, len(self.classes_), bool(self.boundary_weights))
-        self._decoder = ChainDecoder(layout, constraints)
+        self._train(lambda: self._problem(tokens, offsets, codes), data, weights)
         return self
+
+    @available_if(learns_online)
+    def partial_fit(
+        self,
+        X: Any,
+        Y: Any,
+        classes: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> SequenceTagger:
+        """Make one pass over more sequences, with an online solver.
+
+        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
+        or with a model that was loaded, training goes on from the weights there are. Features are
+        those of the first call: what is new in later ones has no weights and is ignored.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        Y : list of sequences of labels
+            One label for each token.
+        classes : list, optional
+            All labels there will ever be; by default those of the first call.
+        sample_weight : array of shape (n_sequences,), optional
+            Weights of the sequences.
+
+        Returns
+        -------
+        self
+        """
+        if self.order != 1:
+            raise ValueError(f"order must be 1, got {self.order!r}")
+        self._make_solver()
+        if not hasattr(self, "classes_"):
+            tokens, offsets = self._fit_features(X)
+            labels = flatten_labels(Y, offsets)
+            listed = labels if classes is None else flatten_labels([list(classes)])
+            encoder = LabelEncoder.of(listed)
+            if len(encoder.classes) < 2:
+                raise ValueError(f"at least 2 labels are needed, got {encoder.classes.tolist()}")
+            self._set_model(encoder.classes, int(tokens.shape[1]))
+        else:
+            tokens, offsets = pack_sequences(X, self.features_, n_features=self.n_features_in_)
+            labels = flatten_labels(Y, offsets)
+            encoder = LabelEncoder(self.classes_)
+        codes = encoder.encode(labels)
+        _refuse_unknown(codes, labels)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        problem = self._problem(tokens, offsets, codes)
+        self._train_online(problem, weights, getattr(self, "_online", None))
+        return self
+
+    def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
+        """Fix labels and the layout of the weights."""
+        self.classes_ = classes
+        self.n_features_in_ = n_features
+        constraints = make_constraints(self.constraints, classes)
+        n_inputs = n_features + bool(self.fit_intercept)
+        layout = ChainLayout(n_inputs, len(classes), bool(self.boundary_weights))
+        self._decoder = ChainDecoder(layout, constraints)
+        return constraints
+
+    def _problem(
+        self, tokens: Any, offsets: NDArray[np.int64], codes: NDArray[np.int32]
+    ) -> ChainProblem:
+        """The problem of these sequences."""
+        layout = self._decoder.layout
+        return ChainProblem(
+            tokens,
+            offsets,
+            codes,
+            len(self.classes_),
+            loss=self.loss,
+            fit_intercept=layout.n_inputs > self.n_features_in_,
+            boundary_weights=layout.boundary,
+            constraints=self._decoder.constraints,
+        )
 
     def predict(self, X: Any) -> list[NDArray[Any]]:
         """Best labels of each sequence.

@@ -81,6 +81,13 @@ class Learner:
         lagged = zeros.copy() if self.average else np.zeros(0)
         self.state = self.state._replace(alpha=zeros, alpha_lagged=lagged)
 
+    def forget_examples(self) -> None:
+        """Drop all that belongs to the examples, such that the learner is as small as can be."""
+        self.trained_on = None
+        self.state = self.state._replace(
+            alpha=np.zeros(0), alpha_lagged=np.zeros(0), scratch=np.zeros(0)
+        )
+
     @property
     def w(self) -> Floats:
         """The weights, averaged if the solver averages."""
