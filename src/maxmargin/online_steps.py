@@ -275,7 +275,7 @@ def mira_steps(planes, examples, b, c, weights, k, rule, state):
             _expand(planes, row, state.scratch, -1.0)
         if largest > 0.0:
             small = 1e-12 * cap * largest
-            improve_block(WSS2, 100 * (k + 1), small, hinges, alpha, gram, k + 1, cap)
+            improve_block(WSS2, 100 * (k + 1), small, hinges, alpha, gram, k + 1, cap, 0.0)
             for j in range(1, k + 1):
                 row = first + j
                 if alpha[j] > 0.0 and c[row] > 0.0:
