@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._jit import kernel
-    from .estimators import GrammarParser, MulticlassSVM, PCFGParser, SequenceTagger, StructuralSVM
+    from .estimators import (
+        GrammarParser,
+        MulticlassSVM,
+        PCFGParser,
+        SequenceAligner,
+        SequenceTagger,
+        StructuralSVM,
+    )
     from .features import ClassFeatures, Taxonomy
     from .formulation import Formulation
     from .persistence import load
@@ -33,6 +40,7 @@ __all__ = [
     "PCFGParser",
     "Planes",
     "Problem",
+    "SequenceAligner",
     "SequenceTagger",
     "StructuralSVM",
     "Taxonomy",
@@ -50,6 +58,7 @@ _HOME = {
     "PCFGParser": ".estimators.grammar",
     "Planes": ".problem",
     "Problem": ".problem",
+    "SequenceAligner": ".estimators.alignment",
     "SequenceTagger": ".estimators.sequence",
     "StructuralSVM": ".estimators.structural",
     "Taxonomy": ".features.taxonomy",

@@ -40,6 +40,7 @@ SCHEMA = 1
 ESTIMATORS = {
     "GrammarParser": "maxmargin.estimators.grammar",
     "MulticlassSVM": "maxmargin.estimators.multiclass",
+    "SequenceAligner": "maxmargin.estimators.alignment",
     "SequenceTagger": "maxmargin.estimators.sequence",
 }
 #: Feature extractors, with ``to_state`` and ``from_state``.

@@ -1,6 +1,14 @@
 """Readers and writers of the file formats people have their data in."""
 
 from maxmargin.formats.columns import TokenColumns, read_columns, write_columns
+from maxmargin.formats.fasta import (
+    FastaRecord,
+    gapped_rows,
+    pairs_of_rows,
+    read_fasta,
+    read_fasta_groups,
+    write_fasta,
+)
 from maxmargin.formats.opening import open_binary, open_text, write_text_atomically
 from maxmargin.formats.svmlight import SvmlightData, read_svmlight
 from maxmargin.formats.taxonomy import read_taxonomy
@@ -15,20 +23,26 @@ from maxmargin.formats.trees import (
 )
 
 __all__ = [
+    "FastaRecord",
     "SvmlightData",
     "TokenColumns",
     "Tree",
     "Treebank",
     "as_tree",
     "clean_tree",
+    "gapped_rows",
     "open_binary",
     "open_text",
+    "pairs_of_rows",
     "parse_tree",
     "read_columns",
+    "read_fasta",
+    "read_fasta_groups",
     "read_svmlight",
     "read_taxonomy",
     "read_trees",
     "write_columns",
+    "write_fasta",
     "write_text_atomically",
     "write_trees",
 ]

@@ -106,9 +106,7 @@ def pack_strings(strings: Sequence[ArrayLike]) -> Strings:
     return Strings(np.concatenate([np.empty(0, np.uint8), *arrays]), offsets)
 
 
-def pack_alignments(
-    alignments: Sequence[ArrayLike], xs: Strings, ys: Strings
-) -> NDArray[np.int32]:
+def pack_alignments(alignments: Sequence[ArrayLike], xs: Strings, ys: Strings) -> NDArray[np.int32]:
     """Partners of all letters of xs, from lists of pairs; checks that these are alignments."""
     partners = np.full(len(xs.letters), -1, dtype=np.int32)
     m, n = np.diff(xs.offsets), np.diff(ys.offsets)
@@ -146,11 +144,17 @@ class Aligner:
         """Work arrays for the longest of the strings."""
         m = int(np.diff(xs.offsets).max(initial=0))
         n = int(np.diff(ys.offsets).max(initial=0))
-        sizes = [m, n, m, n, m, n, m, n]  # errors and ends of letters
         return AlignmentScratch(
-            np.empty((m, n), np.uint8),
-            np.empty((3, n + 1)),
-            *(np.empty(size + 1) for size in sizes),
+            back=np.empty((m, n), np.uint8),
+            rows=np.empty((3, n + 1)),
+            wrong_x=np.empty(m),
+            wrong_y=np.empty(n),
+            left_x=np.empty(m),
+            left_y=np.empty(n),
+            begin_x=np.empty(m + 1),
+            begin_y=np.empty(n + 1),
+            end_x=np.empty(m + 1),
+            end_y=np.empty(n + 1),
             partner=np.empty(m, np.int32),
             counts=np.zeros(self.layout.size),
         )

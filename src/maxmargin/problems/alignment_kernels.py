@@ -190,7 +190,7 @@ def _add_gap(length, first, gap_feature, sign, counts):
 
 @kernel
 def add_counts(x, y, partner, scoring, sign, counts):
-    """counts += sign * psi(x, y, alignment)."""
+    """Add sign * psi(x, y, alignment) to the counts."""
     last_i, last_j = -1, -1
     gaps = 2  # the first one is an end
     for i in range(len(x)):

@@ -240,7 +240,7 @@ def alignment_oracle(
 
 @kernel
 def _load_truth(true_pairs, i, w, counts):
-    """counts = psi(truth of example i), from zeros; returns its score."""
+    """Put psi(truth of example i) into counts, which are zero; returns its score."""
     score = 0.0
     for e in range(true_pairs.indptr[i], true_pairs.indptr[i + 1]):
         f = true_pairs.indices[e]

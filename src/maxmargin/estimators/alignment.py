@@ -1,0 +1,412 @@
+"""Alignment of two sequences with learned scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..formulation import Rescaling, Slack
+from ..metrics_alignment import pair_accuracies
+from ..problem import Problem
+from ..problems.alignment import (
+    Aligner,
+    AlignmentLayout,
+    AlignmentProblem,
+    HomologueProblem,
+    pack_alignments,
+)
+from ..result import Callback, Result
+from ..solvers import Solver
+from .alignment_data import as_pairs, encode, letters_of, split_homologues, split_pairs
+from .base import MaxMarginEstimator, with_shared_parameters
+
+__all__ = ["SequenceAligner"]
+
+Floats = NDArray[np.float64]
+
+
+@with_shared_parameters
+class SequenceAligner(MaxMarginEstimator):
+    """Alignments of two sequences by learned substitution scores and gap penalties.
+
+    The score of an alignment is the sum of the substitution scores of its pairs of letters and of
+    the scores of its gaps; the best alignment is found exactly. Scores are learned either from
+    true alignments, or from what a sequence's homologue is among decoys.
+
+    Parameters
+    ----------
+    mode : {"local", "global"}, default="local"
+        Whether letters before the first and after the last pair cost nothing (Smith-Waterman) or
+        count as gaps (Needleman-Wunsch).
+    gaps : {"linear", "affine"}, default="affine"
+        Whether a gap scores a weight for each letter, or in addition one for its being there.
+    task : {"align", "rank"}, default="align"
+        What is predicted: the alignment of two sequences, or which of several candidates is
+        homologous to a sequence, by the scores of their best alignments.
+    loss : {"pairs", "residues", "zero-one"}, default="pairs"
+        For alignments: share of the true pairs that are missed, share of the letters whose partner
+        (or lack of one) is not the true one, or 1 for every alignment but the true one. Among
+        candidates, each that is not the homologue has loss 1.
+    symmetric : bool, default=False
+        Learn one score for two letters in either order.
+    end_gaps : {"same", "own"}, default="same"
+        In global mode, whether gaps at the ends have the weights of other gaps or their own.
+    alphabet : str or sequence, optional
+        The letters; by default those of the training sequences, sorted.
+    {shared parameters}
+
+    Attributes
+    ----------
+    alphabet_ : list
+        The letters.
+    coef_ : ndarray
+        All weights, flat: pairs of letters, then gaps; see the properties below.
+    substitution_scores_ : ndarray of shape (n_letters, n_letters)
+        Scores of pairs, letter of the first sequence in rows.
+    gap_scores_ : dict
+        Scores "open" (of a gap) and "extend" (of each of its letters), and "end_open" and
+        "end_extend" for gaps at the ends.
+    result_ : Result
+        Certificate and history of the training.
+
+    Notes
+    -----
+    Slack rescaling and square-root losses (the default for ``slack="l2"``) search by number of
+    errors, which takes time and memory proportional to the product of both lengths and the number
+    of true pairs ("pairs") or letters ("residues").
+
+    Examples
+    --------
+    >>> X = [("ACGT", "AGT"), ("TCGA", "TGA")]
+    >>> Y = [("ACGT", "A-GT"), ("TCGA", "T-GA")]
+    >>> aligner = SequenceAligner(mode="global", random_state=0).fit(X, Y)
+    >>> aligner.predict([("ACGA", "AGA")])[0].tolist()
+    [[0, 0], [2, 1], [3, 2]]
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        mode: Literal["local", "global"] = "local",
+        gaps: Literal["linear", "affine"] = "affine",
+        task: Literal["align", "rank"] = "align",
+        loss: Literal["pairs", "residues", "zero-one"] = "pairs",
+        symmetric: bool = False,
+        end_gaps: Literal["same", "own"] = "same",
+        alphabet: Any = None,
+        rescaling: Rescaling = "margin",
+        slack: Slack = "l1",
+        sqrt_loss: bool | None = None,
+        solver: str | Solver = "auto",
+        tol: float | None = 1e-3,
+        epsilon: float | None = None,
+        max_passes: float | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Iterable[Callback] = (),
+    ) -> None:
+        super().__init__(
+            C=C,
+            rescaling=rescaling,
+            slack=slack,
+            sqrt_loss=sqrt_loss,
+            solver=solver,
+            tol=tol,
+            epsilon=epsilon,
+            max_passes=max_passes,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            warm_start=warm_start,
+            callbacks=callbacks,
+        )
+        self.mode = mode
+        self.gaps = gaps
+        self.task = task
+        self.loss = loss
+        self.symmetric = symmetric
+        self.end_gaps = end_gaps
+        self.alphabet = alphabet
+
+    @classmethod
+    def from_scores(
+        cls,
+        substitution: ArrayLike,
+        alphabet: Sequence[Any],
+        *,
+        gap_open: float = 0.0,
+        gap_extend: float,
+        end_gap_open: float | None = None,
+        end_gap_extend: float | None = None,
+        **parameters: Any,
+    ) -> SequenceAligner:
+        """Make an aligner with given scores, without training.
+
+        Parameters
+        ----------
+        substitution : array of shape (n_letters, n_letters)
+            Scores of pairs of letters.
+        alphabet : str or sequence
+            The letters.
+        gap_open, gap_extend : float
+            Scores of a gap and of each of its letters, penalties being negative: "gap 11/1" of
+            BLAST is -11 and -1.
+        end_gap_open, end_gap_extend : float, optional
+            The same for gaps at the ends in global mode; by default those of other gaps.
+        **parameters
+            Parameters of the estimator such as ``mode`` and ``task``.
+
+        Returns
+        -------
+        SequenceAligner
+            Ready to predict; its ``result_`` has the status "given" and no certificate.
+        """
+        ends = (end_gap_open, end_gap_extend)
+        chosen = {"alphabet": alphabet, "gaps": "affine"}
+        if ends != (None, None):
+            chosen["end_gaps"] = "own"
+        aligner = cls(**{**chosen, **parameters})
+        aligner.alphabet_ = letters_of([], alphabet)
+        layout = aligner._make_layout()
+        scores = np.asarray(substitution, dtype=np.float64)
+        K = layout.n_letters
+        if scores.shape != (K, K) or not np.isfinite(scores).all():
+            raise ValueError(
+                f"substitution must be finite, of shape ({K}, {K}); got shape {scores.shape}"
+            )
+        if layout.symmetric and not np.array_equal(scores, scores.T):
+            raise ValueError("symmetric=True, but the given substitution scores are not")
+        if not layout.affine and gap_open != 0.0:
+            raise ValueError(f"linear gaps have no gap_open, got {gap_open}")
+        inner = [gap_open, gap_extend]
+        given = [a if b is None else b for a, b in zip(inner, ends, strict=True)]
+        aligner.coef_ = layout.weights(scores, np.array(inner + given, dtype=np.float64))
+        aligner.result_ = Result(aligner.coef_, None, None, False, "given", 0.0, 0, 0, 0, 0.0)
+        aligner._aligner = Aligner(layout)
+        return aligner
+
+    # ----- training -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> SequenceAligner:
+        """Train on aligned sequences.
+
+        Parameters
+        ----------
+        X : list
+            With ``task="align"``, pairs (x, y) of sequences: strings, or lists of letters of any
+            hashable type. With ``task="rank"``, pairs (native, candidates).
+        Y : list
+            With ``task="align"``, alignments: integer arrays of shape (n_pairs, 2) with paired
+            positions, or two strings of equal length with gaps ``-``. With ``task="rank"``, pairs
+            (number of the homologue among the candidates, its alignment with the native).
+        sample_weight : array of shape (n_examples,), optional
+            Multiplies each example's slack.
+
+        Returns
+        -------
+        self
+        """
+        self._check_options()
+        self._make_solver()  # parameters are checked before the data
+        if len(X) != len(Y):
+            raise ValueError(
+                f"X has {len(X)} examples but Y has {len(Y)}; first without a partner: "
+                f"{min(len(X), len(Y))}"
+            )
+        if len(X) == 0:
+            raise ValueError("expected at least one example, found none")
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if self.task == "align":
+            firsts, seconds, alignments = split_pairs(X), split_pairs(X, 1), list(Y)
+            rest: list[Any] = []
+            groups = np.zeros(len(X) + 1, dtype=np.int64)
+        else:
+            firsts, seconds, alignments, rest, groups = split_homologues(X, Y)
+        self.alphabet_ = letters_of([*firsts, *seconds, *rest], self.alphabet)
+        layout = self._make_layout()
+        xs, ys, decoys = (encode(strings, self.alphabet_) for strings in (firsts, seconds, rest))
+        pairs = [
+            as_pairs(a, x, y, i)
+            for i, (a, x, y) in enumerate(zip(alignments, firsts, seconds, strict=True))
+        ]
+        partners = pack_alignments(pairs, xs, ys)
+
+        def make_problem() -> Problem:
+            if self.task == "align":
+                return AlignmentProblem(xs, ys, partners, layout, self.loss)
+            return HomologueProblem(xs, ys, partners, decoys, groups, layout)
+
+        options = (self.task, self.loss, tuple(layout))
+        self._train(make_problem, (*xs, *ys, *decoys, partners, groups, options), weights)
+        self._aligner = Aligner(layout)
+        return self
+
+    # ----- prediction ---------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:
+        """Best alignments, or the candidates with the best scores.
+
+        Parameters
+        ----------
+        X : list
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray of shape (n_pairs, 2), or ndarray of int
+            With ``task="align"`` the paired positions of each example, with ``task="rank"`` the
+            number of the candidate.
+        """
+        if self.task == "align":
+            return self.align(X)
+        scores = self.decision_function(X)
+        return np.array([int(np.argmax(row)) for row in scores], dtype=np.int64)
+
+    def align(self, X: Any) -> list[NDArray[np.int64]]:
+        """Best alignment of each pair of sequences, whatever the task.
+
+        Parameters
+        ----------
+        X : list of (x, y)
+            Pairs of sequences.
+
+        Returns
+        -------
+        list of ndarray of int64, shape (n_pairs, 2)
+            Paired positions.
+        """
+        partners, _, offsets = self._align(split_pairs(X), split_pairs(X, 1))
+        rows = (partners[a:b] for a, b in pairwise(offsets))
+        return [
+            np.column_stack([np.flatnonzero(row >= 0), row[row >= 0]]).astype(np.int64)
+            for row in rows
+        ]
+
+    def similarity(self, X: Any) -> Floats:
+        """Score of the best alignment of each pair of sequences, whatever the task.
+
+        Parameters
+        ----------
+        X : list of (x, y)
+            Pairs of sequences.
+
+        Returns
+        -------
+        ndarray of shape (n_examples,)
+        """
+        return self._align(split_pairs(X), split_pairs(X, 1))[1]
+
+    def decision_function(self, X: Any) -> list[Floats]:
+        """Scores of the candidates of each sequence, for ``task="rank"``.
+
+        Parameters
+        ----------
+        X : list of (native, candidates)
+            Sequences and their candidates.
+
+        Returns
+        -------
+        list of ndarray
+            One score for each candidate.
+        """
+        groups = split_pairs(X, 1)
+        for i, candidates in enumerate(groups):
+            if isinstance(candidates, str) or len(candidates) == 0:
+                raise ValueError(f"X[{i}] must be (native, list of candidates), at least one")
+        natives = [x for x, group in zip(split_pairs(X), groups, strict=True) for _ in group]
+        candidates = [y for group in groups for y in group]
+        scores = self._align(natives, candidates)[1]
+        return np.split(scores, np.cumsum([len(group) for group in groups])[:-1])
+
+    def score(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Mean share of the true pairs that are found, or share of homologues that are found.
+
+        Parameters
+        ----------
+        X, Y : list
+            As for `fit`; with ``task="rank"``, Y may also be just the numbers of the homologues.
+        sample_weight : array of shape (n_examples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        if len(X) != len(Y):
+            raise ValueError(f"X has {len(X)} examples but Y has {len(Y)}")
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        predicted = self.predict(X)
+        if self.task == "rank":
+            truth = [int(y[0] if isinstance(y, (tuple, list)) else y) for y in Y]
+            return float(np.average(predicted == np.array(truth), weights=weights))
+        pairs = [as_pairs(a, x, y, i) for i, (a, (x, y)) in enumerate(zip(Y, X, strict=True))]
+        return float(np.average(pair_accuracies(pairs, predicted), weights=weights))
+
+    @property
+    def substitution_scores_(self) -> Floats:
+        """Scores of pairs of letters, letter of the first sequence in rows."""
+        K = len(self.alphabet_)
+        return self._aligner.layout.scoring(self.coef_).substitution[:K, :K]
+
+    @property
+    def gap_scores_(self) -> dict[str, float]:
+        """Scores of gaps; 0 where there is no weight."""
+        names = ("open", "extend", "end_open", "end_extend")
+        values = self._aligner.layout.scoring(self.coef_).gaps.tolist()
+        return dict(zip(names, values, strict=True))
+
+    # ----- sequences ----------------------------------------------------------------------------
+
+    def _align(self, firsts: list[Any], seconds: list[Any]) -> tuple[Any, Floats, Any]:
+        """Partners, scores and offsets of the best alignments."""
+        self._check_fitted()
+        xs, ys = (encode(strings, self.alphabet_, warn=True) for strings in (firsts, seconds))
+        partners, scores = self._aligner.align(xs, ys, self.coef_)
+        return partners, scores, xs.offsets
+
+    def _check_options(self) -> None:
+        """Raise ValueError for a parameter that is none of its values."""
+        for name, values in (
+            ("mode", ("local", "global")),
+            ("gaps", ("linear", "affine")),
+            ("task", ("align", "rank")),
+            ("loss", ("pairs", "residues", "zero-one")),
+            ("end_gaps", ("same", "own")),
+        ):
+            if getattr(self, name) not in values:
+                shown = " or ".join(repr(value) for value in values)
+                raise ValueError(f"{name} must be {shown}, got {getattr(self, name)!r}")
+
+    def _make_layout(self) -> AlignmentLayout:
+        """What has a weight, by the parameters."""
+        self._check_options()
+        return AlignmentLayout(
+            len(self.alphabet_),
+            local=self.mode == "local",
+            affine=self.gaps == "affine",
+            symmetric=bool(self.symmetric),
+            own_ends=self.mode == "global" and self.end_gaps == "own",
+        )
+
+    # ----- persistence --------------------------------------------------------------------------
+
+    def _get_state(self) -> dict[str, Any]:
+        """See `MaxMarginEstimator`."""
+        return {"alphabet": self.alphabet_, "layout": list(self._aligner.layout)}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """See `MaxMarginEstimator`."""
+        self.alphabet_ = state["alphabet"]
+        layout = AlignmentLayout(*state["layout"])
+        if len(self.coef_) != layout.size or len(self.alphabet_) != layout.n_letters:
+            raise ValueError(f"expected {layout.size} weights, found {len(self.coef_)}")
+        self._aligner = Aligner(layout)
