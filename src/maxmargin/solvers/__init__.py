@@ -13,6 +13,7 @@ from .base import Solver
 from .certify import certify
 from .dual_ascent import BCFW, SDA
 from .fasole import FASOLE, SDM
+from .n_slack import NSlack
 from .one_slack import OneSlack
 from .online import OnlineSolver
 from .perceptron import MIRA, Perceptron
@@ -27,6 +28,7 @@ __all__ = [
     "SGD",
     "SOLVERS",
     "Auto",
+    "NSlack",
     "OneSlack",
     "OnlineSolver",
     "Pegasos",
@@ -40,7 +42,7 @@ __all__ = [
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (Auto, SDA, FASOLE, SDM, BCFW, OneSlack, Perceptron, MIRA, SGD, Pegasos)
+    for solver in (Auto, SDA, FASOLE, SDM, BCFW, OneSlack, NSlack, Perceptron, MIRA, SGD, Pegasos)
 }
 
 

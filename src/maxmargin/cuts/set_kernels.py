@@ -1,0 +1,218 @@
+"""Kernels of the n-slack working sets: look for violated constraints, improve blocks, make room.
+
+Block i owns the slots ``start[i]..start[i] + count[i] - 1`` and a square of ``room[i]^2`` entries
+of the Gram arena from ``gram_start[i]`` on. A block that outgrows its room moves to the end of the
+arrays. ``used`` counts what is filled: slots, Gram entries, entries of planes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import kernel
+from ..block_steps import WSS2, block_gap, improve_block
+from ..parts import clear_parts, gather_parts, scatter_parts
+from .master import fsmo
+
+SLOTS, GRAM, ENTRIES = 0, 1, 2
+FSMO, BLOCK = 0, 1
+UNLIMITED = 1e300  # multiplier of the truth where nothing bounds the others
+
+
+@kernel
+def _dot(sets, parts, slot, w, products):
+    """Product of the plane in a slot with w."""
+    first, last = sets.first[slot], sets.last[slot]
+    ids, values = sets.ids[first:last], sets.values[first:last]
+    gather_parts(parts, ids, 0, last - first, w, products)
+    product = 0.0
+    for e in range(last - first):
+        product += values[e] * products[e]
+    return product
+
+
+@kernel
+def _add(sets, parts, slot, step, w, products):
+    """Add step times the plane in a slot to w."""
+    first, last = sets.first[slot], sets.last[slot]
+    for e in range(last - first):
+        products[e] = step * sets.values[first + e]
+    scatter_parts(parts, sets.ids[first:last], last - first, products, w)
+
+
+@kernel
+def examine(
+    sets, parts, used, scratch, w, examples, rows, offsets, scales, epsilon, done, values, slacks
+):
+    """Add the constraints of rows[done:] that are violated by more than epsilon.
+
+    Line 8 of Algorithm 1 of Tsochantaridis et al. (2005): a row's value at w is compared with the
+    slack that the example's working set implies. Both are reported. Returns how many examples are
+    done, fewer than all where there is no room for the next row, and how many constraints were
+    added.
+    """
+    added = 0
+    for r in range(done, len(examples)):
+        i = examples[r]
+        first, end = rows.indptr[r], rows.indptr[r + 1]
+        length = end - first
+        if sets.count[i] == sets.room[i] or used[ENTRIES] + length > len(sets.ids):
+            return r, added
+        ids = rows.indices[first:end]
+        gather_parts(parts, ids, 0, length, w, scratch.products)
+        product = 0.0
+        for e in range(length):
+            product += rows.values[first + e] * scratch.products[e]
+        values[r] = offsets[r] - scales[r] * product
+        slack = 0.0
+        base = sets.start[i]
+        for slot in range(base, base + sets.count[i]):
+            slack = max(slack, sets.offset[slot] - _dot(sets, parts, slot, w, scratch.products))
+        slacks[r] = slack
+        if values[r] <= slack + epsilon or sets.cap[i] <= 0.0:
+            continue
+        at, slot, k = used[ENTRIES], base + sets.count[i], sets.count[i]
+        for e in range(length):
+            sets.ids[at + e] = ids[e]
+            sets.values[at + e] = scales[r] * rows.values[first + e]
+        used[ENTRIES] = at + length
+        sets.first[slot], sets.last[slot] = at, at + length
+        sets.offset[slot] = offsets[r]
+        sets.alpha[slot] = 0.0
+        sets.idle[slot] = 0
+        _add(sets, parts, slot, 1.0, scratch.expanded, scratch.products)
+        for q in range(k + 1):
+            product = _dot(sets, parts, base + q, scratch.expanded, scratch.products)
+            sets.gram[sets.gram_start[i] + k * sets.room[i] + q] = product
+            sets.gram[sets.gram_start[i] + q * sets.room[i] + k] = product
+        clear_parts(parts, sets.ids[at : at + length], length, scratch.expanded)
+        sets.count[i] += 1
+        added += 1
+    return len(examples), added
+
+
+@kernel
+def improve_sets(sets, parts, scratch, w, examples, kind, effort, gaps):
+    """Improve the blocks of ``examples``, one after the other; reports their gaps before.
+
+    A block's planes are scored once, steps happen in Gram space, and w is written once. FSMO: as
+    many rounds of fixed-threshold SMO as ``effort`` says; BLOCK: as many pair steps (WSS2), until
+    little of the gap is left. For hard margins, which have no gap, the largest violation of the
+    optimality conditions is reported.
+    """
+    scores, alpha, gram = scratch.scores, scratch.alpha, scratch.gram
+    for r in range(len(examples)):
+        i = examples[r]
+        m, base = sets.count[i], sets.start[i]
+        cap, ridge = sets.cap[i], sets.ridge[i]
+        gaps[r] = 0.0
+        if m == 0 or cap <= 0.0:
+            continue
+        total = 0.0
+        for k in range(m):
+            total += sets.alpha[base + k]
+        scores[0] = 0.0
+        alpha[0] = max(0.0, cap - total) if ridge == 0.0 and cap < UNLIMITED else UNLIMITED
+        for k in range(m + 1):
+            gram[0, k] = 0.0
+            gram[k, 0] = 0.0
+        for k in range(m):
+            slot = base + k
+            product = _dot(sets, parts, slot, w, scratch.products)
+            scores[k + 1] = sets.offset[slot] - product - ridge * total
+            alpha[k + 1] = sets.alpha[slot]
+            for q in range(m):
+                product = sets.gram[sets.gram_start[i] + k * sets.room[i] + q]
+                gram[k + 1, q + 1] = product + ridge
+        if cap < UNLIMITED:
+            gaps[r], _ = block_gap(scores, alpha, m + 1, cap, ridge)
+        else:
+            for k in range(1, m + 1):
+                off = abs(scores[k]) if alpha[k] > 0.0 else max(0.0, scores[k])
+                gaps[r] = max(gaps[r], off)
+        if gaps[r] <= 0.0:
+            continue
+        if kind == FSMO:
+            bound = cap if ridge == 0.0 and cap < UNLIMITED else np.inf
+            fsmo(gram[1:, 1:], scores[1:], alpha[1:], m, bound, 0.05 * gaps[r], effort)
+        else:
+            stop = 0.05 * gaps[r] if cap < UNLIMITED else 0.0
+            improve_block(WSS2, effort, stop, scores, alpha, gram, m + 1, cap, ridge)
+        for k in range(m):
+            step = alpha[k + 1] - sets.alpha[base + k]
+            if step != 0.0:
+                sets.alpha[base + k] = alpha[k + 1]
+                _add(sets, parts, base + k, step, w, scratch.products)
+
+
+@kernel
+def add_weighted(sets, parts, weights, products, w):
+    """Add the sum of all planes, weighted by slot, to w."""
+    for i in range(len(sets.start)):
+        for slot in range(sets.start[i], sets.start[i] + sets.count[i]):
+            if weights[slot] != 0.0:
+                _add(sets, parts, slot, weights[slot], w, products)
+
+
+@kernel
+def _move_slot(sets, old, new):
+    """Copy what belongs to a slot."""
+    sets.first[new] = sets.first[old]
+    sets.last[new] = sets.last[old]
+    sets.offset[new] = sets.offset[old]
+    sets.alpha[new] = sets.alpha[old]
+    sets.idle[new] = sets.idle[old]
+
+
+@kernel
+def relocate(sets, used, i, room):
+    """Move block i to the end of the arrays, with more room."""
+    base, at, start, old = sets.start[i], used[SLOTS], sets.gram_start[i], sets.room[i]
+    for k in range(sets.count[i]):
+        _move_slot(sets, base + k, at + k)
+        for q in range(sets.count[i]):
+            sets.gram[used[GRAM] + k * room + q] = sets.gram[start + k * old + q]
+    sets.start[i] = at
+    sets.gram_start[i] = used[GRAM]
+    sets.room[i] = room
+    used[SLOTS] += room
+    used[GRAM] += room * room
+
+
+@kernel
+def drop_idle(sets, limit):
+    """Count another solution; drop planes without weight in the last ``limit`` of them."""
+    dropped = 0
+    for i in range(len(sets.start)):
+        base, start, room = sets.start[i], sets.gram_start[i], sets.room[i]
+        k = 0
+        while k < sets.count[i]:
+            sets.idle[base + k] = 0 if sets.alpha[base + k] > 0.0 else sets.idle[base + k] + 1
+            if sets.idle[base + k] < limit:
+                k += 1
+                continue
+            last = sets.count[i] - 1
+            _move_slot(sets, base + last, base + k)
+            for q in range(last + 1):
+                sets.gram[start + k * room + q] = sets.gram[start + last * room + q]
+            for q in range(last + 1):
+                sets.gram[start + q * room + k] = sets.gram[start + q * room + last]
+            sets.count[i] = last
+            dropped += 1
+    return dropped
+
+
+@kernel
+def pack_entries(sets, used, ids, values):
+    """Copy the entries of the planes that are left to fresh arrays."""
+    at = 0
+    for i in range(len(sets.start)):
+        for slot in range(sets.start[i], sets.start[i] + sets.count[i]):
+            first, last = sets.first[slot], sets.last[slot]
+            sets.first[slot] = at
+            for e in range(first, last):
+                ids[at] = sets.ids[e]
+                values[at] = sets.values[e]
+                at += 1
+            sets.last[slot] = at
+    used[ENTRIES] = at

@@ -1,0 +1,256 @@
+"""The n-slack working sets: every example's own constraints, with Gram matrices and multipliers.
+
+All three kinds of slack are one dual,
+
+    max  sum alpha b - 1/2 |w|^2 - 1/2 sum_i ridge_i A_i^2,   w = sum alpha a,   0 <= alpha,
+    A_i = sum of the multipliers of example i <= cap_i,
+
+with cap ``C s_i`` and no ridge (l1), ridge ``1 / (2 C s_i)`` and no cap (l2), or neither (hard
+margin).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formulation import Formulation
+from ..objective import dual_value, ridges, scale_to_fit
+from ..parts import single_weights
+from ..planes import same_definer
+from ..problem import Planes, Problem, validate_planes
+from .set_kernels import (
+    ENTRIES,
+    UNLIMITED,
+    add_weighted,
+    drop_idle,
+    examine,
+    improve_sets,
+    pack_entries,
+    relocate,
+)
+
+__all__ = ["Found", "WorkingSets"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ROOM = 4  # slots of a block in the beginning
+
+
+class Sets(NamedTuple):
+    """Per block: where its slots and Gram entries are, cap, ridge. Per slot: its plane."""
+
+    start: Ints
+    room: Ints
+    count: Ints  # type: ignore[assignment]
+    gram_start: Ints
+    cap: Floats
+    ridge: Floats
+    first: Ints
+    last: Ints
+    offset: Floats
+    alpha: Floats
+    idle: Ints
+    gram: Floats
+    ids: NDArray[np.int32]
+    values: Floats
+
+
+class Scratch(NamedTuple):
+    """Work arrays of the kernels; ``expanded`` is zero between calls."""
+
+    products: Floats
+    expanded: Floats
+    scores: Floats
+    alpha: Floats
+    gram: Floats
+
+
+class Found(NamedTuple):
+    """What a look at some examples saw: the oracle's values, the sets' slacks, planes added."""
+
+    values: Floats
+    slacks: Floats
+    offsets: Floats
+    added: int
+
+
+class WorkingSets:
+    """Constraints found so far, with their multipliers and ``w``.
+
+    Parameters
+    ----------
+    source : Problem
+        Where constraints come from.
+    formulation : Formulation
+        Turns the oracle's answers into planes.
+    caps : array of shape (n_examples,)
+        ``C * sample_weight``.
+    """
+
+    def __init__(self, source: Problem, formulation: Formulation, caps: Floats) -> None:
+        n, n_features = len(caps), int(source.n_features or 0)
+        self.source = source
+        self.formulation = formulation
+        self.trusted = bool(getattr(source, "trusted", False))
+        layout = getattr(source, "parts", None)
+        if layout is not None and not same_definer(source, "oracle", "part_oracle"):
+            layout = None  # a subclass has its own oracle: ask that one
+        self.parts = layout if layout is not None else single_weights(n_features)
+        self._ask = source.oracle if layout is None else source.part_oracle
+        self.w: Floats = np.zeros(n_features)
+        self.caps = caps
+        slots, squares = ROOM * n, ROOM * ROOM * n
+        self.used = np.array([slots, squares, 0])
+        self.sets = Sets(
+            ROOM * np.arange(n),
+            np.full(n, ROOM),
+            np.zeros(n, np.int64),
+            ROOM * ROOM * np.arange(n),
+            self._bounds(caps),
+            ridges(formulation, caps),
+            np.zeros(slots, np.int64),
+            np.zeros(slots, np.int64),
+            np.zeros(slots),
+            np.zeros(slots),
+            np.zeros(slots, np.int64),
+            np.empty(squares),
+            np.empty(64 * n + 1024, np.int32),
+            np.empty(64 * n + 1024),
+        )
+        self.scratch = Scratch(
+            np.empty(256), np.zeros(n_features), np.empty(9), np.empty(9), np.empty((9, 9))
+        )
+
+    def _bounds(self, caps: Floats) -> Floats:
+        """Caps as the kernels want them: beyond any limit for hard margins."""
+        return np.where(caps > 0, UNLIMITED, 0.0) if self.formulation.slack == "none" else caps
+
+    @property
+    def n_planes(self) -> int:
+        """Constraints in all working sets."""
+        return int(self.sets.count.sum())
+
+    def look(self, examples: Ints, epsilon: float) -> Found:
+        """Ask the oracle at ``w`` and add constraints violated by more than epsilon."""
+        rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
+        planes = self._ask(examples, self.w, rescaling, sqrt_loss)
+        if not self.trusted:
+            validate_planes(planes, examples, self.parts.n_parts)
+        offsets, scales = self.formulation.plane_terms(planes.losses)
+        values, slacks = np.empty(len(examples)), np.empty(len(examples))
+        done = added = 0
+        while True:
+            self._reserve_scratch(planes)
+            done, more = examine(
+                self.sets,
+                self.parts,
+                self.used,
+                self.scratch,
+                self.w,
+                examples,
+                planes,
+                offsets,
+                scales,
+                epsilon,
+                done,
+                values,
+                slacks,
+            )
+            added += more
+            if done == len(examples):
+                return Found(values, slacks, offsets, added)
+            self._make_room(int(examples[done]), int(planes.indptr[done + 1] - planes.indptr[done]))
+
+    def improve(self, examples: Ints, kind: int, effort: int) -> Floats:
+        """Improve the blocks of these examples; returns their gaps before."""
+        gaps = np.empty(len(examples))
+        improve_sets(self.sets, self.parts, self.scratch, self.w, examples, kind, effort, gaps)
+        return gaps
+
+    def sums(self, per_slot: Floats) -> Floats:
+        """Each block's sum of what is given per slot."""
+        slots, owners = self.owners()
+        return np.bincount(owners, per_slot[slots], len(self.caps)).astype(np.float64, copy=False)
+
+    def owners(self) -> tuple[Ints, Ints]:
+        """The slots in use, and the example of each."""
+        sets = self.sets
+        owners = np.repeat(np.arange(len(sets.start)), sets.count)
+        firsts = np.cumsum(sets.count) - sets.count
+        return sets.start[owners] + np.arange(len(owners)) - firsts[owners], owners
+
+    def combine(self, per_slot: Floats) -> Floats:
+        """The sum of all planes, weighted by slot."""
+        total = np.zeros(len(self.w))
+        add_weighted(self.sets, self.parts, per_slot, self.scratch.products, total)
+        return total
+
+    def dual(self) -> float:
+        """The dual value; ``w`` is computed afresh before."""
+        self.w = self.combine(self.sets.alpha)
+        slots, _ = self.owners()
+        linear = float(self.sets.alpha[slots] @ self.sets.offset[slots])
+        sums = self.sums(self.sets.alpha)
+        return dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
+
+    def rescale(self, caps: Floats) -> None:
+        """Change ``C * sample_weight``, scaling all multipliers by one factor that fits."""
+        slots, _ = self.owners()
+        linear = float(self.sets.alpha[slots] @ self.sets.offset[slots])
+        sums = self.sums(self.sets.alpha)
+        if self.formulation.slack == "none":
+            factor = float(not np.any((sums > 0) & (caps <= 0)))
+        else:
+            factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
+        self.sets.alpha[slots] *= factor
+        self.w *= factor
+        self.caps = caps
+        ridge = ridges(self.formulation, caps)
+        self.sets = self.sets._replace(cap=self._bounds(caps), ridge=ridge)
+
+    def drop(self, limit: int) -> None:
+        """Count a solution; drop constraints without weight in the last ``limit`` ones."""
+        drop_idle(self.sets, limit)
+        slots, _ = self.owners()
+        live = int((self.sets.last[slots] - self.sets.first[slots]).sum())
+        if live < 0.5 * self.used[ENTRIES]:
+            room = int(1.5 * live) + 1024
+            ids, values = np.empty(room, np.int32), np.empty(room)
+            pack_entries(self.sets, self.used, ids, values)
+            self.sets = self.sets._replace(ids=ids, values=values)
+
+    # ----- memory --------------------------------------------------------------------------------
+
+    def _reserve_scratch(self, planes: Planes) -> None:
+        """Make the work arrays fit the longest new row and the largest block."""
+        longest = int(np.diff(planes.indptr).max()) if len(planes.losses) else 0
+        if longest > len(self.scratch.products):
+            self.scratch = self.scratch._replace(products=np.empty(2 * longest))
+        largest = int(self.sets.room.max()) + 1
+        if largest > len(self.scratch.scores):
+            self.scratch = self.scratch._replace(
+                scores=np.empty(largest), alpha=np.empty(largest), gram=np.empty((largest, largest))
+            )
+
+    def _make_room(self, i: int, length: int) -> None:
+        """Room for one more plane of example i, of so many entries."""
+        sets = self.sets
+        room = 2 * int(sets.room[i]) if sets.count[i] == sets.room[i] else 0
+        wanted = self.used + np.array([room, room * room, length])
+        grown: dict[str, Any] = {}
+        for need, names in zip(
+            wanted,
+            (("first", "last", "offset", "alpha", "idle"), ("gram",), ("ids", "values")),
+            strict=True,
+        ):
+            for name in names:
+                array = getattr(sets, name)
+                if need > len(array):
+                    grown[name] = np.zeros(int(1.5 * need) + 64, array.dtype)
+                    grown[name][: len(array)] = array
+        self.sets = sets._replace(**grown)
+        if room:
+            relocate(self.sets, self.used, i, room)

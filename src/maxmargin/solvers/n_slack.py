@@ -1,0 +1,371 @@
+"""The n-slack cutting-plane method (Tsochantaridis 2005, Alg. 1; Joachims 2009, Alg. 1 and 2).
+
+Problem solved: any formulation, with a slack for each example or none at all,
+
+    min  1/2 |w|^2 + C sum_i s_i xi_i (or xi_i^2)   s.t.  <a, w> >= b - xi_i   for all planes (b, a)
+
+of every example i. Each example has its own working set of constraints. The oracle's constraint is
+added where it is violated by more than epsilon beyond the slack that the working set implies; after
+every ``batch`` additions the dual over all working sets is solved again. A pass that adds nothing
+leaves w where it is, so its oracle calls certify the result.
+
+Hard margins. The weights of a pass that adds nothing violate no constraint by more than epsilon;
+scaled up a little they violate none, and a further pass certifies that. Where no weights satisfy
+all constraints the dual is unbounded: the multipliers grow for ever along a direction that adds up
+to no weights at all. Such a direction proves infeasibility (Farkas) and names the examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..cuts.set_kernels import BLOCK, FSMO
+from ..cuts.working_sets import WorkingSets
+from ..formulation import Formulation
+from ..objective import Certificate, Stopping, hinge_values, primal_value
+from ..problem import Problem
+from ..result import Callback, Result
+from .base import Run, Solver, StopTraining, checked_weights
+from .passes import Schedule
+
+__all__ = ["NSlack"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+EFFORT = {"fsmo": 10, "block": 50}  # rounds, or steps, in a block before the next one's turn
+KINDS = {"fsmo": FSMO, "block": BLOCK}
+MOST_PASSES = 1000  # over the working sets in one solution of the dual
+GROWTH_CHECK = 20  # such passes between tests for an unbounded dual
+HARDLY_ANYTHING = 1e-8  # what is left of a sum of planes that cancel each other
+
+
+class Cutting:
+    """A run of the method: working sets, bounds, and what the current pass has seen."""
+
+    def __init__(
+        self, run: Run, sets: WorkingSets, stopping: Stopping, C: float, weights: Floats
+    ) -> None:
+        self.run = run
+        self.sets = sets
+        self.stopping = stopping
+        self.C = C
+        self.weights = weights
+        self.formulation = sets.formulation
+        self.n = len(weights)
+        self.dual = sets.dual()
+        self.certified = False
+        self.sharpness = 1.0  # shrinks where the precision asked of the dual was not enough
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The best certified primal value and the dual value."""
+        return Certificate(self.run.best[0], self.dual) if self.run.best is not None else None
+
+    @property
+    def target(self) -> float:
+        """Gap to reach."""
+        best = self.run.best[0] if self.run.best and np.isfinite(self.run.best[0]) else self.dual
+        return self.stopping.target(max(float(best), 0.0))
+
+    def converged(self) -> bool:
+        """Whether the certificate meets the stopping criterion."""
+        return self.certificate is not None and self.stopping.met(self.certificate)
+
+    def primal(self, w: Floats, hinges: Floats) -> float:
+        """Primal value at w; examples without weight do not count."""
+        slacks = np.where(self.weights > 0, np.maximum(hinges, 0.0), 0.0)
+        return primal_value(w, slacks, self.formulation, self.C, self.weights)
+
+    def certify(self, w: Floats) -> None:
+        """A pass of true oracle calls at w, without limits."""
+        hinges = hinge_values(self.sets.source, self.formulation, w)
+        self.run.oracle_calls += self.n
+        self.run.offer(self.primal(w, hinges), w)
+        self.certified = True
+
+    def epsilon(self, slacks: Floats) -> float:
+        """Violation up to which constraints are left alone: half the target gap would be lost."""
+        half = 0.5 * self.sharpness * self.target
+        if self.formulation.slack == "l1":
+            return half / max(self.stopping.total_C, 1e-300)
+        if self.formulation.slack == "l2":  # C sum s ((xi + e)^2 - xi^2) = half
+            total, linear = float(self.weights.sum()), float(self.weights @ slacks)
+            root = np.sqrt(linear * linear + total * half / self.C)
+            return float((root - linear) / max(total, 1e-300))
+        return float(min(0.1, half / max(8.0 * self.dual, 1e-300)))  # |w|^2 grows by 1 + 2 e
+
+    def record(self, gap_estimate: float | None = None) -> None:
+        """End an outer iteration: history, callbacks, limits."""
+        self.run.record(
+            dual=self.dual,
+            planes=self.sets.n_planes,
+            certificate=self.certificate if self.certified else None,
+            gap_estimate=gap_estimate,
+            target=self.target,
+        )
+        self.run.check_passes()
+
+
+@dataclass(frozen=True)
+class NSlack(Solver):
+    """Cutting planes with a working set for each example; every formulation, hard margins included.
+
+    Parameters
+    ----------
+    qp : {"fsmo", "block"}
+        How the dual over the working sets is solved: by fixed-threshold SMO, which changes one
+        multiplier at a time unless the example's bound is reached (Lee & Jang 2009), or by
+        solving one example's block after the other with pairs of multipliers (WSS2).
+    variant : {"full", "subspace"}
+        After a batch of new constraints optimise over all working sets, Algorithm 1's variant (a),
+        or over those that have changed, (b); the latter optimises over all once a pass.
+    batch : int
+        Constraints to add before the dual is solved again.
+    inactive_limit : int
+        Constraints without weight in so many solutions in a row are dropped.
+    """
+
+    qp: Literal["fsmo", "block"] = "fsmo"
+    variant: Literal["full", "subspace"] = "full"
+    batch: int = 100
+    inactive_limit: int = 50
+
+    name: ClassVar[str] = "n-slack"
+    slacks: ClassVar[tuple[str, ...]] = ("l1", "l2", "none")
+
+    def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
+        """Raise ValueError if this solver cannot do what is asked."""
+        super().check(problem, formulation, C)
+        for name, known in (("qp", ("fsmo", "block")), ("variant", ("full", "subspace"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        if self.batch < 1:
+            raise ValueError(f"batch must be >= 1, got {self.batch}")
+
+    def solve(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        *,
+        sample_weight: ArrayLike | None = None,
+        warm_start: Result | None = None,
+        callbacks: Iterable[Callback] = (),
+    ) -> Result:
+        """Train; see `Solver.solve`."""
+        self.check(problem, formulation, C)
+        weights = checked_weights(sample_weight, problem.n_examples)
+        run = Run(self, problem.n_examples, callbacks)
+        sets = self._working_sets(problem, formulation, C * weights, warm_start)
+        stopping = Stopping(self.tol, self.epsilon, C * float(weights.sum()))
+        cutting = Cutting(run, sets, stopping, C, weights)
+        status = "converged"
+        try:
+            self._iterate(cutting)
+        except StopTraining as stop:
+            status = str(stop)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        return self._finish(cutting, status)
+
+    def _working_sets(
+        self, problem: Problem, formulation: Formulation, caps: Floats, warm: Result | None
+    ) -> WorkingSets:
+        """Empty sets, or those of an earlier result of the same problem and formulation."""
+        state = warm.state if warm is not None else None
+        if (
+            isinstance(state, WorkingSets)
+            and state.source is problem
+            and state.formulation == formulation
+        ):
+            state.rescale(caps)
+            return state
+        return WorkingSets(problem, formulation, caps)
+
+    # ----- the outer loop ------------------------------------------------------------------------
+
+    def _iterate(self, cutting: Cutting) -> None:
+        """Pass after pass over the examples until one certifies the result."""
+        run, sets, n = cutting.run, cutting.sets, cutting.n
+        slacks = np.zeros(n)
+        missing = np.inf  # what the violated constraints of the last pass might be worth
+        while True:
+            epsilon = cutting.epsilon(slacks)
+            hinges, offsets = np.empty(n), np.empty(n)
+            added, pending, changed = 0, 0, []
+            estimate = 0.0
+            for start in range(0, n, self.batch):
+                examples = np.arange(start, min(start + self.batch, n))
+                found = sets.look(examples, epsilon)
+                run.count(oracle_calls=len(examples))
+                cutting.certified = False
+                hinges[examples], slacks[examples] = found.values, found.slacks
+                offsets[examples] = found.offsets
+                beyond = np.maximum(found.values - found.slacks, 0.0)
+                estimate += cutting.C * float(cutting.weights[examples] @ beyond)
+                self._refuse_contradictions(cutting, examples, found.values, found.offsets)
+                added, pending = added + found.added, pending + found.added
+                changed.append(examples[beyond > epsilon])
+                if pending >= self.batch:
+                    self._optimise(cutting, np.concatenate(changed), min(missing, estimate))
+                    pending, changed = 0, []
+            if added == 0:
+                self._certify_pass(cutting, hinges, offsets)
+                if cutting.converged():
+                    cutting.record()
+                    return
+                cutting.sharpness *= 0.3  # the dual is not solved well enough
+                pending = 1
+            missing = estimate
+            if pending:
+                everything = np.flatnonzero(sets.sets.count)
+                self._optimise(cutting, everything, missing, everything=True)
+            sets.drop(self.inactive_limit)
+            cutting.dual = max(cutting.dual, sets.dual())
+            cutting.record(estimate)
+
+    def _optimise(
+        self, cutting: Cutting, changed: Ints, missing: float, everything: bool = False
+    ) -> None:
+        """Solve the dual over all working sets, or over the changed ones in variant (b)."""
+        sets, run = cutting.sets, cutting.run
+        kind, effort = KINDS[self.qp], EFFORT[self.qp]
+        if self.variant == "subspace" and not everything:
+            sets.improve(np.unique(changed), kind, effort)
+            run.count(cache_hits=len(changed))
+            return
+        hard = cutting.formulation.slack == "none"
+        stop = 0.2 * cutting.sharpness * cutting.target
+        if hard:
+            stop = 0.3 * cutting.epsilon(np.empty(0))
+        elif np.isfinite(missing):
+            stop = max(stop, 0.1 * missing)
+        schedule = Schedule(cutting.n, patience=3)
+        schedule.gaps[sets.sets.count == 0] = 0.0
+        before = sets.sets.alpha.copy()
+        for k in range(1, MOST_PASSES + 1):
+            due = schedule.due(0.3)
+            chosen = np.flatnonzero(due & (sets.sets.count > 0))
+            schedule.met(chosen, sets.improve(chosen, kind, effort))
+            run.count(cache_hits=len(chosen))
+            if (schedule.gaps.max() if hard else schedule.gaps.sum()) <= stop:
+                break
+            if hard and k % GROWTH_CHECK == 0:
+                self._refuse_growth(cutting, before)
+                before = sets.sets.alpha.copy()
+
+    def _certify_pass(self, cutting: Cutting, hinges: Floats, offsets: Floats) -> None:
+        """The bounds after a pass that left w where it was."""
+        sets = cutting.sets
+        w = sets.w.copy()
+        cutting.dual = max(cutting.dual, sets.dual())
+        if cutting.formulation.slack != "none":
+            cutting.run.offer(cutting.primal(w, hinges), w)
+            cutting.certified = True
+            return
+        self._scale_up(cutting, w, hinges, offsets)
+
+    def _scale_up(self, cutting: Cutting, w: Floats, hinges: Floats, offsets: Floats) -> None:
+        """Hard margins: scale nearly feasible weights until no constraint is violated at all."""
+        for _ in range(5):
+            short = (hinges > 0.0) & (cutting.weights > 0)
+            products = offsets - hinges
+            if np.any(products[short] <= 0.0):
+                return  # far from feasible
+            factor = float((offsets[short] / products[short]).max(initial=1.0))
+            w = w * (factor * (1.0 + 1e-12))
+            cutting.certify(w)
+            if cutting.run.best is not None and np.isfinite(cutting.run.best[0]):
+                return
+            found = cutting.sets.source.oracle(
+                np.arange(cutting.n), w, cutting.formulation.rescaling
+            )
+            cutting.run.oracle_calls += cutting.n
+            offsets, scales = cutting.formulation.plane_terms(found.losses)
+            row_of = np.repeat(np.arange(cutting.n), np.diff(found.indptr))
+            hinges = offsets - scales * np.bincount(
+                row_of, found.values * w[found.indices], cutting.n
+            )
+
+    # ----- hard margins that cannot be met -------------------------------------------------------
+
+    def _refuse_contradictions(
+        self, cutting: Cutting, examples: Ints, values: Floats, offsets: Floats
+    ) -> None:
+        """Raise where a wrong output has the very features of the truth."""
+        if cutting.formulation.slack != "none":
+            return
+        sets = cutting.sets.sets
+        for i in examples[(values > 0.0) & (cutting.weights[examples] > 0)]:
+            squares = np.arange(sets.count[i]) * (sets.room[i] + 1) + sets.gram_start[i]
+            slots = sets.start[i] + np.arange(sets.count[i])
+            if np.any((sets.gram[squares] <= 0.0) & (sets.offset[slots] > 0.0)):
+                raise ValueError(
+                    f"the hard margin cannot be met: example {i} has a wrong output with the same "
+                    "features as the true one; use slack='l1' or 'l2'"
+                )
+
+    def _refuse_growth(self, cutting: Cutting, before: Floats) -> None:
+        """Raise if multipliers grow along a direction whose planes cancel each other."""
+        sets = cutting.sets
+        slots, owners = sets.owners()
+        growth = np.zeros(len(sets.sets.alpha))
+        growth[slots] = np.maximum(sets.sets.alpha[slots] - before[slots], 0.0)
+        if not growth[slots].any():
+            return
+        arrays = sets.sets
+        positions = slots - arrays.start[owners]
+        squares = arrays.gram[arrays.gram_start[owners] + positions * (arrays.room[owners] + 1)]
+        sizes = growth[slots] * np.sqrt(squares)
+        left = float(np.linalg.norm(sets.combine(growth)))
+        if left <= HARDLY_ANYTHING * float(sizes.sum()):
+            shares: Floats = np.bincount(owners, sizes, cutting.n).astype(np.float64)
+            worst = np.argsort(-shares, kind="stable")[: int(np.count_nonzero(shares))]
+            others = ", ".join(str(i) for i in worst[1:6])
+            raise ValueError(
+                f"the hard margin cannot be met: no weights satisfy the constraints of example "
+                f"{worst[0]}"
+                + (f" together with those of {others}" if others else "")
+                + (" and others" if len(worst) > 6 else "")
+                + "; use slack='l1' or 'l2'"
+            )
+
+    def _finish(self, cutting: Cutting, status: str) -> Result:
+        """Certify the last weights if need be, and gather the result."""
+        run = cutting.run
+        if not cutting.certified or run.best is None:
+            try:
+                if status != "interrupted":
+                    cutting.dual = max(cutting.dual, cutting.sets.dual())
+                cutting.certify(cutting.sets.w)
+            except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
+                status = "interrupted"
+                if run.best is None:
+                    raise
+            else:
+                try:
+                    cutting.record()
+                except (StopTraining, KeyboardInterrupt):  # training is over already
+                    pass
+        assert run.best is not None and cutting.certificate is not None
+        converged = cutting.converged()
+        run.warn_if_cut_short(status, cutting.certificate.gap)
+        return Result(
+            w=run.best[1],
+            primal=cutting.certificate.primal,
+            dual=cutting.certificate.dual,
+            converged=converged,
+            status="converged" if converged and status != "interrupted" else status,
+            n_passes=run.oracle_calls / cutting.n,
+            n_oracle_calls=run.oracle_calls,
+            n_cache_hits=run.cache_hits,
+            n_planes=cutting.sets.n_planes,
+            seconds=run.seconds,
+            history=run.history,
+            state=cutting.sets if status != "interrupted" else None,
+        )
