@@ -1,0 +1,299 @@
+"""Dependency trees: a head for each token, chosen so that the arcs form a tree.
+
+The score of a tree is the sum of its arcs' scores (first order). Features are hashed; see
+`dependency_features` for what they are and `dependency_scores` for where their weights are.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..formulation import Rescaling
+from ..problem import Planes, Problem
+from .dependency_features import (
+    DEFAULT_TEMPLATES,
+    ArcKeys,
+    ArcTemplates,
+    TokenFields,
+    arc_keys,
+)
+from .dependency_k_best import RankedTree, rank_trees
+from .dependency_kernels import (
+    ADDITIVE,
+    DEVIATION,
+    LEVELS,
+    all_scores,
+    decode_trees,
+    tree_oracle,
+    write_differences,
+)
+from .dependency_work import FoundTrees, TreeOptions, make_work
+from .rows import check_codes
+
+__all__ = ["DependencyProblem", "TreeDecoder", "check_trees", "count_crossing"]
+
+logger = logging.getLogger(__name__)
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+LARGEST_HASH = 30
+
+
+class TreeDecoder:
+    """Finds best trees of new sentences with given weights; holds no examples.
+
+    Parameters
+    ----------
+    templates : ArcTemplates
+        Features of the arcs.
+    hash_bits : int
+        Arcs have ``2 ** hash_bits`` weights.
+    n_labels : int
+        Number of labels, 0 for trees without.
+    projective, single_root : bool
+        Which trees there are.
+    """
+
+    def __init__(
+        self,
+        templates: ArcTemplates = DEFAULT_TEMPLATES,
+        hash_bits: int = 22,
+        n_labels: int = 0,
+        *,
+        projective: bool = True,
+        single_root: bool = True,
+    ) -> None:
+        if not 8 <= hash_bits <= LARGEST_HASH:
+            raise ValueError(f"hash_bits must be from 8 to {LARGEST_HASH}, got {hash_bits!r}")
+        self.templates = templates
+        self.hash_bits = int(hash_bits)
+        self.n_labels = n_labels
+        self.options = TreeOptions(bool(projective), bool(single_root), False, False)
+        self.size = 2**self.hash_bits + 2 ** (self.hash_bits - 5) * n_labels
+        if self.size >= 2**31:
+            raise ValueError(
+                f"hash_bits={hash_bits} with {n_labels} labels makes {self.size} weights; at most "
+                "2**31 - 1 are supported"
+            )
+
+    def keys(self, fields: TokenFields) -> ArcKeys:
+        """Keys of the nodes of sentences."""
+        return arc_keys(fields, self.templates, self.hash_bits, self.n_labels)
+
+    def decode(self, fields: TokenFields, w: Floats) -> FoundTrees:
+        """Best tree of each sentence, by node, with their scores."""
+        keys = self.keys(fields)
+        longest = int(np.diff(keys.bounds).max(initial=1))
+        found = _new_trees(int(keys.bounds[-1]), len(keys.bounds) - 1)
+        unknown = np.full(longest, -1, dtype=np.int32)
+        work = make_work(keys, longest, self.options.projective)
+        decode_trees(keys, w, self.options, unknown, work, found)
+        return found
+
+    def decode_k_best(self, fields: TokenFields, w: Floats, k: int) -> list[list[RankedTree]]:
+        """The k best trees of each sentence, best first."""
+        keys = self.keys(fields)
+        work = make_work(keys, int(np.diff(keys.bounds).max(initial=1)), self.options.projective)
+        return [
+            rank_trees(*sentence_scores(keys, i, w, work), k, self.options, work)
+            for i in range(len(keys.bounds) - 1)
+        ]
+
+
+def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats, Floats]:
+    """Scores of all arcs (head, modifier) of sentence i, and of all labels of these."""
+    N = int(keys.bounds[i + 1] - keys.bounds[i])
+    arcs, labels = np.empty((N, N)), np.zeros((N, N, keys.n_labels))
+    all_scores(keys, i, w, work, arcs, labels)
+    return arcs, labels
+
+
+class DependencyProblem(Problem):
+    """Dependency trees with exact oracles.
+
+    Parameters
+    ----------
+    fields : TokenFields
+        The sentences.
+    heads : array of int, shape (n_tokens,)
+        True heads of all tokens of all sentences: 0 for the root, else the number of a token of
+        the same sentence, counted from 1.
+    labels : array of int, shape (n_tokens,), optional
+        True labels of the arcs, in ``0..n_labels - 1``; without them trees are not labelled.
+    n_labels : int, optional
+        Number of labels; by default one more than the largest.
+    loss : {"hamming", "normalized-hamming", "zero-one"}
+        Number of tokens with a wrong head (or label), their share, or 1 if there is any.
+    projective : bool
+        Whether candidates are projective trees or all trees. The truth may be either.
+    single_root : bool
+        Whether exactly one token hangs on the root.
+    templates : ArcTemplates
+        Features of the arcs.
+    hash_bits : int
+        Arcs have ``2 ** hash_bits`` weights.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        fields: TokenFields,
+        heads: ArrayLike,
+        labels: ArrayLike | None = None,
+        n_labels: int | None = None,
+        *,
+        loss: TreeLoss = "hamming",
+        projective: bool = True,
+        single_root: bool = True,
+        templates: ArcTemplates = DEFAULT_TEMPLATES,
+        hash_bits: int = 22,
+    ) -> None:
+        if loss not in ("hamming", "normalized-hamming", "zero-one"):
+            raise ValueError(
+                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
+            )
+        K = 0
+        if labels is not None:
+            codes = np.ascontiguousarray(labels, dtype=np.int32)
+            K = int(n_labels if n_labels is not None else codes.max(initial=-1) + 1)
+            check_codes(codes, K, "labels")
+        self.decoder = TreeDecoder(
+            templates, hash_bits, K, projective=projective, single_root=single_root
+        )
+        self.options = self.decoder.options._replace(
+            normalized=loss == "normalized-hamming", zero_one=loss == "zero-one"
+        )
+        self.keys = self.decoder.keys(fields)
+        self.n_features = self.decoder.size
+        flat = np.ascontiguousarray(heads, dtype=np.int32)
+        check_trees(flat, fields.bounds, single_root=single_root)
+        self.gold = _by_node(flat, fields.bounds)
+        self.gold_labels = (
+            _by_node(codes, fields.bounds) if K else np.full(len(self.gold), -1, np.int32)
+        )
+        if projective:
+            crossing = count_crossing(flat, fields.bounds)
+            if crossing:
+                logger.info("%d of %d true trees are not projective", crossing, self.n_examples)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sentences."""
+        return len(self.keys.bounds) - 1
+
+    def oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated tree of each listed sentence; see `Problem.oracle`."""
+        mode = LEVELS
+        if self.options.zero_one or rescaling == "none":
+            mode = DEVIATION
+        elif rescaling == "margin" and not sqrt_loss:
+            mode = ADDITIVE
+        if mode == LEVELS and not self.options.projective:
+            raise ValueError(
+                f"there is no exact search for non-projective trees with rescaling={rescaling!r} "
+                f"and sqrt_loss={sqrt_loss}: the loss does not add up over arcs; use "
+                "rescaling='margin' (with slack='l2' also sqrt_loss=False), loss='zero-one', or "
+                "projective=True"
+            )
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        sizes = self.keys.bounds[examples + 1] - self.keys.bounds[examples]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        work = make_work(self.keys, int(sizes.max(initial=1)), self.options.projective)
+        found = _new_trees(int(starts[-1]), len(examples))
+        truth = (self.gold, self.gold_labels)
+        capacity = tree_oracle(
+            self.keys,
+            *truth,
+            examples,
+            starts,
+            w,
+            self.options,
+            mode,
+            rescaling == "slack",
+            sqrt_loss,
+            work,
+            found,
+        )
+        out = Planes(
+            np.empty(len(examples) + 1, np.int64),
+            np.empty(capacity, np.int32),
+            np.empty(capacity),
+            found.losses,
+        )
+        write_differences(self.keys, *truth, examples, starts, found, work, out)
+        filled = out.indptr[-1]
+        return out._replace(indices=out.indices[:filled], values=out.values[:filled])
+
+
+def _new_trees(n_nodes: int, n_sentences: int) -> FoundTrees:
+    """Room for trees."""
+    return FoundTrees(
+        np.full(n_nodes, -1, np.int32), np.full(n_nodes, -1, np.int32), np.empty(n_sentences)
+    )
+
+
+def _by_node(values: Ints, bounds: NDArray[np.int64]) -> Ints:
+    """Values of the tokens by node; -1 at the roots."""
+    nodes = np.full(int(bounds[-1]), -1, dtype=np.int32)
+    is_token = np.ones(len(nodes), dtype=bool)
+    is_token[bounds[:-1]] = False
+    nodes[is_token] = values
+    return nodes
+
+
+def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) -> None:
+    """Raise ValueError, naming the sentence, unless the heads of each form a tree."""
+    n_tokens = int(bounds[-1]) - (len(bounds) - 1)
+    if heads.shape != (n_tokens,):
+        raise ValueError(f"expected {n_tokens} heads, one for each token, got {heads.shape}")
+    if len(bounds) > 1 and int(np.diff(bounds).min()) < 2:
+        raise ValueError(f"sentence {int(np.argmin(np.diff(bounds)))} is empty")
+    starts = bounds - np.arange(len(bounds))
+    for i in range(len(bounds) - 1):
+        tree = heads[starts[i] : starts[i + 1]].tolist()
+        n = len(tree)
+        for m, h in enumerate(tree, 1):
+            if not 0 <= h <= n or h == m:
+                raise ValueError(
+                    f"sentence {i}: the head of token {m} is {h}, expected 0 (root) or another "
+                    f"token, 1 to {n}"
+                )
+        reached = [True] + [False] * n
+        for m in range(1, n + 1):
+            path, node = [], m
+            while not reached[node] and len(path) <= n:
+                path.append(node)
+                node = tree[node - 1]
+            if not reached[node]:
+                raise ValueError(f"sentence {i}: the heads of token {m} run in a circle")
+            for node in path:
+                reached[node] = True
+        if single_root and tree.count(0) != 1:
+            raise ValueError(
+                f"sentence {i}: {tree.count(0)} tokens hang on the root, expected one; set "
+                "single_root=False to allow more"
+            )
+
+
+def count_crossing(heads: Ints, bounds: NDArray[np.int64]) -> int:
+    """Number of trees with crossing arcs."""
+    starts = bounds - np.arange(len(bounds))
+    count = 0
+    for i in range(len(bounds) - 1):
+        tree = heads[starts[i] : starts[i + 1]]
+        tokens = np.arange(1, len(tree) + 1)
+        low, high = np.minimum(tree, tokens), np.maximum(tree, tokens)
+        inside = (low[:, None] < low) & (low < high[:, None]) & (high > high[:, None])
+        count += bool(inside.any())
+    return count

@@ -1,0 +1,305 @@
+"""Arc features of dependency trees, hashed: what is hashed, and the keys of every token.
+
+An arc from a head h to a modifier m has the features of templates such as "word tag | tag": the
+fields of the head left of the bar, those of the modifier right of it (McDonald et al. 2005). No
+list of features is ever stored. For each template every token gets one random number as a head and
+one as a modifier, its *keys*; a feature's place in the weights is the exclusive or of the two, the
+direction and, for its second copy, the bucket of the distance. The low three bits hold the bucket,
+so both copies lie in one cache line. Templates with one empty side depend on one token only and
+are added up once per token, not once per arc.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ArcKeys", "ArcTemplates", "TokenFields", "arc_keys"]
+
+Keys = NDArray[np.uint32]
+Hashes = NDArray[np.uint64]
+
+FIELDS = ("word", "prefix", "tag", "fine")
+PREFIX = 5  # letters of a word that "prefix" keeps
+N_BUCKETS = 8  # of distances; bucket 0 stands for "any"
+
+
+class ArcTemplates(NamedTuple):
+    """Which features an arc has.
+
+    A side of a template is a string of fields of one token, separated by spaces: "word" (lower
+    case), "prefix" (its first five letters), "tag", "fine" (the second, finer tag), each with an
+    optional neighbour such as "tag-1" or "fine+2". An empty side stands for nothing.
+
+    Attributes
+    ----------
+    arcs : tuple of (head side, modifier side)
+        Each makes two features: with the direction, and with direction and distance.
+    between : tuple of (head side, modifier side, field)
+        A feature for each distinct value of the field between head and modifier.
+    labels : tuple of (head side, modifier side)
+        Features of an arc and its label together.
+    """
+
+    arcs: tuple[tuple[str, str], ...]
+    between: tuple[tuple[str, str, str], ...]
+    labels: tuple[tuple[str, str], ...]
+
+
+def _around(field: str) -> list[tuple[str, str]]:
+    """Field of both ends with one neighbour of each, or of one of them."""
+    before, after = f"{field}-1 {field}", f"{field} {field}+1"
+    return [(after, before), (before, before), (after, after), (before, after)]
+
+
+#: Fields of a token and its neighbours that count on either side of an arc by themselves.
+_ALONE = (
+    "word",
+    "fine",
+    "word fine",
+    "fine fine-1",
+    "fine fine+1",
+    "fine-1 fine fine+1",
+    "fine fine+1 fine+2",
+    "fine-2 fine-1 fine",
+    "fine word+1",
+    "word-1 fine",
+)
+
+DEFAULT_TEMPLATES = ArcTemplates(
+    arcs=(
+        *((side, "") for side in _ALONE),
+        *(("", side) for side in _ALONE),
+        ("word fine", "fine"),
+        ("fine", "word fine"),
+        ("word", "word"),
+        ("word", "tag"),
+        ("tag", "word"),
+        ("fine", "fine"),
+        ("tag", "tag"),
+        *_around("fine"),
+        *_around("tag"),
+    ),
+    between=(("fine", "fine", "fine"), ("tag", "tag", "tag")),
+    labels=(
+        *((side, "") for side in ("word", "fine", "word fine", "fine-1 fine fine+1")),
+        *(("", side) for side in ("word", "fine", "word fine", "fine-1 fine fine+1", "prefix")),
+        ("fine", "fine"),
+        ("word", "fine"),
+        ("fine", "word"),
+    ),
+)
+
+
+class TokenFields(NamedTuple):
+    """Hashed fields of the nodes of many sentences; node 0 of each is the root.
+
+    Attributes
+    ----------
+    values : dict of str to array of uint64
+        For each of the fields, a hash of its value at every node.
+    bounds : array of int64, shape (n_sentences + 1,)
+        Nodes of sentence i are ``bounds[i]:bounds[i + 1]``.
+    """
+
+    values: dict[str, Hashes]
+    bounds: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[Sequence[str]]]) -> TokenFields:
+        """Hash the tokens ``(word, tag)`` or ``(word, tag, fine tag)`` of sentences."""
+        words: list[str] = []
+        tags: list[str] = []
+        fine: list[str] = []
+        bounds = [0]
+        root = "\0root"
+        for tokens in sentences:
+            words.append(root)
+            tags.append(root)
+            fine.append(root)
+            words.extend(token[0] for token in tokens)
+            tags.extend(token[1] for token in tokens)
+            fine.extend(token[-1] for token in tokens)
+            bounds.append(len(words))
+        lower = {word: word.lower() for word in set(words)}
+        values = {
+            "word": _hash_strings(words, lower),
+            "prefix": _hash_strings(words, {word: low[:PREFIX] for word, low in lower.items()}),
+            "tag": _hash_strings(tags),
+            "fine": _hash_strings(fine),
+        }
+        return cls(values, np.array(bounds, dtype=np.int64))
+
+    def side(self, side: str) -> Hashes:
+        """One hash per node for the fields of a template's side."""
+        total = np.full(int(self.bounds[-1]), np.uint64(_hash_string(side)))
+        for part in side.split():
+            total = _mix(total ^ self._field(part))
+        return total
+
+    def _field(self, part: str) -> Hashes:
+        """Hashes of a field, of a neighbour's if the name ends in +1, -2, ..."""
+        name = part.rstrip("+-0123456789")
+        if name not in self.values:
+            raise ValueError(f"unknown field {part!r} in a template; there are {', '.join(FIELDS)}")
+        hashes = self.values[name]
+        if part == name:
+            return hashes
+        shift = int(part[len(name) :])
+        moved = np.full(len(hashes), np.uint64(_hash_string("outside")))
+        if abs(shift) < len(hashes):
+            here = np.arange(max(0, -shift), len(hashes) - max(0, shift))
+            sentence = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+            same = sentence[here] == sentence[here + shift]
+            moved[here[same]] = hashes[here[same] + shift]
+        return moved
+
+
+#: Groups of columns in `ArcKeys.keys`, in their order.
+(
+    PAIR_HEAD,
+    PAIR_MODIFIER,
+    ALONE_HEAD,
+    ALONE_MODIFIER,
+    BETWEEN_HEAD,
+    BETWEEN_MODIFIER,
+    BETWEEN_VALUE,
+    LABEL_PAIR_HEAD,
+    LABEL_PAIR_MODIFIER,
+    LABEL_ALONE_HEAD,
+    LABEL_ALONE_MODIFIER,
+) = range(11)
+
+
+class ArcKeys(NamedTuple):
+    """What the kernels need to know of the tokens: the keys of all nodes, template by template.
+
+    Columns ``starts[g]`` to ``starts[g + 1] - 1`` of ``keys`` are those of group g: the sides of
+    templates with two sides, with one, of those for what is between, and the same for labels.
+    ``same[node, t]`` has the previous and the next node (counted within the sentence) with the
+    same value of the field of between template t.
+    """
+
+    bounds: NDArray[np.int64]
+    keys: Keys
+    starts: NDArray[np.int64]
+    same: NDArray[np.int32]
+    buckets: NDArray[np.uint32]
+    n_weights: int
+    n_rows: int
+    n_labels: int
+
+
+def arc_keys(
+    fields: TokenFields, templates: ArcTemplates, hash_bits: int, n_labels: int = 0
+) -> ArcKeys:
+    """Compute the keys of all nodes.
+
+    Parameters
+    ----------
+    fields : TokenFields
+        The nodes.
+    templates : ArcTemplates
+        What to hash.
+    hash_bits : int
+        There are ``2 ** hash_bits`` weights for arcs.
+    n_labels : int
+        Number of labels; 0 for trees without labels. Labels have ``2 ** (hash_bits - 5)`` rows of
+        ``n_labels`` weights behind those of the arcs.
+
+    Returns
+    -------
+    ArcKeys
+    """
+    groups = _columns(templates, labeled=n_labels > 0)
+    chosen = [column for group in groups for column in group]
+    n_nodes = int(fields.bounds[-1])
+    keys = np.empty((n_nodes, len(chosen)), dtype=np.uint32)
+    sides: dict[str, Hashes] = {}
+    for column, (number, side) in enumerate(chosen):
+        if side not in sides:
+            sides[side] = fields.side(side)
+        factor = np.uint64(_hash_string(f"template {number}") | 1)
+        keys[:, column] = (sides[side] * factor) >> np.uint64(32) if side else 0
+    same = np.empty((n_nodes, len(templates.between), 2), dtype=np.int32)
+    for t, (_, _, value) in enumerate(templates.between):
+        codes = np.unique(fields.side(value), return_inverse=True)[1]
+        same[:, t] = _nearest_same(codes, fields.bounds)
+    return ArcKeys(
+        fields.bounds,
+        keys,
+        np.cumsum([0] + [len(group) for group in groups]),
+        same,
+        _distance_buckets(int(np.diff(fields.bounds).max(initial=1))),
+        2**hash_bits,
+        2 ** (hash_bits - 5) if n_labels else 0,
+        n_labels,
+    )
+
+
+def _columns(templates: ArcTemplates, *, labeled: bool) -> list[list[tuple[int, str]]]:
+    """For each group of columns, the number and side of its templates."""
+    arcs, between = enumerate(templates.arcs), list(enumerate(templates.between, start=2000))
+    labels = enumerate(templates.labels if labeled else (), start=1000)
+    return [
+        *_by_sides([(t, *sides) for t, sides in arcs]),
+        *([(t, parts[which]) for t, parts in between] for which in range(3)),
+        *_by_sides([(t, *sides) for t, sides in labels]),
+    ]
+
+
+def _by_sides(templates: list[tuple[int, str, str]]) -> list[list[tuple[int, str]]]:
+    """Both sides of those with two, then the heads and the modifiers of those with one."""
+    return [
+        [(t, head) for t, head, modifier in templates if head and modifier],
+        [(t, modifier) for t, head, modifier in templates if head and modifier],
+        [(t, head) for t, head, modifier in templates if not modifier],
+        [(t, modifier) for t, head, modifier in templates if not head],
+    ]
+
+
+def _distance_buckets(longest: int) -> NDArray[np.uint32]:
+    """Buckets of the distances below ``longest``: 1, 2, 3, 4, 5, 6 to 10, above."""
+    distance = np.arange(longest + 1)
+    return np.where(distance > 10, 7, np.minimum(distance, 6)).astype(np.uint32)
+
+
+def _nearest_same(codes: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Previous and next node of the sentence with the same code; -1 and 2**30 if there is none."""
+    starts = np.repeat(bounds[:-1], np.diff(bounds))
+    order = np.lexsort((np.arange(len(codes)), codes, starts))
+    earlier, later = order[:-1], order[1:]
+    is_same = (codes[earlier] == codes[later]) & (starts[earlier] == starts[later])
+    earlier, later = earlier[is_same], later[is_same]
+    nearest = np.empty((len(codes), 2), dtype=np.int32)
+    nearest[:] = -1, 2**30
+    nearest[later, 0] = earlier - starts[earlier]
+    nearest[earlier, 1] = later - starts[later]
+    return nearest
+
+
+# ----- hashing ----------------------------------------------------------------------------------
+
+
+def _hash_string(text: str) -> int:
+    """64 bits that depend on nothing but the text, so that models can be kept."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _hash_strings(texts: list[str], written: dict[str, str] | None = None) -> Hashes:
+    """Hash each text, or what stands for it in ``written``."""
+    forms = written if written is not None else {text: text for text in set(texts)}
+    numbers = {text: _hash_string(form) for text, form in forms.items()}
+    return np.fromiter(map(numbers.__getitem__, texts), np.uint64, len(texts))
+
+
+def _mix(values: Hashes) -> Hashes:
+    """Spread every bit over all others (the finaliser of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
