@@ -92,8 +92,11 @@ def draw_case(data, **options):
 
 def has_search(projective, loss, rescaling, sqrt_loss):
     """Whether there is an exact search: for all but a loss that does not add up over arcs."""
-    return projective or loss == "zero-one" or rescaling == "none" or (
-        rescaling == "margin" and not sqrt_loss
+    return (
+        projective
+        or loss == "zero-one"
+        or rescaling == "none"
+        or (rescaling == "margin" and not sqrt_loss)
     )
 
 
@@ -167,7 +170,7 @@ def test_search_with_forbidden_arcs(projective, single_root):
     """Random scores, some of them -inf: the best tree, or none."""
     rng = np.random.default_rng(7)
     options = TreeOptions(projective, single_root, False, False)
-    work = make_work(tree_case(rng).problem.keys, 5, projective)
+    work = make_work(tree_case(rng).problem.arcs, 5, projective)
     n_without = 0
     for _ in range(60):
         n = int(rng.integers(1, 5))
@@ -193,7 +196,7 @@ def test_projective_is_never_better(n, seed):
     scores = rng.normal(size=(n + 1, n + 1))
     distance = np.abs(np.subtract.outer(np.arange(n + 1), np.arange(n + 1)))
     scores -= 2.0 * distance  # short arcs rarely cross
-    keys = tree_case(rng).problem.keys
+    keys = tree_case(rng).problem.arcs
     totals, trees = [], []
     for projective in (True, False):
         heads = np.zeros(n + 1, np.int32)
@@ -215,9 +218,7 @@ def test_rows_do_not_depend_on_the_batch():
     for r, i in enumerate((2, 0, 1)):
         alone = problem.oracle(np.array([i]), w)
         assert alone.losses[0] == together.losses[r]
-        assert np.array_equal(
-            dense_row(alone, 0, len(w)), dense_row(together, r, len(w))
-        )
+        assert np.array_equal(dense_row(alone, 0, len(w)), dense_row(together, r, len(w)))
 
 
 @pytest.mark.parametrize(

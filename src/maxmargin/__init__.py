@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._jit import kernel
     from .estimators import (
+        DependencyParser,
         GrammarParser,
         MulticlassSVM,
         PCFGParser,
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ClassFeatures",
+    "DependencyParser",
     "Formulation",
     "GrammarParser",
     "MulticlassSVM",
@@ -52,6 +54,7 @@ __all__ = [
 
 _HOME = {
     "ClassFeatures": ".features.class_features",
+    "DependencyParser": ".estimators.dependency",
     "Formulation": ".formulation",
     "GrammarParser": ".estimators.grammar",
     "MulticlassSVM": ".estimators.multiclass",

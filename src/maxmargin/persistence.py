@@ -38,6 +38,7 @@ SCHEMA = 1
 
 #: Estimators that can be saved, and where they live.
 ESTIMATORS = {
+    "DependencyParser": "maxmargin.estimators.dependency",
     "GrammarParser": "maxmargin.estimators.grammar",
     "MulticlassSVM": "maxmargin.estimators.multiclass",
     "SequenceAligner": "maxmargin.estimators.alignment",
@@ -233,6 +234,8 @@ class _Encoder:
         name = type(value).__name__
         if name == "ChainConstraints":
             return {"$type": name, "masks": [self(mask) for mask in value]}
+        if name == "ArcTemplates":
+            return {"$type": name, "groups": self(tuple(value))}
         if name in EXTRACTORS and isinstance(value, _import(EXTRACTORS, name)):
             if hasattr(value, "n_features_out_"):
                 return {"$type": name, "state": self(value.to_state())}
@@ -266,6 +269,7 @@ class _Decoder:
             "tuple": lambda value: tuple(self(item) for item in value["items"]),
             "dict": lambda value: {self(key): self(item) for key, item in value["items"]},
             "ChainConstraints": self._constraints,
+            "ArcTemplates": self._templates,
         }
 
     def __call__(self, value: Any) -> Any:
@@ -296,6 +300,12 @@ class _Decoder:
         from .problems.chain import ChainConstraints
 
         return ChainConstraints(*(self(mask) for mask in value["masks"]))
+
+    def _templates(self, value: dict[str, Any]) -> Any:
+        """Features of the arcs of trees."""
+        from .problems.dependency_features import ArcTemplates
+
+        return ArcTemplates(*self(value["groups"]))
 
 
 def _import(homes: dict[str, str], name: str) -> Any:

@@ -1,5 +1,6 @@
 """The scikit-learn faces of the library; nothing numeric happens here."""
 
+from .dependency import DependencyParser
 from .alignment import SequenceAligner
 from .grammar import GrammarParser, PCFGParser
 from .multiclass import MulticlassSVM
@@ -7,6 +8,7 @@ from .sequence import SequenceTagger
 from .structural import StructuralSVM
 
 __all__ = [
+    "DependencyParser",
     "GrammarParser",
     "MulticlassSVM",
     "PCFGParser",

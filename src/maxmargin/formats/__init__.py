@@ -1,6 +1,7 @@
 """Readers and writers of the file formats people have their data in."""
 
 from maxmargin.formats.columns import TokenColumns, read_columns, write_columns
+from maxmargin.formats.conllu import ConlluTreebank, read_conllu, write_conllu
 from maxmargin.formats.fasta import (
     FastaRecord,
     gapped_rows,
@@ -23,6 +24,7 @@ from maxmargin.formats.trees import (
 )
 
 __all__ = [
+    "ConlluTreebank",
     "FastaRecord",
     "SvmlightData",
     "TokenColumns",
@@ -36,12 +38,14 @@ __all__ = [
     "pairs_of_rows",
     "parse_tree",
     "read_columns",
+    "read_conllu",
     "read_fasta",
     "read_fasta_groups",
     "read_svmlight",
     "read_taxonomy",
     "read_trees",
     "write_columns",
+    "write_conllu",
     "write_fasta",
     "write_text_atomically",
     "write_trees",

@@ -26,12 +26,14 @@ from .dependency_kernels import (
     ADDITIVE,
     DEVIATION,
     LEVELS,
+    PREDICTION,
     all_scores,
+    count_entries,
     decode_trees,
     tree_oracle,
     write_differences,
 )
-from .dependency_work import FoundTrees, TreeOptions, make_work
+from .dependency_work import FoundTrees, TreeOptions, TreeWork, make_work
 from .rows import check_codes
 
 __all__ = ["DependencyProblem", "TreeDecoder", "check_trees", "count_crossing"]
@@ -107,7 +109,7 @@ class TreeDecoder:
 def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats, Floats]:
     """Scores of all arcs (head, modifier) of sentence i, and of all labels of these."""
     N = int(keys.bounds[i + 1] - keys.bounds[i])
-    arcs, labels = np.empty((N, N)), np.zeros((N, N, keys.n_labels))
+    arcs, labels = np.zeros((N, N)), np.zeros((N, N, keys.n_labels))
     all_scores(keys, i, w, work, arcs, labels)
     return arcs, labels
 
@@ -168,7 +170,7 @@ class DependencyProblem(Problem):
         self.options = self.decoder.options._replace(
             normalized=loss == "normalized-hamming", zero_one=loss == "zero-one"
         )
-        self.keys = self.decoder.keys(fields)
+        self.arcs = self.decoder.keys(fields)
         self.n_features = self.decoder.size
         flat = np.ascontiguousarray(heads, dtype=np.int32)
         check_trees(flat, fields.bounds, single_root=single_root)
@@ -184,7 +186,7 @@ class DependencyProblem(Problem):
     @property
     def n_examples(self) -> int:
         """Number of sentences."""
-        return len(self.keys.bounds) - 1
+        return len(self.arcs.bounds) - 1
 
     def oracle(
         self,
@@ -194,46 +196,138 @@ class DependencyProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated tree of each listed sentence; see `Problem.oracle`."""
-        mode = LEVELS
+        mode = self._mode(rescaling, sqrt_loss)
+        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss)
+
+    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+        """Best tree of each listed sentence; see `Problem.predictions`."""
+        return self._search(indices, w, PREDICTION)
+
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong trees of each listed sentence; see `Problem.k_best`."""
+        mode = self._mode(rescaling, sqrt_loss)
+        if mode == LEVELS:
+            raise ValueError(
+                "the k best trees are found for losses that add up over arcs: use "
+                "rescaling='margin' with sqrt_loss=False, or 'none'"
+            )
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        work = self._work(examples)
+        repeated = np.repeat(examples, k)
+        starts, found = self._room(repeated)
+        for r, i in enumerate(examples):
+            truth = slice(int(self.arcs.bounds[i]), int(self.arcs.bounds[i + 1]))
+            gold, gold_labels = self.gold[truth], self.gold_labels[truth]
+            arcs, labels = sentence_scores(self.arcs, i, w, work)
+            unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
+            if mode == ADDITIVE:
+                _add_loss(arcs, labels, gold, gold_labels, unit)
+            ranked = [
+                tree
+                for tree in rank_trees(arcs, labels, k + 1, self.options, work)
+                if (tree.heads[1:] != gold[1:]).any() or (tree.labels[1:] != gold_labels[1:]).any()
+            ]
+            for place in range(k):
+                row = r * k + place
+                nodes = slice(int(starts[row]), int(starts[row + 1]))
+                heads, its_labels = gold, gold_labels
+                if place < len(ranked):
+                    heads, its_labels, _ = ranked[place]
+                found.heads[nodes], found.labels[nodes] = heads, its_labels
+                n_wrong = int(((heads != gold) | (its_labels != gold_labels))[1:].sum())
+                found.losses[row] = min(n_wrong, 1) if self.options.zero_one else n_wrong * unit
+        return self._rows(repeated, starts, found, work)
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
+        """Kind of search for a formulation; ValueError where there is none."""
         if self.options.zero_one or rescaling == "none":
-            mode = DEVIATION
-        elif rescaling == "margin" and not sqrt_loss:
-            mode = ADDITIVE
-        if mode == LEVELS and not self.options.projective:
+            return DEVIATION
+        if rescaling == "margin" and not sqrt_loss:
+            return ADDITIVE
+        if not self.options.projective:
             raise ValueError(
                 f"there is no exact search for non-projective trees with rescaling={rescaling!r} "
                 f"and sqrt_loss={sqrt_loss}: the loss does not add up over arcs; use "
                 "rescaling='margin' (with slack='l2' also sqrt_loss=False), loss='zero-one', or "
                 "projective=True"
             )
+        return LEVELS
+
+    def _search(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        mode: int,
+        slack: bool = False,
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Run the oracle kernel for the listed sentences."""
         examples = np.ascontiguousarray(indices, dtype=np.int64)
-        sizes = self.keys.bounds[examples + 1] - self.keys.bounds[examples]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        work = make_work(self.keys, int(sizes.max(initial=1)), self.options.projective)
-        found = _new_trees(int(starts[-1]), len(examples))
+        work = self._work(examples)
+        starts, found = self._room(examples)
         truth = (self.gold, self.gold_labels)
-        capacity = tree_oracle(
-            self.keys,
+        tree_oracle(
+            self.arcs,
             *truth,
             examples,
             starts,
             w,
             self.options,
             mode,
-            rescaling == "slack",
+            slack,
             sqrt_loss,
             work,
             found,
         )
+        return self._rows(examples, starts, found, work)
+
+    def _work(self, examples: NDArray[np.int64]) -> TreeWork:
+        """Scratch for the longest of these sentences."""
+        sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
+        return make_work(self.arcs, int(sizes.max(initial=1)), self.options.projective)
+
+    def _room(self, examples: NDArray[np.int64]) -> tuple[NDArray[np.int64], FoundTrees]:
+        """Room for one tree of each of these sentences, and where each begins."""
+        sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return starts, _new_trees(int(starts[-1]), len(examples))
+
+    def _rows(
+        self,
+        examples: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        found: FoundTrees,
+        work: TreeWork,
+    ) -> Planes:
+        """Differences between the truth and the trees found."""
+        given = (self.arcs, self.gold, self.gold_labels, examples, starts, found)
+        capacity = count_entries(*given)
         out = Planes(
             np.empty(len(examples) + 1, np.int64),
             np.empty(capacity, np.int32),
             np.empty(capacity),
             found.losses,
         )
-        write_differences(self.keys, *truth, examples, starts, found, work, out)
+        write_differences(*given, work, out)
         filled = out.indptr[-1]
         return out._replace(indices=out.indices[:filled], values=out.values[:filled])
+
+
+def _add_loss(arcs: Floats, labels: Floats, gold: Ints, gold_labels: Ints, unit: float) -> None:
+    """Add ``unit`` to the scores of all but the true arcs and labels."""
+    tokens = np.arange(1, len(gold))
+    arcs += unit
+    if labels.shape[2]:
+        labels[gold[1:], tokens, gold_labels[1:]] -= unit
+    else:
+        arcs[gold[1:], tokens] -= unit
 
 
 def _new_trees(n_nodes: int, n_sentences: int) -> FoundTrees:
@@ -271,7 +365,8 @@ def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) ->
                 )
         reached = [True] + [False] * n
         for m in range(1, n + 1):
-            path, node = [], m
+            path: list[int] = []
+            node = m
             while not reached[node] and len(path) <= n:
                 path.append(node)
                 node = tree[node - 1]

@@ -11,7 +11,6 @@ import numpy as np
 
 from .._jit import kernel
 
-
 # Rows of ``cycles``, the scratch by node: tokens 0..n, then contracted cycles.
 # OWNER: the outermost cycle that holds a token; PARENT: the next one that holds a node, or -1;
 # FROM, TO: the tokens at the ends of the chosen incoming arc.

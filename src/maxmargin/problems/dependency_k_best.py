@@ -29,9 +29,7 @@ class RankedTree(NamedTuple):
     score: float
 
 
-def rank_trees(
-    arcs: Floats, labels: Floats, k: int, options: Any, work: Any
-) -> list[RankedTree]:
+def rank_trees(arcs: Floats, labels: Floats, k: int, options: Any, work: Any) -> list[RankedTree]:
     """The k best trees, best first; fewer if there are not so many.
 
     Parameters

@@ -5,6 +5,7 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
     ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong tokens
     DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
     LEVELS      max  Delta + gain or Delta (1 + gain), Delta or its root, gain = -<dpsi(z), w>
+    PREDICTION  max  -<dpsi(z), w>
 
 ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
 others go through `dependency_levels`. For arborescences DEVIATION is the best of n trees, each
@@ -27,7 +28,7 @@ from .dependency_scores import (
     score_labels_alone,
 )
 
-ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
+ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
 # Rows of ``work.truth`` and ``work.wrong``; see `dependency_work`.
 RIGHT_LABEL, WRONG_LABEL = 0, 1
 ANY_ERROR, ONLY_LABEL = 0, 1
@@ -38,9 +39,7 @@ def _best_tree(scores, n, options, work, heads):
     """Best tree into heads[1 : n + 1]; returns its score, -inf if there is none."""
     if options.projective:
         return eisner(scores, n, options.single_root, work.chart, work.stack, heads)
-    return edmonds(
-        scores, n, options.single_root, work.gain, work.target, work.cycles, heads
-    )
+    return edmonds(scores, n, options.single_root, work.gain, work.target, work.cycles, heads)
 
 
 @kernel
@@ -91,8 +90,8 @@ def _choose_labels(arcs, first, n, m, w, g, gold_label, work):
 @kernel
 def _search(n, gold, truth_score, options, mode, slack, sqrt_loss, loss_unit, work, heads):
     """Most violated tree into heads and work.wrong; returns whether it beats the truth."""
-    if mode == ADDITIVE:
-        _join_true_arcs(n, gold, loss_unit, work)
+    if mode == ADDITIVE or mode == PREDICTION:
+        _join_true_arcs(n, gold, loss_unit if mode == ADDITIVE else 0.0, work)
         total = _best_tree(work.scores, n, options, work, heads)
         _mark_wrong(n, gold, 0, work.wrong, heads)
         return total > truth_score
@@ -164,14 +163,11 @@ def _search_deviation(n, gold, truth_score, options, work, heads):
 def tree_oracle(
     arcs, gold, gold_labels, examples, starts, w, options, mode, slack, sqrt_loss, work, found
 ):
-    """Most violated tree of each example, into found.heads and found.labels; returns a capacity.
+    """Most violated tree of each example, into ``found`` (FoundTrees) with its loss.
 
-    ``found`` has the nodes of example r from ``starts[r]`` on, and ``found.losses``; the truth
-    stands there where nothing beats it. The capacity is enough for `write_differences`.
+    The nodes of example r are there from ``starts[r]`` on; the truth, where nothing beats it.
     """
     wrong = work.wrong[ANY_ERROR]
-    n_fixed, n_between = count_fixed(arcs), arcs.same.shape[1]
-    capacity = 0
     for r in range(len(examples)):
         first = arcs.bounds[examples[r]]
         n = arcs.bounds[examples[r] + 1] - first - 1
@@ -190,11 +186,23 @@ def tree_oracle(
                 continue
             labels[m] = work.labels[heads[m], m] if arcs.n_labels > 0 else -1
             n_wrong += 1
-            capacity += 2 * n_fixed + n_between * (abs(heads[m] - m) + abs(truth[m] - m))
         found.losses[r] = n_wrong * unit
         if options.zero_one and n_wrong > 0:
             found.losses[r] = 1.0
-    return capacity
+
+
+@kernel
+def count_entries(arcs, gold, gold_labels, examples, starts, found):
+    """At most so many entries are written by `write_differences`."""
+    n_fixed, n_between = count_fixed(arcs), arcs.same.shape[1]
+    total = 0
+    for r in range(len(examples)):
+        first = arcs.bounds[examples[r]]
+        for m in range(1, arcs.bounds[examples[r] + 1] - first):
+            g, h = gold[first + m], found.heads[starts[r] + m]
+            if g != h or gold_labels[first + m] != found.labels[starts[r] + m]:
+                total += 2 * n_fixed + n_between * (abs(h - m) + abs(g - m))
+    return total
 
 
 @kernel

@@ -60,9 +60,7 @@ def score_arcs(arcs, first, n, w, alone, passed, scores):
                 D = RIGHT if side == 1 else LEFT
                 sums = alone[kind, node, side]
                 sums[:] = 0.0
-                _add_alone(
-                    keys, first + node, starts[group], starts[group + 1], D, w, mask, sums
-                )
+                _add_alone(keys, first + node, starts[group], starts[group + 1], D, w, mask, sums)
     for m in range(1, n + 1):
         modifier = first + m
         for side in range(2):

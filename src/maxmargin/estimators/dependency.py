@@ -1,0 +1,405 @@
+"""Dependency parsing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..formats import ConlluTreebank
+from ..formulation import Rescaling, Slack
+from ..problems.dependency import DependencyProblem, TreeDecoder, sentence_scores
+from ..problems.dependency_features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
+from ..problems.dependency_work import make_work
+from ..result import Callback
+from ..solvers import Solver
+from .base import MaxMarginEstimator, with_shared_parameters
+from .labels import FlatLabels, LabelEncoder, flatten_labels
+
+__all__ = ["DependencyParser"]
+
+Ints = NDArray[np.int32]
+
+
+class _FlatTrees(NamedTuple):
+    """Heads, and labels if there are any, of all tokens of all sentences."""
+
+    heads: Ints
+    labels: FlatLabels | None
+
+
+@with_shared_parameters
+class DependencyParser(MaxMarginEstimator):
+    """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
+
+    Parameters
+    ----------
+    projective : bool, default=True
+        Find the best tree without crossing arcs (Eisner's algorithm), or the best of all trees
+        (Chu-Liu/Edmonds). Training trees may have crossing arcs in both cases.
+    labeled : bool, default=False
+        Learn labels of the arcs too.
+    loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
+        Number of tokens with a wrong head (or label), their share, or 1 if there is any. For
+        non-projective trees the first two go with margin rescaling only, for there is no exact
+        search for other rescalings; nor is there one for their square roots.
+    single_root : bool, default=True
+        Whether exactly one token of a sentence hangs on the root.
+    hash_bits : int, default=22
+        Features of arcs are hashed into ``2 ** hash_bits`` weights.
+    templates : ArcTemplates, optional
+        Features of the arcs; by default words and tags of head and modifier, of their neighbours
+        and of what is between them, with direction and distance (McDonald et al. 2005).
+    {shared parameters}
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_labels,) or None
+        The labels of arcs, sorted.
+    coef_ : ndarray
+        All weights, hashed: those of the arcs, then those of the arcs' labels.
+    result_ : Result
+        Certificate and history of the training.
+
+    Examples
+    --------
+    >>> X = [[("the", "D"), ("cat", "N"), ("sleeps", "V")], [("dogs", "N"), ("bark", "V")]]
+    >>> Y = [[2, 3, 0], [2, 0]]
+    >>> parser = DependencyParser(hash_bits=12, random_state=0).fit(X, Y)
+    >>> parser.predict([[("a", "D"), ("dog", "N"), ("barks", "V")]])[0].tolist()
+    [2, 3, 0]
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        projective: bool = True,
+        labeled: bool = False,
+        loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming",
+        single_root: bool = True,
+        hash_bits: int = 22,
+        templates: ArcTemplates | None = None,
+        rescaling: Rescaling = "margin",
+        slack: Slack = "l1",
+        sqrt_loss: bool | None = None,
+        solver: str | Solver = "auto",
+        tol: float | None = 1e-3,
+        epsilon: float | None = None,
+        max_passes: float | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Iterable[Callback] = (),
+    ) -> None:
+        super().__init__(
+            C=C,
+            rescaling=rescaling,
+            slack=slack,
+            sqrt_loss=sqrt_loss,
+            solver=solver,
+            tol=tol,
+            epsilon=epsilon,
+            max_passes=max_passes,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            warm_start=warm_start,
+            callbacks=callbacks,
+        )
+        self.projective = projective
+        self.labeled = labeled
+        self.loss = loss
+        self.single_root = single_root
+        self.hash_bits = hash_bits
+        self.templates = templates
+
+    def fit(
+        self, X: Any, Y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> DependencyParser:
+        """Train on sentences with their trees.
+
+        Parameters
+        ----------
+        X : list of sentences, or ConlluTreebank
+            A sentence is a list of tokens ``(word, tag)`` or ``(word, tag, fine tag)``. Words of a
+            treebank are taken with both their tags.
+        Y : list of trees, optional
+            For each sentence the heads of its tokens: 0 for the root, else the number of a token,
+            from 1. With ``labeled``, pairs (head, label). May be left out with a treebank.
+        sample_weight : array of shape (n_sentences,), optional
+            Multiplies each sentence's slack.
+
+        Returns
+        -------
+        self
+        """
+        self._make_solver()  # parameters are checked before the features are built
+        fields = _fields(X)
+        trees = _flat_trees(_trees(X, Y, self.labeled), fields.bounds, self.labeled)
+        self.labels_: NDArray[Any] | None = None
+        codes: Ints | None = None
+        if trees.labels is not None:
+            encoder = LabelEncoder.of(trees.labels)
+            self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
+        templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
+        n_labels = 0 if self.labels_ is None else len(self.labels_)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+
+        def make_problem() -> DependencyProblem:
+            return DependencyProblem(
+                fields,
+                trees.heads,
+                codes,
+                n_labels,
+                loss=self.loss,
+                projective=bool(self.projective),
+                single_root=bool(self.single_root),
+                templates=templates,
+                hash_bits=self.hash_bits,
+            )
+
+        options = (self.loss, bool(self.projective), bool(self.single_root), self.hash_bits)
+        data = (
+            *fields.values.values(),
+            fields.bounds,
+            trees.heads,
+            np.empty(0) if codes is None else codes,
+            options,
+            tuple(templates),
+        )
+        self._train(make_problem, data, weights)
+        self._decoder = TreeDecoder(
+            templates,
+            self.hash_bits,
+            n_labels,
+            projective=bool(self.projective),
+            single_root=bool(self.single_root),
+        )
+        return self
+
+    def predict(self, X: Any) -> list[Any]:
+        """Best tree of each sentence.
+
+        Parameters
+        ----------
+        X : list of sentences, or ConlluTreebank
+            As for `fit`.
+
+        Returns
+        -------
+        list
+            For each sentence an array of heads; with ``labeled``, a list of pairs (head, label).
+        """
+        self._check_fitted()
+        fields = _fields(X)
+        found = self._decoder.decode(fields, self.coef_)
+        bounds = fields.bounds.tolist()
+        return [
+            self._output(found.heads[first + 1 : end], found.labels[first + 1 : end])
+            for first, end in pairwise(bounds)
+        ]
+
+    def predict_k(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best trees of each sentence, with their scores.
+
+        Parameters
+        ----------
+        X : list of sentences, or ConlluTreebank
+            As for `fit`.
+        k : int
+            How many to return for each sentence.
+
+        Returns
+        -------
+        list of list of (tree, score)
+            For each sentence its k trees of the largest score ``<w, psi(x, y)>``, best first, each
+            as `predict` gives it. The list is shorter where there are fewer trees.
+        """
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        self._check_fitted()
+        ranked = self._decoder.decode_k_best(_fields(X), self.coef_, int(k))
+        return [
+            [(self._output(tree.heads[1:], tree.labels[1:]), tree.score) for tree in trees]
+            for trees in ranked
+        ]
+
+    def score(self, X: Any, Y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Share of tokens with the right head; with ``labeled``, with the right head and label.
+
+        All tokens count. For both shares at once see `maxmargin.metrics.attachment_scores`.
+
+        Parameters
+        ----------
+        X : list of sentences, or ConlluTreebank
+            As for `fit`.
+        Y : list of trees
+            True trees; may be left out with a treebank.
+        sample_weight : array of shape (n_sentences,), optional
+            Weights of the sentences' tokens.
+
+        Returns
+        -------
+        float
+        """
+        self._check_fitted()
+        fields = _fields(X)
+        trees = _flat_trees(_trees(X, Y, self.labeled), fields.bounds, self.labeled)
+        found = self._decoder.decode(fields, self.coef_)
+        is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
+        is_token[fields.bounds[:-1]] = False
+        right = found.heads[is_token] == trees.heads
+        if trees.labels is not None and self.labels_ is not None:
+            codes = LabelEncoder(self.labels_).encode(trees.labels)
+            if (codes < 0).any():
+                first = int(np.argmax(codes < 0))
+                warnings.warn(
+                    f"{int((codes < 0).sum())} labels are unknown to the model and count as "
+                    f"wrong; the first is {trees.labels.values[first]!r} at "
+                    f"{trees.labels.place(first)}",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            right &= found.labels[is_token] == codes
+        if sample_weight is None:
+            return float(np.mean(right))
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(right, weights=np.repeat(weights, np.diff(fields.bounds) - 1)))
+
+    def score_outputs(self, X: Any, Y: Any = None) -> NDArray[np.float64]:
+        """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.
+
+        Parameters
+        ----------
+        X : list of sentences, or ConlluTreebank
+            As for `fit`.
+        Y : list of trees
+            Trees to score, with labels known to the model. Whether they have crossing arcs or
+            several roots does not matter.
+
+        Returns
+        -------
+        ndarray of shape (n_sentences,)
+        """
+        self._check_fitted()
+        fields = _fields(X)
+        trees = _flat_trees(_trees(X, Y, self.labeled), fields.bounds, self.labeled)
+        codes: Ints | None = None
+        if trees.labels is not None and self.labels_ is not None:
+            codes = LabelEncoder(self.labels_).encode(trees.labels)
+            if (codes < 0).any():
+                first = int(np.argmax(codes < 0))
+                raise ValueError(
+                    f"{trees.labels.place(first)}: label {trees.labels.values[first]!r} is not "
+                    "known to the model"
+                )
+        keys = self._decoder.keys(fields)
+        longest = int(np.diff(fields.bounds).max(initial=1))
+        work = make_work(keys, longest, self._decoder.options.projective)
+        totals = np.empty(len(fields.bounds) - 1)
+        starts = (fields.bounds - np.arange(len(fields.bounds))).tolist()
+        for i, (start, end) in enumerate(pairwise(starts)):
+            arcs, labels = sentence_scores(keys, i, self.coef_, work)
+            heads, tokens = trees.heads[start:end], np.arange(1, end - start + 1)
+            totals[i] = arcs[heads, tokens].sum()
+            if codes is not None:
+                totals[i] += labels[heads, tokens, codes[start:end]].sum()
+        return totals
+
+    def _output(self, heads: Ints, labels: Ints) -> Any:
+        """A tree as the user sees it."""
+        if self.labels_ is None:
+            return heads.astype(np.int64)
+        return list(zip(heads.tolist(), self.labels_[labels].tolist(), strict=True))
+
+    # ----- persistence --------------------------------------------------------------------------
+
+    def _get_state(self) -> dict[str, Any]:
+        """See `MaxMarginEstimator`."""
+        decoder = self._decoder
+        return {
+            "labels": self.labels_,
+            "hash_bits": decoder.hash_bits,
+            "templates": tuple(decoder.templates),
+            "projective": decoder.options.projective,
+            "single_root": decoder.options.single_root,
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """See `MaxMarginEstimator`."""
+        self.labels_ = state["labels"]
+        self._decoder = TreeDecoder(
+            ArcTemplates(*state["templates"]),
+            int(state["hash_bits"]),
+            0 if self.labels_ is None else len(self.labels_),
+            projective=state["projective"],
+            single_root=state["single_root"],
+        )
+        if len(self.coef_) != self._decoder.size:
+            raise ValueError(f"expected {self._decoder.size} weights, found {len(self.coef_)}")
+
+
+def _fields(X: Any) -> TokenFields:
+    """Check sentences and hash their tokens."""
+    sentences = X.tokens() if isinstance(X, ConlluTreebank) else X
+    if isinstance(sentences, (str, bytes)) or not hasattr(sentences, "__len__"):
+        raise ValueError(f"X must be a list of sentences, got {type(X).__name__}")
+    if len(sentences) == 0:
+        raise ValueError("expected at least one sentence, found none")
+    for i, sentence in enumerate(sentences):
+        if isinstance(sentence, (str, bytes)) or not hasattr(sentence, "__len__"):
+            raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of tokens")
+        if len(sentence) == 0:
+            raise ValueError(f"sentence {i} is empty, expected at least one token")
+        for t, token in enumerate(sentence):
+            _check_token(i, t, token)
+    return TokenFields.of(sentences)
+
+
+def _check_token(i: int, t: int, token: Any) -> None:
+    """Refuse what is no (word, tag) or (word, tag, fine tag)."""
+    if not (
+        isinstance(token, (tuple, list))
+        and len(token) in (2, 3)
+        and all(isinstance(field, str) for field in token)
+    ):
+        raise ValueError(
+            f"sentence {i}, token {t}: {token!r:.60}, expected (word, tag) or "
+            "(word, tag, fine tag), all strings"
+        )
+
+
+def _trees(X: Any, Y: Any, labeled: bool) -> Any:
+    """The trees given, or those of the treebank."""
+    if Y is not None:
+        return Y
+    if not isinstance(X, ConlluTreebank):
+        raise ValueError("Y is missing: give the heads of each sentence's tokens, or a ConlluTreebank")
+    return X.labeled_heads() if labeled else X.heads()
+
+
+def _flat_trees(Y: Any, bounds: NDArray[np.int64], labeled: bool) -> _FlatTrees:
+    """Check trees against the lengths of the sentences, and flatten them."""
+    flat = flatten_labels(Y, bounds - np.arange(len(bounds)))
+    labels: list[Any] = []
+    heads = np.empty(len(flat.values), dtype=np.int32)
+    expected = "a pair (head, label)" if labeled else "the number of its head"
+    for token, arc in enumerate(flat.values):
+        head = arc
+        if labeled:
+            is_pair = isinstance(arc, Sequence) and not isinstance(arc, str) and len(arc) == 2
+            head = arc[0] if is_pair else None
+            labels.append(arc[1] if is_pair else None)
+        if not isinstance(head, Integral):
+            raise ValueError(f"{flat.place(token)}: {arc!r:.60}, expected {expected}")
+        heads[token] = int(head)
+    return _FlatTrees(heads, FlatLabels(labels, flat.offsets) if labeled else None)

@@ -1,0 +1,227 @@
+"""CoNLL-U treebanks: ten columns per word, comments, multiword tokens; read, changed, written back.
+
+A line of a sentence is a word (``ID`` 1, 2, ...), a multiword token (``3-4``), an empty node
+(``5.1``) or a comment (``# ...``). Words are what is parsed; the other lines are kept where they
+are, so that a file that is read and written comes out as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from maxmargin.formats.opening import PathLike, open_text, write_text_atomically
+
+__all__ = ["ConlluTreebank", "read_conllu", "write_conllu"]
+
+ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC = range(10)
+_OTHER_ID = re.compile(r"\d+-\d+|\d+\.\d+")
+
+
+class ConlluTreebank(NamedTuple):
+    """Sentences of a CoNLL-U file.
+
+    Attributes
+    ----------
+    rows : list of list of list of str
+        ``rows[i][t]`` are the fields of word t of sentence i, ten unless the file has others.
+    others : list of list of (int, str)
+        Comments, multiword tokens and empty nodes of each sentence: each with the number of words
+        before it.
+    """
+
+    rows: list[list[list[str]]]
+    others: list[list[tuple[int, str]]]
+
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences."""
+        return len(self.rows)
+
+    @property
+    def n_words(self) -> int:
+        """Number of words in all sentences."""
+        return sum(map(len, self.rows))
+
+    def tokens(self, *columns: int) -> list[list[tuple[str, ...]]]:
+        """Words as tuples of fields: form, coarse and fine tag unless other columns are named."""
+        chosen = columns or (FORM, UPOS, XPOS)
+        return [[tuple(row[c] for c in chosen) for row in sentence] for sentence in self.rows]
+
+    def heads(self) -> list[list[int]]:
+        """Head of each word, 0 for the root; every word must have one."""
+        found = []
+        for i, sentence in enumerate(self.rows):
+            try:
+                found.append([int(row[HEAD]) for row in sentence])
+            except ValueError:
+                t = next(t for t, row in enumerate(sentence) if not row[HEAD].isdecimal())
+                raise ValueError(
+                    f"sentence {i}, word {t + 1}: the head is {sentence[t][HEAD]!r}, expected a "
+                    "number"
+                ) from None
+        return found
+
+    def labeled_heads(self) -> list[list[tuple[int, str]]]:
+        """Head and relation of each word."""
+        return [
+            [(head, row[DEPREL]) for head, row in zip(heads, sentence, strict=True)]
+            for heads, sentence in zip(self.heads(), self.rows, strict=True)
+        ]
+
+    def select(self, sentences: Iterable[int]) -> ConlluTreebank:
+        """Some of the sentences."""
+        chosen = list(sentences)
+        return ConlluTreebank([self.rows[i] for i in chosen], [self.others[i] for i in chosen])
+
+    def with_trees(self, trees: Sequence[Sequence[Any]]) -> ConlluTreebank:
+        """A copy with other trees.
+
+        Parameters
+        ----------
+        trees : list of sequences
+            For each sentence the heads of its words, or pairs (head, relation). Without
+            relations, a changed head loses the relation it had.
+        """
+        if len(trees) != len(self.rows):
+            raise ValueError(f"expected {len(self.rows)} trees, got {len(trees)}")
+        rows = []
+        for i, (sentence, tree) in enumerate(zip(self.rows, trees, strict=True)):
+            if len(tree) != len(sentence):
+                raise ValueError(
+                    f"sentence {i} has {len(sentence)} words but its tree has {len(tree)}"
+                )
+            rows.append([_with_arc(row, arc) for row, arc in zip(sentence, tree, strict=True)])
+        return ConlluTreebank(rows, self.others)
+
+
+def _with_arc(row: list[str], arc: Any) -> list[str]:
+    """Fields of a word with another head, or another (head, relation)."""
+    changed = list(row)
+    if isinstance(arc, tuple):
+        changed[HEAD], changed[DEPREL] = str(int(arc[0])), str(arc[1])
+    elif changed[HEAD] != str(int(arc)):
+        changed[HEAD], changed[DEPREL] = str(int(arc)), "_"
+    return changed
+
+
+def read_conllu(path: PathLike, *, encoding: str = "utf-8") -> ConlluTreebank:
+    """Read a CoNLL-U file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Plain text, or ``.gz``, ``.xz``, ``.bz2``.
+    encoding : str, default="utf-8"
+        Text encoding.
+
+    Returns
+    -------
+    ConlluTreebank
+        All sentences.
+
+    Raises
+    ------
+    ValueError
+        A word without ten columns, IDs that do not count 1, 2, ..., a head that is no word of the
+        sentence, or a file without words; the message names file and line.
+    """
+    rows: list[list[list[str]]] = []
+    others: list[list[tuple[int, str]]] = []
+    with open_text(path, encoding) as stream:
+        for start, lines in _sentences(stream):
+            words, rest = _read_sentence(path, start, lines)
+            if words:
+                rows.append(words)
+                others.append(rest)
+            elif any(not line.startswith("#") for _, line in rest):
+                raise ValueError(f"{path}:{start}: a sentence without words")
+    if not rows:
+        raise ValueError(f"{path}: no words found, expected ten columns per line")
+    return ConlluTreebank(rows, others)
+
+
+def _sentences(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
+    """Blocks of lines between blank lines, with the number of their first line."""
+    block: list[str] = []
+    number = 0
+    for number, line in enumerate(stream, 1):
+        text = line.rstrip("\r\n")
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        if text.strip():
+            block.append(text)
+        elif block:
+            yield number - len(block), block
+            block = []
+    if block:
+        yield number - len(block) + 1, block
+
+
+def _read_sentence(
+    path: PathLike, start: int, lines: list[str]
+) -> tuple[list[list[str]], list[tuple[int, str]]]:
+    """Words of a sentence, and its other lines."""
+    words: list[list[str]] = []
+    others: list[tuple[int, str]] = []
+    numbers = []
+    for number, line in enumerate(lines, start):
+        fields = line.split("\t")
+        if line.startswith("#"):
+            others.append((len(words), line))
+            continue
+        if len(fields) != 10:
+            raise ValueError(
+                f"{path}:{number}: expected 10 columns, separated by tabs, found {len(fields)}"
+            )
+        if _OTHER_ID.fullmatch(fields[ID]):
+            others.append((len(words), line))
+            continue
+        if fields[ID] != str(len(words) + 1):
+            raise ValueError(
+                f"{path}:{number}: expected the word number {len(words) + 1}, found {fields[ID]!r}"
+            )
+        words.append(fields)
+        numbers.append(number)
+    for number, word in zip(numbers, words, strict=True):
+        head = word[HEAD]
+        if head != "_" and not (head.isdecimal() and int(head) <= len(words)):
+            raise ValueError(
+                f"{path}:{number}: the head is {head!r}, expected a number from 0 to {len(words)}"
+            )
+    return words, others
+
+
+def write_conllu(target: PathLike | TextIO, treebank: ConlluTreebank, *, encoding: str = "utf-8") -> None:
+    """Write a CoNLL-U file.
+
+    Parameters
+    ----------
+    target : path-like or text stream
+        A file is written whole or not at all, and compressed if it ends in ``.gz``, ``.xz``
+        or ``.bz2``.
+    treebank : ConlluTreebank
+        What to write.
+    encoding : str, default="utf-8"
+        Text encoding of a file; a stream has its own.
+    """
+    if isinstance(target, (str, Path)) or hasattr(target, "__fspath__"):
+        with write_text_atomically(target, encoding) as stream:
+            _write(stream, treebank)
+    else:
+        _write(target, treebank)
+
+
+def _write(stream: TextIO, treebank: ConlluTreebank) -> None:
+    """Write all sentences to an open stream."""
+    for words, others in zip(treebank.rows, treebank.others, strict=True):
+        places = [place for place, _ in others]
+        cuts = [0, *places, len(words)]
+        lines = []
+        for (start, end), (_, other) in zip(pairwise(cuts), [*others, (0, "")], strict=True):
+            lines += ["\t".join(row) for row in words[start:end]]
+            lines.append(other)
+        stream.write("\n".join(lines) + "\n")
