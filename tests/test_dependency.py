@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from brute_dependency import TreeTwin, all_trees
 from cases import Case
+from maxmargin.formulation import Formulation
 from maxmargin.problems.dependency import (
     DependencyProblem,
     TreeDecoder,
@@ -20,7 +21,9 @@ from maxmargin.problems.dependency_features import (
 )
 from maxmargin.problems.dependency_kernels import best_tree
 from maxmargin.problems.dependency_work import TreeOptions, make_work
+from test_k_best import check_k_best
 from test_oracles import check_oracle, dense_row
+from test_solvers import check_optimal, solve
 
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
 FEW_TEMPLATES = ArcTemplates(
@@ -156,6 +159,47 @@ def test_decoding_and_ranking(projective, data):
         assert len(set(outputs)) == len(outputs) == min(5, len(expected))
         assert [by_output[y] for y in outputs] == pytest.approx(expected[:5])
         assert [tree.score for tree in ranked[i]] == pytest.approx(expected[:5])
+
+
+@pytest.mark.parametrize("projective", [True, False], ids=["projective", "any"])
+@pytest.mark.parametrize("loss", LOSSES)
+@settings(max_examples=10)
+@given(data=st.data(), k=st.integers(1, 12))
+def test_k_best_wrong_trees(loss, projective, data, k):
+    case, w = draw_case(data, loss=loss, projective=projective)
+    check_k_best(case, w, k, "margin")
+    check_k_best(case, w, k, "none")
+    if loss != "zero-one":
+        with pytest.raises(ValueError):
+            case.problem.k_best(np.arange(1), w, k, "slack")
+
+
+@pytest.mark.parametrize("projective", [True, False], ids=["projective", "any"])
+@given(data=st.data())
+def test_predictions_are_the_best_trees(projective, data):
+    (problem, twin), w = draw_case(data, projective=projective)
+    planes = problem.predictions(np.arange(twin.n_examples), w)
+    for i in range(twin.n_examples):
+        truth_score = float(w @ twin.psi(i, twin.truth(i)))
+        gain = max(0.0, twin.best_score(i, w) - truth_score)
+        assert -float(dense_row(planes, i, len(w)) @ w) == pytest.approx(gain, abs=1e-9)
+        assert (planes.losses[i] > 0) == (planes.indptr[i] < planes.indptr[i + 1])
+
+
+@pytest.mark.parametrize(
+    ("formulation", "options"),
+    [
+        (Formulation(), {}),
+        (Formulation(), {"projective": False, "n_labels": 2}),
+        (Formulation("slack"), {"loss": "normalized-hamming"}),
+        (Formulation("margin", "l2", sqrt_loss=False), {"n_labels": 2}),
+    ],
+    ids=["plain", "any-labeled", "slack", "l2"],
+)
+def test_training_reaches_the_optimum(formulation, options):
+    case = tree_case(np.random.default_rng(5), lengths=(3, 2, 3), **options)
+    result = solve("auto", case.problem, 0.1, formulation)
+    check_optimal(result, case, 0.1, formulation)
 
 
 def as_output(heads, labels):
