@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import maxmargin as mm
 from conftest import find_data
-from maxmargin.formats import Treebank, read_conllu
+from maxmargin.formats import ConlluTreebank, read_conllu
 from maxmargin.metrics import attachment_scores
 from maxmargin.problems.dependency_features import ArcTemplates
 
@@ -118,7 +118,7 @@ def test_a_treebank_brings_its_trees():
         ]
         for tokens, arcs in DRAWN
     ]
-    treebank = Treebank(rows, [[] for _ in rows])
+    treebank = ConlluTreebank(rows, [[] for _ in rows])
     model = parser(labeled=True).fit(treebank)
     assert model.score(treebank) == model.score(treebank, LABELED) > 0.95
     assert treebank.with_trees(model.predict(treebank)).labeled_heads() == model.predict(treebank)

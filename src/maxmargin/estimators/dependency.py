@@ -383,7 +383,9 @@ def _trees(X: Any, Y: Any, labeled: bool) -> Any:
     if Y is not None:
         return Y
     if not isinstance(X, ConlluTreebank):
-        raise ValueError("Y is missing: give the heads of each sentence's tokens, or a ConlluTreebank")
+        raise ValueError(
+            "Y is missing: give the heads of each sentence's tokens, or a ConlluTreebank"
+        )
     return X.labeled_heads() if labeled else X.heads()
 
 

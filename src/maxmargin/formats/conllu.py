@@ -195,7 +195,9 @@ def _read_sentence(
     return words, others
 
 
-def write_conllu(target: PathLike | TextIO, treebank: ConlluTreebank, *, encoding: str = "utf-8") -> None:
+def write_conllu(
+    target: PathLike | TextIO, treebank: ConlluTreebank, *, encoding: str = "utf-8"
+) -> None:
     """Write a CoNLL-U file.
 
     Parameters
