@@ -27,6 +27,7 @@ BENCHMARKS = {
     "mnist": ".datasets.mnist",
     "taxonomy": ".datasets.taxonomy",
     "ptb": ".datasets.ptb",
+    "dependencies": ".datasets.dependencies",
     "overhead": ".overhead",
 }
 RESULTS = Path(__file__).parent / "results"

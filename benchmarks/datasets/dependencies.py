@@ -1,0 +1,152 @@
+"""Dependency trees: UD English EWT and the Penn Treebank sample, gold tags, unlabelled."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+from maxmargin.formats import open_text, read_conllu
+from maxmargin.problems.dependency import DependencyProblem
+from maxmargin.problems.dependency_features import TokenFields
+from maxmargin.solvers import SOLVERS
+
+from ..case import Case, Contestant, Options, Outcome, Target
+from ..data import data_path
+
+LEAST_UAS = 86.0
+MOST_SECONDS = 5.0  # for one pass of oracle calls over the training sentences of EWT
+PASSES = 10
+BATCH = 16
+C_DUAL = 0.01
+#: Formulation and solver of each contestant. The squared slacks are those of Chang & Yih (2013).
+METHODS: dict[str, dict[str, Any]] = {
+    "dcd": {"solver": "dcd", "slack": "l2", "sqrt_loss": False, "C": C_DUAL},
+    "auto": {"solver": "auto", "C": C_DUAL},
+    "perceptron": {"solver": "perceptron"},
+    "mira": {"solver": "mira", "C": C_DUAL},
+    "sgd": {"solver": "sgd", "C": C_DUAL},
+}
+
+Sentence = list[tuple[str, ...]]
+
+
+class Treebank(NamedTuple):
+    """Sentences and heads to learn from, and to be found."""
+
+    X: Sequence[Sentence]
+    Y: Sequence[list[int]]
+    X_test: Sequence[Sentence]
+    Y_test: Sequence[list[int]]
+
+    def first(self, limit: int | None) -> Treebank:
+        """The first so many sentences of both parts."""
+        return Treebank(*(part[:limit] for part in self))
+
+
+def read_ewt() -> Treebank:
+    """The official parts, with coarse and fine tags."""
+    parts: list[Any] = []
+    for name in ("train", "test"):
+        bank = read_conllu(data_path(f"ud_english_ewt/en_ewt-ud-{name}.conllu.xz"))
+        parts += [bank.tokens(), bank.heads()]
+    return Treebank(*parts)
+
+
+def read_penn() -> Treebank:
+    """Every fifth file is for testing."""
+    X: dict[str, list[Sentence]] = {}
+    Y: dict[str, list[list[int]]] = {}
+    with open_text(data_path("ptb_sample/wsj_0001-0199.dep.xz")) as stream:
+        for block in stream.read().strip().split("\n\n"):
+            title, *lines = block.split("\n")
+            fields = [line.split("\t") for line in lines]
+            X.setdefault(title, []).append([(word, tag) for _, word, tag, _ in fields])
+            Y.setdefault(title, []).append([int(head) for *_, head in fields])
+    test = sorted(X)[::5]
+    train = [title for title in X if title not in test]
+    return Treebank(
+        [tokens for title in train for tokens in X[title]],
+        [heads for title in train for heads in Y[title]],
+        [tokens for title in test for tokens in X[title]],
+        [heads for title in test for heads in Y[title]],
+    )
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """One pass of oracle calls; then what solvers reach in ten, on both treebanks."""
+    limit = options.size(60)
+    ewt = read_ewt().first(limit)
+    yield Case(
+        "EWT, one pass of oracle calls",
+        [_one_pass("oracle", ewt)],
+        [Target("time of a pass", "oracle", "pass", "", "s", at_most=MOST_SECONDS)],
+    )
+    for name, bank, judged in (
+        ("EWT", ewt, True),
+        ("Penn sample", read_penn().first(limit), False),
+    ):
+        chosen = [method for method in options.of_ours(list(METHODS)) if method in SOLVERS]
+        yield Case(
+            f"{name}, {PASSES} passes",
+            [_training(method, bank) for method in chosen],
+            [target for method in chosen for target in _targets(method, judged)],
+        )
+
+
+def _targets(method: str, judged: bool) -> list[Target]:
+    """Accuracy, time and passes of a solver."""
+    least = LEAST_UAS if judged and method == "dcd" else None
+    return [
+        Target(f"{method}: UAS", method, "uas", "", "%", at_least=least),
+        Target(f"{method}: training", method, "training", "", "s"),
+        Target(f"{method}: passes", method, "passes"),
+    ]
+
+
+def _training(method: str, bank: Treebank) -> Contestant:
+    """A parser trained for ten passes at most; with a certificate's pass, if it needs one."""
+    settings = METHODS.get(method, {"solver": method, "C": C_DUAL})
+
+    def fit(part: Treebank, passes: int) -> mm.DependencyParser:
+        parser = mm.DependencyParser(max_passes=passes, random_state=0, **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return parser.fit(part.X, part.Y)
+
+    def run() -> Outcome:
+        started = time.process_time()
+        parser = fit(bank, PASSES - 1)  # the last pass is that of the certificate
+        seconds = time.process_time() - started
+        return Outcome(
+            {
+                "training": seconds,
+                "passes": parser.result_.n_passes,
+                "uas": 100.0 * parser.score(bank.X_test, bank.Y_test),
+            }
+        )
+
+    def warm_up() -> None:
+        fit(bank.first(40), 5).predict(bank.X_test[:2])
+
+    return Contestant(method, run, warm_up)
+
+
+def _one_pass(label: str, bank: Treebank) -> Contestant:
+    """All oracle calls at some weights, in small batches as solvers ask for them."""
+    heads = [head for tree in bank.Y for head in tree]
+
+    def run() -> Outcome:
+        problem = DependencyProblem(TokenFields.of(bank.X), heads)
+        w = np.random.default_rng(0).normal(0.0, 0.01, problem.n_features)
+        started = time.process_time()
+        for first in range(0, problem.n_examples, BATCH):
+            problem.oracle(np.arange(first, min(first + BATCH, problem.n_examples)), w)
+        return Outcome({"pass": time.process_time() - started})
+
+    return Contestant(label, run, lambda: None)
