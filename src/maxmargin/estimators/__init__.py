@@ -1,7 +1,7 @@
 """The scikit-learn faces of the library; nothing numeric happens here."""
 
-from .dependency import DependencyParser
 from .alignment import SequenceAligner
+from .dependency import DependencyParser
 from .grammar import GrammarParser, PCFGParser
 from .multiclass import MulticlassSVM
 from .sequence import SequenceTagger
