@@ -22,6 +22,7 @@ from ..solvers import ours
 PAPER_C = 1000
 MOST_SECONDS = {0.1: 6, 0.01: 20}
 SVM_HMM = {0.1: "SVM-HMM 3.10: 137 s", 0.01: "SVM-HMM 3.10: not in several minutes"}
+ROUNDS = 10
 EARLY_EPSILON = 0.5  # loose, and yet past F1 93.4
 
 
@@ -62,11 +63,12 @@ class Chunking:
 
 
 def cases(options: Options) -> Iterator[Case]:
-    """Two precisions, the time to a good F1, and memory."""
+    """Two precisions, the time to a good F1, memory, and online solvers."""
     yield _memory(options)
     data = Chunking(options.quick)
     yield from (_to_epsilon(data, epsilon, options) for epsilon in MOST_SECONDS)
     yield _to_f1(data, options)
+    yield _perceptrons(data, options)
 
 
 def _to_epsilon(data: Chunking, epsilon: float, options: Options) -> Case:
@@ -137,6 +139,57 @@ def _to_f1(data: Chunking, options: Options) -> Case:
             ),
         ],
         truth=data.test.split(2),
+    )
+
+
+def _perceptrons(data: Chunking, options: Options) -> Case:
+    """Averaged perceptrons, round by round; the other online solvers beside them."""
+    names = options.of_ours(["perceptron", "mira", "sgd", "pegasos"])
+    contestants = [ours(name, data.problem, data.C, max_passes=ROUNDS) for name in names]
+    peer = f"crfsuite {ROUNDS} rounds"
+    if options.peers and crfsuite.is_installed():
+        read_train = partial(read, "train", data.limit)
+        contestants.append(crfsuite.averaged_perceptron(read_train, data.test, ROUNDS))
+    same = "crfsuite, same run"
+    return Case(
+        f"CoNLL-2000 online, {ROUNDS} rounds",
+        contestants,
+        [
+            Target(
+                "a round / crfsuite's",
+                "perceptron",
+                "per_round",
+                same,
+                at_most=0.5,
+                relative_to=(peer, "per_round"),
+            ),
+            Target(
+                "training / crfsuite's without loading",
+                "perceptron",
+                "cpu",
+                same,
+                at_most=0.5,
+                relative_to=(peer, "training_cpu"),
+            ),
+            Target(
+                "F1 / crfsuite's",
+                "perceptron",
+                "f1",
+                same,
+                at_least=1.0 - 0.3 / 93.5,
+                relative_to=(peer, "f1"),
+                note="0.3 points",
+            ),
+            *(
+                Target(f"{name}: {what}", name, measure, unit=unit)
+                for name in (*names, peer)
+                for what, measure, unit in (("a round", "per_round", "s"), ("F1", "f1", "%"))
+            ),
+        ],
+        data.problem,
+        data.C,
+        data.decode,
+        data.test.split(2),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from maxmargin.formats import TokenColumns
@@ -77,6 +78,9 @@ def averaged_perceptron(
         model = Path(folder.name) / "model"
         _, training = timed(lambda: trainer.train(str(model)))
         measures = {"loading_cpu": loading.cpu, "training_cpu": training.cpu}
+        # CPU seconds of each round, as the trainer's log has them.
+        rounds_took = [float(one["time"]) for one in trainer.logparser.iterations]
+        measures["per_round"] = median(rounds_took)
 
         def tag() -> Tags:
             with folder:
