@@ -26,6 +26,7 @@ BENCHMARKS = {
     "usps": ".datasets.usps",
     "mnist": ".datasets.mnist",
     "taxonomy": ".datasets.taxonomy",
+    "alignment": ".datasets.alignment",
     "ptb": ".datasets.ptb",
     "dependencies": ".datasets.dependencies",
     "overhead": ".overhead",
