@@ -71,6 +71,7 @@ def main(picture: str = "align_proteins.png") -> None:
         axes[1].plot(SIZES, values, "o-", label=name)
     axes[1].set(xscale="log", xlabel="training examples", ylabel="test error (%)", ylim=(0, None))
     axes[1].set_xticks(SIZES, [str(n) for n in SIZES])
+    axes[1].set_xticks([], minor=True)
     axes[1].legend(frameon=False)
     _draw_alignment(axes[2], X[200], Y[200], aligner.predict(X[200:201])[0])
     figure.savefig(picture, dpi=110)
