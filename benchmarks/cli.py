@@ -29,6 +29,7 @@ BENCHMARKS = {
     "alignment": ".datasets.alignment",
     "ptb": ".datasets.ptb",
     "dependencies": ".datasets.dependencies",
+    "faces": ".datasets.faces",
     "overhead": ".overhead",
 }
 RESULTS = Path(__file__).parent / "results"

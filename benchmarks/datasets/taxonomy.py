@@ -1,9 +1,9 @@
 """ImCLEF07A and 20 newsgroups with 2 and 4 examples per class: is a taxonomy worth anything?
 
 In the spirit of Tsochantaridis et al. (2005), Table 1: plain classes or classes with features of
-the taxonomy, trained for zero-one or for the tree loss with slack rescaling, all with the same C.
-Means over five draws of the training examples. A second setting lets every model choose its C on
-training examples that were not drawn.
+the taxonomy, trained for zero-one or for the tree loss with slack rescaling. Means over five draws
+of the training examples. Every model chooses its C on training examples that were not drawn; a
+second setting, reported only, gives the same C to all.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def cases(options: Options) -> Iterator[Case]:
     for name, load in (("ImCLEF07A", load_images), ("20 newsgroups", load_newsgroups)):
         data = load(options.size(quick=200))
         for per_class in PER_CLASS:
-            for grid in ((FIXED_C,), GRID):
+            for grid in (GRID, (FIXED_C,)):
                 yield _case(name, data, per_class, grid, 1 if options.quick else N_DRAWS)
 
 
@@ -102,7 +102,7 @@ def _case(name: str, data: Data, per_class: int, grid: tuple[float, ...], n_draw
         TAXONOMY,
         "tree_loss",
         "Table 1: below 1",
-        at_most=0.9999 if fixed else None,
+        at_most=None if fixed else 0.9999,
         relative_to=(FLAT, "tree_loss"),
     )
     return Case(

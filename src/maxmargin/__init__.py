@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SequenceAligner,
         SequenceTagger,
         StructuralSVM,
+        TreeLabeler,
     )
     from .features import ClassFeatures, Taxonomy
     from .formulation import Formulation
@@ -46,6 +47,7 @@ __all__ = [
     "SequenceTagger",
     "StructuralSVM",
     "Taxonomy",
+    "TreeLabeler",
     "__version__",
     "check_problem",
     "kernel",
@@ -65,6 +67,7 @@ _HOME = {
     "SequenceTagger": ".estimators.sequence",
     "StructuralSVM": ".estimators.structural",
     "Taxonomy": ".features.taxonomy",
+    "TreeLabeler": ".estimators.tree",
     "check_problem": ".problem",
     "kernel": "._jit",
     "load": ".persistence",

@@ -43,6 +43,7 @@ ESTIMATORS = {
     "MulticlassSVM": "maxmargin.estimators.multiclass",
     "SequenceAligner": "maxmargin.estimators.alignment",
     "SequenceTagger": "maxmargin.estimators.sequence",
+    "TreeLabeler": "maxmargin.estimators.tree",
 }
 #: Feature extractors, with ``to_state`` and ``from_state``.
 EXTRACTORS = {

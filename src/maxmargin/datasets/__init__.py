@@ -2,5 +2,15 @@
 
 from maxmargin.datasets.alignments import HomologueSearch, make_homologues
 from maxmargin.datasets.digit_words import DigitWords, make_digit_words
+from maxmargin.datasets.figures import FACE_PARTS, FACE_TREE, Faces, make_faces
 
-__all__ = ["DigitWords", "HomologueSearch", "make_digit_words", "make_homologues"]
+__all__ = [
+    "FACE_PARTS",
+    "FACE_TREE",
+    "DigitWords",
+    "Faces",
+    "HomologueSearch",
+    "make_digit_words",
+    "make_faces",
+    "make_homologues",
+]

@@ -6,6 +6,7 @@ from .grammar import GrammarParser, PCFGParser
 from .multiclass import MulticlassSVM
 from .sequence import SequenceTagger
 from .structural import StructuralSVM
+from .tree import TreeLabeler
 
 __all__ = [
     "DependencyParser",
@@ -15,4 +16,5 @@ __all__ = [
     "SequenceAligner",
     "SequenceTagger",
     "StructuralSVM",
+    "TreeLabeler",
 ]

@@ -1,0 +1,397 @@
+"""Labels of the nodes of a tree, and positions of parts in images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ..formulation import Rescaling, Slack
+from ..problem import Problem
+from ..problems.grid_parts import GridLayout, GridPartsProblem, Maps, find_parts, pack_maps
+from ..problems.rows import Rows
+from ..problems.tree import (
+    LabelLayout,
+    LabelTreeProblem,
+    decode_label_trees,
+    pack_columns,
+    root_tree,
+)
+from ..result import Callback
+from ..solvers import Solver
+from .base import MaxMarginEstimator, with_shared_parameters
+from .labels import FlatLabels, LabelEncoder
+from .tree_inputs import (
+    as_images,
+    as_label_rows,
+    as_positions,
+    count_examples,
+    edge_array,
+    edge_ranks,
+    node_matrices,
+    split_inputs,
+)
+from .tree_learning import tree_of_labels, tree_of_positions
+
+__all__ = ["TreeLabeler"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@with_shared_parameters
+class TreeLabeler(MaxMarginEstimator):
+    """Labels for the nodes of a tree, or positions of parts in images; the search is exact.
+
+    With ``outputs="labels"`` every node has a label set of its own, weights for its input features
+    under each label, and a table of weights for its label and its parent's. With
+    ``outputs="positions"`` every node is a part of an image, with a template for the patch around
+    it and a quadratic cost of its displacement from where its parent expects it; the best positions
+    are found in time linear in the pixels.
+
+    Parameters
+    ----------
+    outputs : {"labels", "positions"}, default="labels"
+        What is predicted for the nodes.
+    tree : sequence of pairs of nodes, optional
+        Edges of the tree. By default it is learned: the one whose labels tell most about each other
+        (largest mutual information), or whose offsets vary least.
+    loss : {"hamming", "normalized-hamming", "zero-one", "deviation"}, optional
+        Number of wrong nodes, their share, 1 if any is wrong, or, for positions and the default
+        there, the mean distance from the true positions in per cent of the size. The default for
+        labels is "hamming". Slack rescaling is exact for all but "deviation", which refuses it.
+    fit_intercept : bool, default=True
+        With labels: append a constant feature to every node.
+    patch : int, default=9
+        With positions: rows and columns of a part's template.
+    size : float or pair of nodes, optional
+        With positions: what 100 per cent of deviation are, in pixels, or two nodes whose true
+        distance it is. By default the longer side of the image.
+    {shared parameters}
+
+    Attributes
+    ----------
+    tree_ : list of pairs of int
+        Edges, the parent first; node 0 is the root.
+    classes_ : list of ndarray
+        With labels: the label set of each node.
+    templates_ : ndarray of shape (n_nodes, channels, patch, patch)
+        With positions: the templates of the parts.
+    coef_ : ndarray
+        All weights; see `maxmargin.problems.tree` and `maxmargin.problems.grid_parts`.
+    result_ : Result
+        Certificate and history of the training.
+
+    Examples
+    --------
+    >>> from maxmargin.datasets import make_faces
+    >>> faces = make_faces(n_train=20, n_test=5, size=20)
+    >>> finder = TreeLabeler(outputs="positions", patch=5, C=0.01, tol=0.05, random_state=0)
+    >>> finder.fit(faces.X_train, faces.y_train).predict(faces.X_test).shape
+    (5, 8, 2)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        outputs: Literal["labels", "positions"] = "labels",
+        tree: Sequence[tuple[int, int]] | None = None,
+        loss: Literal["hamming", "normalized-hamming", "zero-one", "deviation"] | None = None,
+        fit_intercept: bool = True,
+        patch: int = 9,
+        size: float | tuple[int, int] | None = None,
+        rescaling: Rescaling = "margin",
+        slack: Slack = "l1",
+        sqrt_loss: bool | None = None,
+        solver: str | Solver = "auto",
+        tol: float | None = 1e-3,
+        epsilon: float | None = None,
+        max_passes: float | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Iterable[Callback] = (),
+    ) -> None:
+        super().__init__(
+            C=C,
+            rescaling=rescaling,
+            slack=slack,
+            sqrt_loss=sqrt_loss,
+            solver=solver,
+            tol=tol,
+            epsilon=epsilon,
+            max_passes=max_passes,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            warm_start=warm_start,
+            callbacks=callbacks,
+        )
+        self.outputs = outputs
+        self.tree = tree
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.patch = patch
+        self.size = size
+
+    def fit(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> TreeLabeler:
+        """Train on examples.
+
+        Parameters
+        ----------
+        X : array, list or mapping
+            For labels: an array of shape (n_examples, n_nodes, n_features), or a list with one
+            matrix of shape (n_examples, n_features of the node), dense or sparse, for each node. A
+            mapping ``{"nodes": ..., "edges": ...}`` also gives features of the edges, an array of
+            shape (n_examples, n_edges, n_edge_features) in the order of ``tree``. For positions:
+            images of shape (height, width) or (height, width, channels), as one array or a list.
+        Y : array
+            For labels: shape (n_examples, n_nodes), of any hashable type. For positions: shape
+            (n_examples, n_nodes, 2), row and column of every part, rounded to whole pixels.
+        sample_weight : array of shape (n_examples,), optional
+            Multiplies each example's slack.
+
+        Returns
+        -------
+        self
+        """
+        self._make_solver()  # parameters are checked before anything is built
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if self.outputs == "labels":
+            make_problem, data = self._prepare_labels(X, Y)
+        elif self.outputs == "positions":
+            make_problem, data = self._prepare_positions(X, Y)
+        else:
+            raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
+        self._train(make_problem, data, weights)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Best labels or positions of all nodes.
+
+        Parameters
+        ----------
+        X : array, list or mapping
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_examples, n_nodes), or (n_examples, n_nodes, 2) for positions
+        """
+        self._check_fitted()
+        if isinstance(self._layout, GridLayout):
+            return find_parts(self._maps(X), self._layout, self.coef_)
+        codes = decode_label_trees(self._rows(X), self._layout, self.coef_)
+        columns = [labels[codes[:, v]] for v, labels in enumerate(self.classes_)]
+        kinds = {column.dtype.kind for column in columns}
+        if len(kinds) > 1:
+            columns = [column.astype(object) for column in columns]
+        return np.stack(columns, axis=1)
+
+    def losses(self, X: Any, Y: Any) -> Floats:
+        """Share of wrong nodes, or mean deviation in per cent of the size, of each prediction.
+
+        Parameters
+        ----------
+        X : array, list or mapping
+            Inputs, as for `fit`.
+        Y : array
+            True labels or positions.
+
+        Returns
+        -------
+        ndarray of shape (n_examples,)
+        """
+        found = self.predict(X)
+        if isinstance(self._layout, GridLayout):
+            truth = as_positions(Y, len(found))
+            if truth.shape != found.shape:
+                raise ValueError(f"Y has shape {truth.shape}; expected {found.shape}")
+            grids = np.array([np.shape(image)[:2] for image in X])
+            far = np.sqrt(((found - truth) ** 2).sum(axis=2)).mean(axis=1)
+            return 100.0 * far / self._sizes(truth, grids)
+        labels = as_label_rows(Y)
+        if labels.shape != found.shape:
+            raise ValueError(f"Y has shape {labels.shape}; expected {found.shape}")
+        return np.mean(found.astype(object) != labels, axis=1)
+
+    def score(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Share of nodes with the right label; for positions, minus the mean deviation.
+
+        Parameters
+        ----------
+        X : array, list or mapping
+            Inputs, as for `fit`.
+        Y : array
+            True labels or positions.
+        sample_weight : array of shape (n_examples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        mean = float(np.average(self.losses(X, Y), weights=weights))
+        return -mean if isinstance(self._layout, GridLayout) else 1.0 - mean
+
+    @property
+    def tree_(self) -> list[tuple[int, int]]:
+        """Edges of the tree, the parent first."""
+        parents = self._layout.parent.tolist()
+        return [(p, v) for v, p in enumerate(parents) if p >= 0]
+
+    @property
+    def templates_(self) -> Floats:
+        """Templates of the parts."""
+        if not isinstance(self._layout, GridLayout):
+            raise AttributeError("a tree of labels has no templates")
+        return self._layout.templates(self.coef_).copy()
+
+    # ----- labels -------------------------------------------------------------------------------
+
+    def _prepare_labels(self, X: Any, Y: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Encode labels, pack inputs; what makes the problem, and what it is made of."""
+        labels = as_label_rows(Y)
+        n, V = labels.shape
+        encoders = [
+            LabelEncoder.of(FlatLabels(list(labels[:, v]), np.arange(n + 1))) for v in range(V)
+        ]
+        self.classes_ = [encoder.classes for encoder in encoders]
+        if max(len(classes) for classes in self.classes_) < 2:
+            raise ValueError("every node has a single label; some node needs at least 2")
+        codes = np.stack(
+            [
+                encoder.encode(FlatLabels(list(labels[:, v]), np.arange(n + 1)))
+                for v, encoder in enumerate(encoders)
+            ],
+            axis=1,
+        ).astype(np.int64)
+        n_labels = np.array([len(classes) for classes in self.classes_], np.int64)
+        edges = tree_of_labels(codes, n_labels) if self.tree is None else list(self.tree)
+        parent, order = root_tree(V, edges)
+        nodes, edge_inputs = split_inputs(X)
+        if edge_inputs is not None and self.tree is None:
+            raise ValueError("X has features of edges, so tree must say which edges there are")
+        self._edge_rank = edge_ranks(edges, parent)
+        matrices = node_matrices(nodes, n, V, None)
+        self.n_features_in_ = [int(matrix.shape[1]) for matrix in matrices]
+        self._has_intercept = bool(self.fit_intercept)
+        inputs = np.array(self.n_features_in_, np.int64) + int(self._has_intercept)
+        F_e = 1 + (0 if edge_inputs is None else edge_array(edge_inputs, n, V - 1).shape[2])
+        self._layout: LabelLayout | GridLayout = LabelLayout(parent, order, n_labels, inputs, F_e)
+        rows, layout = self._rows(X), self._layout
+        loss: Any = "hamming" if self.loss is None else self.loss
+
+        def make_problem() -> Problem:
+            return LabelTreeProblem(rows, codes, layout, loss=loss)
+
+        data = (rows.indptr, rows.indices, rows.values, codes, parent, n_labels, F_e, loss)
+        return make_problem, data
+
+    def _rows(self, X: Any) -> Rows:
+        """Inputs of all nodes and edges, packed."""
+        layout = self._layout
+        assert isinstance(layout, LabelLayout)
+        V = len(layout.parent)
+        nodes, edge_inputs = split_inputs(X)
+        n = count_examples(nodes)
+        matrices = node_matrices(nodes, n, V, self.n_features_in_)
+        one = np.ones((n, 1))
+        if self._has_intercept:
+            matrices = [
+                sp.hstack([sp.csr_matrix(matrix), one], format="csr") for matrix in matrices
+            ]
+        extra = layout.n_edge_inputs - 1
+        edges: list[Any] = [one] * (V - 1)
+        if (edge_inputs is None) != (extra == 0):
+            raise ValueError(
+                f"expected {extra} features of each edge, found "
+                f"{'none' if edge_inputs is None else 'some'}"
+            )
+        if edge_inputs is not None:
+            given = edge_array(edge_inputs, n, V - 1)
+            if given.shape[2] != extra:
+                raise ValueError(f"expected {extra} features of each edge, found {given.shape[2]}")
+            edges = [np.hstack([one, given[:, rank]]) for rank in self._edge_rank]
+        return pack_columns(matrices, edges)
+
+    # ----- positions ----------------------------------------------------------------------------
+
+    def _prepare_positions(self, X: Any, Y: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Pack images, set the scale of offsets; what makes the problem and what it is made of."""
+        if isinstance(self.patch, bool) or int(self.patch) != self.patch or self.patch < 1:
+            raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
+        images = as_images(X, None)
+        positions = as_positions(Y, len(images))
+        V = positions.shape[1]
+        edges = tree_of_positions(positions) if self.tree is None else list(self.tree)
+        parent, order = root_tree(V, edges)
+        inner = parent >= 0
+        anchors, spreads = np.zeros((V, 2)), np.ones((V, 2))
+        offsets = positions[:, inner] - positions[:, parent[inner]]
+        anchors[inner] = offsets.mean(axis=0)
+        spreads[inner] = np.maximum(1.0, offsets.std(axis=0))
+        channels = images[0].shape[2]
+        self._layout = GridLayout(parent, order, int(self.patch), channels, anchors, spreads)
+        maps, layout = pack_maps(images, int(self.patch)), self._layout
+        sizes = self._sizes(positions, maps.grids)
+        loss: Any = "deviation" if self.loss is None else self.loss
+
+        def make_problem() -> Problem:
+            return GridPartsProblem(maps, positions, layout, sizes=sizes, loss=loss)
+
+        return make_problem, (maps.values, maps.grids, positions, parent, self.patch, sizes, loss)
+
+    def _maps(self, X: Any) -> Maps:
+        """New images, packed."""
+        assert isinstance(self._layout, GridLayout)
+        return pack_maps(as_images(X, self._layout.channels), self._layout.patch)
+
+    def _sizes(self, positions: Ints, grids: Ints) -> Floats:
+        """What 100 per cent of deviation are in each image."""
+        if self.size is None:
+            return grids.max(axis=1).astype(np.float64)
+        if isinstance(self.size, (tuple, list)):
+            a, b = (int(node) for node in self.size)
+            if not (0 <= a < positions.shape[1] and 0 <= b < positions.shape[1]):
+                raise ValueError(f"size names nodes {a} and {b} of {positions.shape[1]}")
+            return np.sqrt(((positions[:, a] - positions[:, b]) ** 2).sum(axis=1))
+        return np.full(len(positions), float(self.size))
+
+    # ----- persistence --------------------------------------------------------------------------
+
+    def _get_state(self) -> dict[str, Any]:
+        """See `MaxMarginEstimator`."""
+        state: dict[str, Any] = {"outputs": self.outputs, "layout": list(self._layout)}
+        if isinstance(self._layout, LabelLayout):
+            state |= {
+                "classes": self.classes_,
+                "n_features": self.n_features_in_,
+                "intercept": self._has_intercept,
+                "edge_rank": self._edge_rank,
+            }
+        return state
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """See `MaxMarginEstimator`."""
+        if "classes" in state:
+            layout = LabelLayout(*state["layout"])
+            self._layout = layout
+            self.classes_ = state["classes"]
+            self.n_features_in_ = state["n_features"]
+            self._has_intercept = bool(state["intercept"])
+            self._edge_rank = state["edge_rank"]
+            expected = layout.shape_and_columns()[2]
+        else:
+            self._layout = GridLayout(*state["layout"])
+            expected = self._layout.size
+        if len(self.coef_) != expected:
+            raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")

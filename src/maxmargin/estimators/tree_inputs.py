@@ -1,0 +1,131 @@
+"""Checks of what users hand to `TreeLabeler`: features of nodes and edges, labels, images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = [
+    "as_images",
+    "as_label_rows",
+    "as_positions",
+    "count_examples",
+    "edge_array",
+    "edge_ranks",
+    "node_matrices",
+    "split_inputs",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def split_inputs(X: Any) -> tuple[Any, Any]:
+    """Features of nodes, and of edges or None."""
+    if not isinstance(X, Mapping):
+        return X, None
+    if "nodes" not in X or set(X) - {"nodes", "edges"}:
+        raise ValueError(f"X must have keys 'nodes' and 'edges', found {sorted(map(str, X))}")
+    return X["nodes"], X.get("edges")
+
+
+def count_examples(nodes: Any) -> int:
+    """Number of examples of node features in either form."""
+    if isinstance(nodes, (list, tuple)):
+        if len(nodes) == 0 or not hasattr(nodes[0], "shape"):
+            raise ValueError(
+                "X must be an array of shape (n_examples, n_nodes, n_features), or a list of one "
+                "matrix for each node"
+            )
+        return int(nodes[0].shape[0])
+    return len(nodes)
+
+
+def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> list[Any]:
+    """One matrix of finite numbers for each node."""
+    if isinstance(nodes, (list, tuple)):
+        count_examples(nodes)
+        matrices = list(nodes)
+    else:
+        array = np.asarray(nodes, dtype=np.float64)
+        if array.ndim != 3:
+            raise ValueError(
+                f"X has shape {array.shape}; expected (n_examples, n_nodes, n_features)"
+            )
+        matrices = [array[:, v] for v in range(array.shape[1])]
+    if len(matrices) != V:
+        raise ValueError(f"X has {len(matrices)} nodes; expected {V}")
+    for v, matrix in enumerate(matrices):
+        if not sp.issparse(matrix):
+            matrix = matrices[v] = np.asarray(matrix, dtype=np.float64)
+        expected = (n, matrix.shape[1] if n_features is None else n_features[v])
+        if matrix.shape != expected:
+            raise ValueError(f"node {v} has features of shape {matrix.shape}; expected {expected}")
+        values = matrix.data if sp.issparse(matrix) else matrix
+        if not np.isfinite(values).all():
+            raise ValueError(f"the features of node {v} are not all finite")
+    return matrices
+
+
+def edge_array(edges: Any, n: int, E: int) -> Floats:
+    """Features of edges, shape (n, E, F)."""
+    array = np.asarray(edges, dtype=np.float64)
+    if array.ndim != 3 or array.shape[:2] != (n, E) or not np.isfinite(array).all():
+        raise ValueError(
+            f"features of edges have shape {array.shape}; expected ({n}, {E}, n_edge_features), "
+            "all finite"
+        )
+    return array
+
+
+def edge_ranks(edges: Sequence[tuple[int, int]], parent: Ints) -> list[int]:
+    """For each node with a parent, the place of its edge in the list the user gave."""
+    place = {frozenset(map(int, edge)): rank for rank, edge in enumerate(edges)}
+    return [place[frozenset((v, p))] for v, p in enumerate(parent.tolist()) if p >= 0]
+
+
+def as_label_rows(Y: Any) -> NDArray[Any]:
+    """Labels as an array of objects of shape (n_examples, n_nodes)."""
+    rows = [list(row.tolist() if isinstance(row, np.ndarray) else row) for row in Y]
+    if not rows or not rows[0]:
+        raise ValueError("Y must hold at least one example with at least one node")
+    labels = np.empty((len(rows), len(rows[0])), dtype=object)
+    for i, row in enumerate(rows):
+        if len(row) != labels.shape[1]:
+            raise ValueError(f"Y[{i}] has {len(row)} labels, but Y[0] has {labels.shape[1]}")
+        labels[i] = row
+    return labels
+
+
+def as_images(X: Any, channels: int | None) -> list[Floats]:
+    """Images of shape (height, width, channels), all finite."""
+    images = []
+    for i, image in enumerate(X):
+        array = np.asarray(image, dtype=np.float64)
+        array = array[:, :, None] if array.ndim == 2 else array
+        channels = array.shape[-1] if channels is None else channels
+        if array.ndim != 3 or 0 in array.shape or array.shape[2] != channels:
+            raise ValueError(
+                f"image {i} has shape {np.shape(image)}; expected (height, width) or "
+                f"(height, width, channels), with {channels} channels"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"image {i} has values that are not finite")
+        images.append(array)
+    if not images:
+        raise ValueError("expected at least one image, found none")
+    return images
+
+
+def as_positions(Y: Any, n: int) -> Ints:
+    """Whole rows and columns, shape (n_examples, n_nodes, 2)."""
+    array = np.asarray(Y, dtype=np.float64)
+    if array.ndim != 3 or array.shape[0] != n or array.shape[2] != 2 or array.shape[1] == 0:
+        raise ValueError(f"Y has shape {array.shape}; expected ({n}, n_nodes, 2)")
+    if not np.isfinite(array).all():
+        raise ValueError(f"Y[{int(np.argwhere(~np.isfinite(array))[0][0])}] is not finite")
+    return np.rint(array).astype(np.int64)
