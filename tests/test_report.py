@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from maxmargin.report import plot_convergence
+from maxmargin.report import plot_convergence, plot_tree
 from maxmargin.result import Progress, Result
 
 
@@ -42,3 +42,14 @@ def test_bad_use(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"maxmargin\[plot\]"):
         plot_convergence(result)
+
+
+def test_a_tree_marks_what_is_wrong(tmp_path):
+    path = tmp_path / "tree.png"
+    truth = "(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))"
+    figure = plot_tree("(S (DT the) (X (NN cat) (VP (VBZ sleeps))))", path, truth=truth, title="T")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    texts = {text.get_text(): text for text in figure.axes[0].texts}
+    assert set(texts) == {"S", "DT", "NN", "X", "VP", "VBZ", "the", "cat", "sleeps"}
+    bold = {name for name, text in texts.items() if text.get_fontweight() == "bold"}
+    assert bold == {"X"} and figure.axes[0].get_title() == "T"
