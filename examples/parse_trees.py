@@ -82,7 +82,8 @@ def main(source: str | None = None, picture: str = "parse_trees.png") -> None:
         for i, tree in enumerate(test)
         if answers["PCFG"][i] != tree and answers["GrammarParser"][i] == tree
     ]
-    draw(differ[0] if differ else 0, test, answers, picture)
+    shortest = min(differ, key=lambda i: len(test[i].words()), default=0)
+    draw(shortest, test, answers, picture)
     print(
         "largest weights:", *(f"{rule} ({w:+.2f})" for rule, w in parser.top_rules(4)), sep="\n  "
     )

@@ -91,7 +91,9 @@ def _draw(
             places.append((place, _height(child)))
     middle = (places[0][0] + places[-1][0]) / 2
     for place, below in places:
-        axes.plot([middle, place], [height - 0.2, below + 0.2], color=MUTED, linewidth=0.8)
+        # Right angles: straight lines to tags far below would cross other nodes.
+        across, down = [middle, middle, place, place], [height - 0.25, height - 0.4]
+        axes.plot(across, [*down, height - 0.4, below + 0.25], color=MUTED, linewidth=0.8)
     is_right = expected is None or expected[tree.label, start, end] > 0
     if expected is not None:
         expected[tree.label, start, end] -= 1
