@@ -30,6 +30,7 @@ BENCHMARKS = {
     "ptb": ".datasets.ptb",
     "dependencies": ".datasets.dependencies",
     "faces": ".datasets.faces",
+    "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
 }
 RESULTS = Path(__file__).parent / "results"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from maxmargin.problems.multiclass import MulticlassProblem
 
-from ..case import Case, Options, Target
+from ..case import Case, Floats, Options, Target
 from ..data import data_path
 from ..peers.linear_svc import LABEL, linear_svc
 from ..solvers import ours
@@ -25,11 +25,15 @@ def read_idx(name: str, header: int) -> NDArray[np.uint8]:
         return np.frombuffer(file.read(), np.uint8, offset=header)
 
 
+def load(limit: int | None) -> tuple[Floats, NDArray[np.int64]]:
+    """Images and digits."""
+    X = read_idx(IMAGES, 16).reshape(-1, 28 * 28)[:limit] / 255.0
+    return X, read_idx(LABELS, 8)[:limit].astype(np.int64)
+
+
 def cases(options: Options) -> Iterator[Case]:
     """To 0.1 % relative gap."""
-    size = options.size(quick=300)
-    X = read_idx(IMAGES, 16).reshape(-1, 28 * 28)[:size] / 255.0
-    y = read_idx(LABELS, 8)[:size].astype(np.int64)
+    X, y = load(options.size(quick=300))
 
     def problem(limit: int | None = None) -> MulticlassProblem:
         return MulticlassProblem(X[:limit], y[:limit], 10)

@@ -50,7 +50,7 @@ def _offsets(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-def _first(words: Words, n: int) -> Words:
+def first(words: Words, n: int) -> Words:
     """The first words."""
     offsets = words.offsets[: n + 1]
     return Words(
@@ -58,7 +58,7 @@ def _first(words: Words, n: int) -> Words:
     )
 
 
-def _without_fold(words: Words, fold: int) -> Words:
+def without_fold(words: Words, fold: int) -> Words:
     """All words but those of a fold."""
     keep = words.folds != fold
     lengths = np.diff(words.offsets)
@@ -71,9 +71,9 @@ def _without_fold(words: Words, fold: int) -> Words:
 def cases(options: Options) -> Iterator[Case]:
     """The paper's grid of lambda, then folds 1 to 9."""
     words = load()
-    yield from _grid(_first(words, 60 if options.quick else 5512), options)
-    rest = _without_fold(words, 0)
-    yield from _folds(_first(rest, 60) if options.quick else rest, options)
+    yield from _grid(first(words, 60 if options.quick else 5512), options)
+    rest = without_fold(words, 0)
+    yield from _folds(first(rest, 60) if options.quick else rest, options)
 
 
 def _grid(words: Words, options: Options) -> Iterator[Case]:
