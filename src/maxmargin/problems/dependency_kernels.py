@@ -5,7 +5,7 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
     ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong tokens
     DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
     LEVELS      max  Delta + gain or Delta (1 + gain), Delta or its root, gain = -<dpsi(z), w>
-    PREDICTION  max  -<dpsi(z), w>
+    PREDICTION  max  -<dpsi(z), w>, and among equals the largest Delta
 
 ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
 others go through `dependency_levels`. For arborescences DEVIATION is the best of n trees, each
@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from ..problem import LARGE
 from .dependency_edmonds import edmonds
 from .dependency_eisner import eisner
 from .dependency_levels import make_levels, trace_levels
@@ -29,6 +30,7 @@ from .dependency_scores import (
 )
 
 ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
+TIE_BREAKER = 1.0 / LARGE  # times the loss, decides between predictions of the same score
 # Rows of ``work.truth`` and ``work.wrong``; see `dependency_work`.
 RIGHT_LABEL, WRONG_LABEL = 0, 1
 ANY_ERROR, ONLY_LABEL = 0, 1
@@ -91,7 +93,7 @@ def _choose_labels(arcs, first, n, m, w, g, gold_label, work):
 def _search(n, gold, truth_score, options, mode, slack, sqrt_loss, loss_unit, work, heads):
     """Most violated tree into heads and work.wrong; returns whether it beats the truth."""
     if mode == ADDITIVE or mode == PREDICTION:
-        _join_true_arcs(n, gold, loss_unit if mode == ADDITIVE else 0.0, work)
+        _join_true_arcs(n, gold, loss_unit if mode == ADDITIVE else loss_unit * TIE_BREAKER, work)
         total = _best_tree(work.scores, n, options, work, heads)
         _mark_wrong(n, gold, 0, work.wrong, heads)
         return total > truth_score
