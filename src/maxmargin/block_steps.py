@@ -22,6 +22,9 @@ added to the products of such planes, ``ridge A`` taken off their scores, and an
 multiplier of the truth. Where m is the largest of these scores, but at least ``-ridge A`` (slacks
 are not negative), the gap is ``A m + cap m^2 - sum_j alpha_j s_j``. Frank-Wolfe steps need a cap.
 A ridge of 0 tells that there is a cap.
+
+Without a cap the multipliers do not depend on each other, and can also be changed one by one:
+COORDINATES (Chang & Yih 2013, Alg. 1) is a sweep over all planes of the block.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from __future__ import annotations
 from ._jit import kernel
 
 # ALL_PLANES: WSS2, where a store that knows all outputs may use planes no oracle has returned.
-FRANK_WOLFE, MVP, WSS2, ALL_PLANES = 0, 1, 2, 3
+FRANK_WOLFE, MVP, WSS2, ALL_PLANES, COORDINATES = 0, 1, 2, 3, 4
 
 
 @kernel(inline=True)
@@ -127,3 +130,45 @@ def _frank_wolfe_step(scores, alpha, gram, m, cap, u, gap):
         alpha[j] *= 1.0 - share
     alpha[u] += share * cap
     return share * (gap - 0.5 * share * curvature)
+
+
+@kernel
+def sweep_block(max_sweeps, stop_gap, scores, alpha, gram, m, cap, ridge, newest, seed, order):
+    """Set every multiplier of an uncapped block to its best value, one by one, in sweeps.
+
+    The plane ``newest`` (0: none) comes first, the others in random order (Chang & Yih 2013,
+    Alg. 1). Sweeps end when the block's gap is at most ``stop_gap``; returns the dual's increase.
+    """
+    total = 0.0
+    for j in range(1, m):
+        order[j - 1] = j
+    state = 1 + seed % 2147483646
+    for _ in range(max_sweeps):
+        gap, _ = block_gap(scores, alpha, m, cap, ridge)
+        if gap <= stop_gap or gap <= 0.0:
+            break
+        for j in range(m - 2, 0, -1):
+            state = state * 48271 % 2147483647  # Park & Miller's generator: repeatable by the seed
+            k = state % (j + 1)
+            order[j], order[k] = order[k], order[j]
+        if newest > 0:
+            total += _coordinate_step(scores, alpha, gram, m, newest)
+        for j in range(m - 1):
+            if order[j] != newest:
+                total += _coordinate_step(scores, alpha, gram, m, order[j])
+    return total
+
+
+@kernel
+def _coordinate_step(scores, alpha, gram, m, j):
+    """Best value of the multiplier of plane j; returns the gain."""
+    step = scores[j] / gram[j, j]
+    if step < -alpha[j]:
+        step = -alpha[j]
+    if step == 0.0:
+        return 0.0
+    gain = step * (scores[j] - 0.5 * step * gram[j, j])
+    alpha[j] += step
+    for k in range(1, m):
+        scores[k] -= step * gram[k, j]
+    return gain

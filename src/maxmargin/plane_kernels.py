@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel
-from .block_steps import block_gap, improve_block
+from .block_steps import COORDINATES, block_gap, improve_block, sweep_block
 from .parts import clear_parts, gather_parts, scatter_parts
 
 PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
@@ -145,17 +145,32 @@ def improve_and_write(arena, parts, scratch, n_live, n_local, w, cap, ridge, rul
             product = arena.gram[row + arena.position[scratch.planes[k]]] + ridge
             gram[j + 1, k + 1] = product
             gram[k + 1, j + 1] = product
-    gain = improve_block(
-        rule.kind,
-        rule.max_steps,
-        rule.precision * gap,
-        scratch.scores,
-        scratch.alpha,
-        gram,
-        n_live + 1,
-        cap,
-        ridge,
-    )
+    if rule.kind == COORDINATES:
+        gain = sweep_block(
+            rule.max_steps,
+            rule.precision * gap,
+            scratch.scores,
+            scratch.alpha,
+            gram,
+            n_live + 1,
+            cap,
+            ridge,
+            n_live,
+            rule.seed + scratch.planes[0],
+            scratch.order,
+        )
+    else:
+        gain = improve_block(
+            rule.kind,
+            rule.max_steps,
+            rule.precision * gap,
+            scratch.scores,
+            scratch.alpha,
+            gram,
+            n_live + 1,
+            cap,
+            ridge,
+        )
     changed = False
     for j in range(n_live):
         p = scratch.planes[j]
@@ -312,9 +327,9 @@ def absorb_planes(
     """Absorb rows[done:] of new planes and improve their blocks (Franc 2014, Alg. 1 to 3).
 
     For each example: score its planes and the new one at w; report the block's gap and the new
-    plane's value; store the new plane if it is the most violated and the gap exceeds
-    ``rule.threshold * cap``; take steps; write w. Returns how many examples are done: fewer than
-    all where the arrays are too small for the next.
+    plane's value; store the new plane if it is the most violated, its score is ``rule.delta`` or
+    more and the gap exceeds ``rule.threshold * cap``; take steps; write w. Returns how many
+    examples are done: fewer than all where the arrays are too small for the next.
     """
     for r in range(done, len(examples)):
         i = examples[r]
@@ -332,7 +347,7 @@ def absorb_planes(
         new = is_new(value, best)
         gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
         gaps[r] = gap
-        if gap <= rule.threshold * cap:
+        if gap <= rule.threshold * cap or value < rule.delta:
             new = False
         if new:
             append_plane(

@@ -53,12 +53,18 @@ class StepRule(NamedTuple):
         Stop stepping when the block's gap is at most this share of what it was.
     threshold : float
         Leave blocks alone whose gap is at most ``threshold * cap``.
+    delta : float
+        Store a new plane only if its score, the dual's slope in its multiplier, is at least this.
+    seed : int
+        Of the random order of coordinate steps.
     """
 
     kind: int
     max_steps: int
     precision: float = 0.0
     threshold: float = 0.0
+    delta: float = 0.0
+    seed: int = 0
 
 
 class BlockReport(NamedTuple):
@@ -173,6 +179,7 @@ class Scratch(NamedTuple):
     scores: Floats
     alpha: Floats
     gram: Floats
+    order: Ints
 
 
 class PlaneStore:
@@ -526,4 +533,5 @@ def _new_scratch(place: NDArray[np.int32], expanded: Floats, features: int, plan
         np.empty(planes),
         np.empty(planes),
         np.empty((planes, planes)),
+        np.empty(planes, np.int64),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from ..block_steps import block_gap
+from ..block_steps import COORDINATES, block_gap
 from ..plane_kernels import (
     append_plane,
     gap_with_plane,
@@ -170,7 +170,9 @@ def visit_chains(
         shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
         gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         best = scratch.scores[u]
-        if cached:
+        if cached and rule.kind == COORDINATES:
+            value = 0.0  # the truth's: dual coordinate descent knows its stored planes only
+        elif cached:
             value = search_lattice(
                 chain, first, length, truth, loss_unit, scratch, n_known, parts.n_row_parts, w, work
             )
@@ -184,6 +186,8 @@ def visit_chains(
             new = False
         else:
             gap = found
+        if value < rule.delta:
+            new = False
         gaps[r] = gap
         if gap <= rule.threshold * cap:
             continue

@@ -309,7 +309,9 @@ class ClassStore:
         return float(add_weighted_classes(rows, labels, self.terms, weights, direction))
 
     def evict(self, idle_limit: int) -> None:
-        """Nothing to drop: the store has a fixed size."""
+        """Forget classes without weight, if that is to be at once; the store has a fixed size."""
+        if idle_limit <= 1:
+            np.greater(self.alpha, 0.0, out=self.seen)
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from ..block_steps import ALL_PLANES, improve_block
+from ..block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
 from .rows import add_row, add_scores
 
 
@@ -230,7 +230,8 @@ def visit_classes(
         gaps[r] = gap
         if not cached:
             hinges[r] = top
-            if best != truth and gap > rule.threshold * cap:
+            worthwhile = gap > rule.threshold * cap and top - ridge * total >= rule.delta
+            if best != truth and worthwhile:
                 seen[i, best] = True
                 usable[best] = True
         if gap <= rule.threshold * cap or rule.max_steps == 0:
@@ -259,6 +260,9 @@ def visit_classes(
                 terms.scales[truth],
                 rule,
                 gap,
+                best,
+                rule.seed + i,
+                order,
                 members,
                 block_scores,
                 block_alpha,
@@ -303,6 +307,9 @@ def _solve_by_steps(
     scales,
     rule,
     gap,
+    newest,
+    seed,
+    order,
     members,
     block_scores,
     block_alpha,
@@ -311,9 +318,12 @@ def _solve_by_steps(
 ):
     """Improve a block by the steps of `block_steps`; writes the new multipliers to ``result``."""
     m = 1
+    first = 0
     for y in range(K):
         result[y] = alpha[y]
         if y != truth and usable[y]:
+            if y == newest:
+                first = m
             members[m] = y
             block_scores[m] = values[y] - ridge * total
             block_alpha[m] = alpha[y]
@@ -324,17 +334,32 @@ def _solve_by_steps(
         for k in range(1, m):
             product = square * scales[members[j]] * scales[members[k]]
             gram[j, k] = ridge + (2.0 * product if j == k else product)
-    improve_block(
-        rule.kind,
-        rule.max_steps,
-        rule.precision * gap,
-        block_scores,
-        block_alpha,
-        gram,
-        m,
-        cap,
-        ridge,
-    )
+    if rule.kind == COORDINATES:
+        sweep_block(
+            rule.max_steps,
+            rule.precision * gap,
+            block_scores,
+            block_alpha,
+            gram,
+            m,
+            cap,
+            ridge,
+            first,
+            seed,
+            order,
+        )
+    else:
+        improve_block(
+            rule.kind,
+            rule.max_steps,
+            rule.precision * gap,
+            block_scores,
+            block_alpha,
+            gram,
+            m,
+            cap,
+            ridge,
+        )
     for j in range(1, m):
         result[members[j]] = block_alpha[j]
 

@@ -11,6 +11,7 @@ from ..formulation import Formulation
 from .auto import Auto
 from .base import Solver
 from .certify import certify
+from .dcd import CPD, DCD, DCDLight
 from .dual_ascent import BCFW, SDA
 from .fasole import FASOLE, SDM
 from .n_slack import NSlack
@@ -21,6 +22,8 @@ from .subgradient import SGD, Pegasos
 
 __all__ = [
     "BCFW",
+    "CPD",
+    "DCD",
     "FASOLE",
     "MIRA",
     "SDA",
@@ -28,6 +31,7 @@ __all__ = [
     "SGD",
     "SOLVERS",
     "Auto",
+    "DCDLight",
     "NSlack",
     "OneSlack",
     "OnlineSolver",
@@ -42,7 +46,22 @@ __all__ = [
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (Auto, SDA, FASOLE, SDM, BCFW, OneSlack, NSlack, Perceptron, MIRA, SGD, Pegasos)
+    for solver in (
+        Auto,
+        SDA,
+        FASOLE,
+        SDM,
+        BCFW,
+        OneSlack,
+        NSlack,
+        DCDLight,
+        DCD,
+        CPD,
+        Perceptron,
+        MIRA,
+        SGD,
+        Pegasos,
+    )
 }
 
 
