@@ -27,6 +27,8 @@ rules = st.builds(
     max_steps=st.sampled_from([0, 1, 3, 30]),
     precision=st.sampled_from([0.0, 0.1]),
     threshold=st.sampled_from([0.0, 0.05]),
+    delta=st.sampled_from([0.0, 0.1]),
+    seed=st.integers(0, 2**31 - 2),
 )
 
 

@@ -9,7 +9,7 @@ from brute import all_planes
 from cases import STRUCTURES, make_case, multiclass_case
 from exact_qp import solve_exactly
 from maxmargin import MulticlassSVM
-from maxmargin.block_steps import ALL_PLANES, MVP, WSS2, block_gap, improve_block
+from maxmargin.block_steps import ALL_PLANES, COORDINATES, MVP, WSS2, block_gap, improve_block
 from maxmargin.formulation import Formulation
 from maxmargin.objective import ridges, scale_to_fit
 from maxmargin.planes import PlaneStore, StepRule, make_store
@@ -41,10 +41,12 @@ KINDS = {"mvp": MVP, "wss2": WSS2, "all-planes": ALL_PLANES}
 seeds = st.integers(0, 2**32 - 1)
 rules = st.builds(
     StepRule,
-    kind=st.sampled_from(list(KINDS.values())),
+    kind=st.sampled_from([*KINDS.values(), COORDINATES]),
     max_steps=st.sampled_from([0, 1, 3, 30]),
     precision=st.sampled_from([0.0, 0.1]),
     threshold=st.sampled_from([0.0, 0.05]),
+    delta=st.sampled_from([0.0, 0.1]),
+    seed=st.integers(0, 2**31 - 2),
 )
 
 
@@ -176,6 +178,7 @@ def test_stores_without_compilation(structure):
         ("visit", every, StepRule(MVP, 2, 0.0, 0.01)),
         ("compact", True),
         ("revisit", every, StepRule(WSS2, 3)),
+        ("visit", every, StepRule(COORDINATES, 2, delta=0.01, seed=5)),
     ]
     for formulation in (Formulation("margin", "l2"), Formulation("slack", "l2", False)):
         store = make_store(case.problem, formulation, np.full(len(every), 2.0), PLENTY)
