@@ -208,7 +208,7 @@ def test_gaps_at_a_fixed_w_are_the_duality_gap(compact, formulation):
 def test_the_closed_form_solves_a_multiclass_block(loss, seed, C, K):
     """One visit of a block makes it optimal, with every class in play."""
     case = multiclass_case(np.random.default_rng(seed), n=4, K=K, loss=loss)
-    store = case.problem.compact_store(Formulation("margin", "l2"), np.full(4, C))
+    store = case.problem.compact_store(Formulation("margin", "l2"), np.full(4, C), 0)
     for i in range(4):
         store.visit(np.array([i]), StepRule(WSS2, 1))
     before = store.visit(np.array([0]), StepRule(ALL_PLANES, 1)).gaps[0]
