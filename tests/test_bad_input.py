@@ -130,7 +130,7 @@ def test_parameters_of_the_tagger(parameters, message):
 @pytest.mark.parametrize(
     "loss, message",
     [
-        ("hinge", "'zero-one' or a cost matrix"),
+        ("hinge", "'zero-one', 'taxonomy' or a cost matrix"),
         (np.ones((2, 2)), r"costs\[0, 0\]"),
         (np.ones((3, 3)) - np.eye(3), "y has 2 classes"),
     ],
