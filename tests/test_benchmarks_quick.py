@@ -55,7 +55,7 @@ def test_chains(tmp_path):
     table, record = run_quick(tmp_path, 1, "conll2000", "ocr", "--solvers", "auto")
     assert "peak memory" in table
     cases = {case["name"]: case for case in record["benchmarks"]["conll2000"]}
-    assert len(cases) == 4 and len(record["benchmarks"]["ocr"]) == 6
+    assert len(cases) >= 5 and len(record["benchmarks"]["ocr"]) >= 6
     certified = cases["CoNLL-2000 C_paper = 1000, epsilon = 0.1"]
     assert certified["examples"] == 100
     for contestant in certified["contestants"].values():
