@@ -35,11 +35,14 @@ class FASOLE(DualAscent):
         met where that is larger: more precision would be lost with the next planes.
     max_reduced_passes : int
         Limit on the passes over stored planes for one solution of the reduced problem.
+    idle_limit : int
+        Visits in a row without weight after which a plane is dropped.
     """
 
     K: float = 0.9
     reduced_precision: float = 0.05
     max_reduced_passes: int = 1000
+    idle_limit: int = 20
 
     name: ClassVar[str] = "fasole"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
@@ -69,6 +72,7 @@ class FASOLE(DualAscent):
                 unsatisfied[:] = True
             estimate = float(ascent.gaps.sum())
             self._solve_reduced(ascent, max(ascent.target, self.reduced_precision * estimate))
+            ascent.store.evict(self.idle_limit)
             ascent.record(estimate)
 
     def _rule(self, epsilon: float) -> StepRule:
