@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from brute_dependency import TreeTwin, all_trees
 from cases import Case
 from maxmargin.formulation import Formulation
+from maxmargin.problem import Problem
 from maxmargin.problems.dependency import (
     DependencyProblem,
     TreeDecoder,
@@ -268,6 +269,34 @@ def test_rows_do_not_depend_on_the_batch():
         alone = problem.oracle(np.array([i]), w)
         assert alone.losses[0] == together.losses[r]
         assert np.array_equal(dense_row(alone, 0, len(w)), dense_row(together, r, len(w)))
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
+@pytest.mark.parametrize("n_labels", [0, 2])
+def test_scaled_scores_are_those_of_scaled_weights(n_labels, rescaling):
+    rng = np.random.default_rng(12)
+    problem = tree_case(rng, lengths=(4, 2, 3), n_labels=n_labels).problem
+    w = rng.normal(size=problem.n_features)
+    for scale in (0.0625, 8.0):  # powers of two: nothing is rounded
+        scaled = problem.oracle_at_scale(np.arange(3), w, scale, rescaling)
+        direct = problem.oracle(np.arange(3), scale * w, rescaling)
+        assert all(np.array_equal(a, b) for a, b in zip(scaled, direct, strict=True))
+
+
+def test_steps_that_shrink_the_weights_never_make_them():
+    problem = tree_case(np.random.default_rng(13), lengths=(4, 2, 3, 3)).problem
+
+    class WithoutScale(Problem):
+        n_examples, n_features = problem.n_examples, problem.n_features
+        oracle = staticmethod(problem.oracle)
+
+    expected = solve("sgd", WithoutScale(), C=0.5, max_passes=3, eta0=0.5).w
+    asked = []
+    search = problem.oracle_at_scale
+    problem.oracle_at_scale = lambda i, v, *rest: asked.append(rest[0]) or search(i, v, *rest)
+    found = solve("sgd", problem, C=0.5, max_passes=3, eta0=0.5).w
+    assert len(asked) == 12 and min(asked) < 0.9
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,19 @@ class DependencyProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated tree of each listed sentence; see `Problem.oracle`."""
+        return self.oracle_at_scale(indices, w, 1.0, rescaling, sqrt_loss)
+
+    def oracle_at_scale(
+        self,
+        indices: NDArray[np.int64],
+        v: Floats,
+        scale: float,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The same at ``scale * v``, by scaling the scores; see `Problem.oracle_at_scale`."""
         mode = self._mode(rescaling, sqrt_loss)
-        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss)
+        return self._search(indices, v, mode, rescaling == "slack", sqrt_loss, scale)
 
     def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
         """Best tree of each listed sentence; see `Problem.predictions`."""
@@ -267,6 +278,7 @@ class DependencyProblem(Problem):
         mode: int,
         slack: bool = False,
         sqrt_loss: bool = False,
+        scale: float = 1.0,
     ) -> Planes:
         """Run the oracle kernel for the listed sentences."""
         examples = np.ascontiguousarray(indices, dtype=np.int64)
@@ -279,6 +291,7 @@ class DependencyProblem(Problem):
             examples,
             starts,
             w,
+            float(scale),
             self.options,
             mode,
             slack,

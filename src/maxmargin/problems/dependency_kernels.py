@@ -45,8 +45,10 @@ def _best_tree(scores, n, options, work, heads):
 
 
 @kernel
-def score_sentence(arcs, first, n, w, gold, gold_labels, work):
+def score_sentence(arcs, first, n, w, scale, gold, gold_labels, work):
     """Scores of all arcs under their best labels, and apart from them those of the true arcs.
+
+    All are at the weights ``scale * w``.
 
     Fills ``work.scores[h, m]`` and ``work.labels[h, m]``, and for tokens with ``gold[m] >= 0``
     ``work.truth[0, m]``, the score of the true arc; ``work.scores[gold[m], m]`` is then that of
@@ -65,7 +67,10 @@ def score_sentence(arcs, first, n, w, gold, gold_labels, work):
             _choose_labels(arcs, first, n, m, w, g, gold_labels[m], work)
         elif g >= 0:
             scores[g, m] = -np.inf
+        for h in range(n + 1):
+            scores[h, m] *= scale
         if g >= 0:
+            truth[m] *= scale
             total += truth[m]
     return total
 
@@ -163,9 +168,21 @@ def _search_deviation(n, gold, truth_score, options, work, heads):
 
 @kernel
 def tree_oracle(
-    arcs, gold, gold_labels, examples, starts, w, options, mode, slack, sqrt_loss, work, found
+    arcs,
+    gold,
+    gold_labels,
+    examples,
+    starts,
+    w,
+    scale,
+    options,
+    mode,
+    slack,
+    sqrt_loss,
+    work,
+    found,
 ):
-    """Most violated tree of each example, into ``found`` (FoundTrees) with its loss.
+    """Most violated tree of each example at ``scale * w``, into ``found`` with its loss.
 
     The nodes of example r are there from ``starts[r]`` on; the truth, where nothing beats it.
     """
@@ -176,7 +193,7 @@ def tree_oracle(
         truth, true_labels = gold[first : first + n + 1], gold_labels[first : first + n + 1]
         heads = found.heads[starts[r] : starts[r] + n + 1]
         labels = found.labels[starts[r] : starts[r] + n + 1]
-        truth_score = score_sentence(arcs, first, n, w, truth, true_labels, work)
+        truth_score = score_sentence(arcs, first, n, w, scale, truth, true_labels, work)
         unit = 1.0 / n if options.normalized else 1.0
         violated = _search(
             n, truth, truth_score, options, mode, slack, sqrt_loss, unit, work, heads
@@ -253,7 +270,7 @@ def decode_trees(arcs, w, options, unknown, work, found):
     for i in range(len(arcs.bounds) - 1):
         first = arcs.bounds[i]
         n = arcs.bounds[i + 1] - first - 1
-        score_sentence(arcs, first, n, w, unknown, unknown, work)
+        score_sentence(arcs, first, n, w, 1.0, unknown, unknown, work)
         heads = found.heads[first : first + n + 1]
         found.losses[i] = _best_tree(work.scores, n, options, work, heads)
         for m in range(1, n + 1):

@@ -311,16 +311,17 @@ class Training:
 
     def visit(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
         """Steps for all examples of ``order``, one after the other."""
+        weights = self._step_weights(rule)
         fused = getattr(self.problem, "online_pass", None)
         if fused is not None and self.solver.batch_size == self.solver.k == 1:
             for chunk in batches(order, CHUNK):
-                if not fused(chunk, self._step_weights(rule), self.formulation, rule, state):
+                if not fused(chunk, weights, self.formulation, rule, state):
                     break
                 self.run.count(oracle_calls=len(chunk))
             else:
                 return
         for batch in batches(order, self.solver.batch_size):
-            self._step(batch, rule, state)
+            self._step(batch, weights, rule, state)
             self.run.count(oracle_calls=len(batch))
 
     def _step_weights(self, rule: OnlineRule) -> Floats:
@@ -329,37 +330,40 @@ class Training:
             return self.weights
         return self.weights * (len(self.examples) / self.weights[self.examples].sum())
 
-    def _step(self, batch: Ints, rule: OnlineRule, state: OnlineState) -> None:
+    def _step(self, batch: Ints, weights: Floats, rule: OnlineRule, state: OnlineState) -> None:
         """Ask for candidates and make steps from them."""
-        w = state.v
-        if state.numbers[SCALE] != 1.0:
-            w = state.numbers[SCALE] * w
         k = self.solver.k
-        planes = self.candidates(batch, w, rule.plain, k)
+        planes = self.candidates(batch, state.v, rule.plain, k, float(state.numbers[SCALE]))
         b, c = self.formulation.plane_terms(planes.losses)
-        weights = self._step_weights(rule)
         if k > 1:
             mira_steps(planes, batch, b, c, weights, k, rule, state)
         else:
             group = len(batch) if rule.decay > 0.0 and rule.eta0 == 0.0 else 1
             online_steps(planes, batch, b, c, weights, group, rule, state)
 
-    def candidates(self, indices: Ints, w: Floats, plain: bool, k: int = 1) -> Planes:
-        """Predictions, or the most violated outputs, or k of these."""
+    def candidates(
+        self, indices: Ints, v: Floats, plain: bool, k: int = 1, scale: float = 1.0
+    ) -> Planes:
+        """Predictions, or the most violated outputs, or k of these, at the weights scale * v."""
         problem, formulation = self.problem, self.formulation
         # Problems may be duck-typed: what they lack is taken from the base class.
         if plain:
             predictions = getattr(problem, "predictions", partial(Problem.predictions, problem))
-            planes = predictions(indices, w)
+            planes = predictions(indices, v)  # those at scale * v
         else:
             kind = (formulation.rescaling, formulation.uses_sqrt_loss)
             if k > 1:
                 k_best = getattr(problem, "k_best", partial(Problem.k_best, problem))
-                planes = k_best(indices, w, k, *kind)
+                planes = k_best(indices, v if scale == 1.0 else scale * v, k, *kind)
+            elif scale == 1.0:
+                planes = problem.oracle(indices, v, *kind)
             else:
-                planes = problem.oracle(indices, w, *kind)
+                scaled = getattr(
+                    problem, "oracle_at_scale", partial(Problem.oracle_at_scale, problem)
+                )
+                planes = scaled(indices, v, scale, *kind)
         if not self.trusted:
-            validate_planes(planes, indices.repeat(k), len(w))
+            validate_planes(planes, indices.repeat(k), len(v))
         return Planes(
             np.asarray(planes.indptr, np.int64),
             np.asarray(planes.indices, np.int32),
