@@ -197,6 +197,43 @@ def test_a_candidate_is_held_once():
     assert ((pool.slots.last_used >= 0).sum(axis=1) == (chosen >= 0)).all()
 
 
+@pytest.mark.parametrize("structure", ["multiclass", "chain"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_pool_with_weights_of_its_own(structure, intercept, monkeypatch):
+    """It numbers the weights that its candidates touch, and is the same pool otherwise."""
+    rng = np.random.default_rng(6)
+    make = {"chain": chain_case, "multiclass": multiclass_case}[structure]
+    case = make(rng, fit_intercept=intercept, layout="csr")
+    n, n_features = case.problem.n_examples, case.problem.n_features
+    plain = CandidatePool(case.problem, Formulation(), 3, 2**20)
+    monkeypatch.setattr(bundle_module, "DENSE_BELOW", -1)
+    pool = CandidatePool(case.problem, Formulation(), 3, 2**20)
+    weights = rng.uniform(0.5, 2.0, n)
+    own = np.empty(0)
+    assert not plain.grows and pool.grows and pool.n_weights == 0
+    for step in range(12):
+        w = pool.expand(own).copy()
+        assert np.count_nonzero(w) == len(own)
+        hinges, chosen = pool.ask(own, no_count)
+        same_hinges, same_chosen = plain.ask(w, no_count)
+        assert np.allclose(hinges, same_hinges) and np.array_equal(chosen, same_chosen)
+        own = np.concatenate((own, np.zeros(pool.n_weights - len(own))))
+        table = pool.values(own)
+        assert np.allclose(table, plain.values(w))
+        if step % 5 == 4:
+            pool.forget(3)
+            plain.forget(3)
+            pool.renew(table, hinges, chosen)
+            assert np.allclose(table, pool.values(own))
+            assert np.allclose(table, plain.values(w))
+        plane, same_plane = np.zeros(pool.n_weights), np.zeros(n_features)
+        offset = pool.add_up(chosen, weights, plane)
+        assert offset == pytest.approx(plain.add_up(chosen, weights, same_plane))
+        assert np.allclose(pool.expand(plane), same_plane)
+        own = rng.normal(size=pool.n_weights)
+    assert 0 < pool.n_weights <= n_features
+
+
 def test_the_least_recently_used_candidate_goes_first():
     case = chain_case(np.random.default_rng(2), lengths=(3,))
     pool = CandidatePool(case.problem, Formulation(), 2, 2**20)
@@ -269,7 +306,7 @@ def test_a_center_saves_planes():
         reach: len(solve(problem, 1.0, tol=1e-3, reach=reach, cache_size=50).history)
         for reach in (0.1, 1.0)
     }
-    assert steps[0.1] < 0.7 * steps[1.0]
+    assert steps[0.1] < 0.85 * steps[1.0]
 
 
 def test_states_of_other_solvers_are_left_alone():

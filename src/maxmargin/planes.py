@@ -15,7 +15,6 @@ arithmetic is in `plane_kernels`; this file owns the arrays, their growth and th
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,6 +31,7 @@ from .plane_kernels import (
     revisit_blocks,
 )
 from .problem import Planes, Problem, validate_planes
+from .truth_check import TruthCheck
 
 __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
 
@@ -232,7 +232,7 @@ class PlaneStore:
         expanded = np.zeros(n_features if layout is not None else 0)
         self.scratch = _new_scratch(place, expanded, 1024, 32)
         self._warned_of_budget = False
-        self._warned_of_oracle = False
+        self._check_against_truth = TruthCheck(problem, formulation)
 
     @property
     def n_planes(self) -> int:
@@ -275,7 +275,7 @@ class PlaneStore:
             validate_planes(planes, examples, self.parts.n_parts)
         report = self.absorb(examples, planes, rule)
         # In a batch the weights move on between the oracle and the check, unless no step is taken.
-        if not self.trusted and (len(examples) == 1 or rule.max_steps == 0):
+        if len(examples) == 1 or rule.max_steps == 0:
             self._check_against_truth(examples, report.hinges)
         return report
 
@@ -376,21 +376,6 @@ class PlaneStore:
         self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
         if self.n_planes < 0.75 * self.used[0]:
             self._compact()
-
-    def _check_against_truth(self, examples: Ints, hinges: Floats) -> None:
-        """Warn, once, if the oracle's candidate is worse than the truth."""
-        if self.formulation.rescaling == "none" or self._warned_of_oracle:
-            return
-        worst = int(np.argmin(hinges)) if len(hinges) else 0
-        if len(hinges) and hinges[worst] < -1e-6:
-            self._warned_of_oracle = True
-            warnings.warn(
-                f"the oracle's candidate for example {examples[worst]} has value "
-                f"{hinges[worst]:.4g}, worse than the truth (0): the oracle is not exact and "
-                "gaps are not certificates; check_problem() may say why",
-                UserWarning,
-                stacklevel=2,
-            )
 
     # ----- memory -------------------------------------------------------------------------------
 

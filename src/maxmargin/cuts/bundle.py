@@ -10,10 +10,15 @@ from ..objective import dual_value
 from .master import fsmo, line_search_step, master_gap
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
-__all__ = ["Bundle"]
+__all__ = ["Bundle", "stored_dense"]
 
 Floats = NDArray[np.float64]
 DENSE_BELOW = 2**16  # features up to which planes are stored dense
+
+
+def stored_dense(n_features: int) -> bool:
+    """Whether planes of so many features are stored dense."""
+    return n_features <= DENSE_BELOW
 
 
 class Bundle:
@@ -29,12 +34,14 @@ class Bundle:
         Length of the planes.
     cap : float
         Bound on the sum of the multipliers.
+    dense : bool, optional
+        Whether planes are stored dense; those that are may not become longer.
     """
 
-    def __init__(self, n_features: int, cap: float) -> None:
+    def __init__(self, n_features: int, cap: float, dense: bool | None = None) -> None:
         self.n_features = n_features
         self.cap = cap
-        self.dense = n_features <= DENSE_BELOW
+        self.dense = stored_dense(n_features) if dense is None else dense
         self.size = 0
         self.offset: Floats = np.zeros(8)
         self.alpha: Floats = np.zeros(8)
@@ -51,6 +58,12 @@ class Bundle:
     def slack(self) -> float:
         """The master's slack: the largest value of a plane at ``w``, at least 0."""
         return max(0.0, float(self.scores[: self.size].max(initial=0.0)))
+
+    def widen(self, n_features: int) -> None:
+        """Make the planes longer, by zeros."""
+        if n_features != self.n_features:
+            self.n_features = n_features
+            self.blank = np.zeros(n_features)
 
     def weights(self) -> Floats:
         """``w = sum alpha a``."""

@@ -25,11 +25,21 @@ class ClassPool:
     """All classes as candidates, class y in slot y; see `pool.Pool` for the methods."""
 
     complete = True
+    grows = False
 
     def __init__(self, problem: MulticlassProblem, formulation: Formulation) -> None:
         self.problem = problem
         self.formulation = formulation
         self.terms = problem.terms(formulation)
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the weights."""
+        return int(self.problem.n_features or 0)
+
+    def expand(self, w: Floats) -> Floats:
+        """The problem's weights: the pool has no others."""
+        return w
 
     def values(self, w: Floats) -> Floats:
         """Values of all classes at ``w``; the truth has 0."""

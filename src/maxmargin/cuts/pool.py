@@ -8,7 +8,6 @@ problem whose outputs can all be listed may bring a pool of its own that knows t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -16,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulation import Formulation
-from ..parts import single_weights
+from ..parts import Parts, single_weights
 from ..planes import same_definer
 from ..problem import Problem, validate_planes
+from ..truth_check import TruthCheck
+from .bundle import stored_dense
+from .local_weights import LocalWeights
 from .pool_kernels import (
     EMPTY,
     add_chosen,
@@ -32,6 +34,7 @@ __all__ = ["CandidatePool", "Pool", "make_pool"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BATCH = 512  # examples per oracle call
+WORTH_KEEPING = 0.7  # share of entries in use below which they are rewritten
 
 
 class Pool(Protocol):
@@ -44,6 +47,15 @@ class Pool(Protocol):
     formulation: Formulation
     #: Whether the pool knows every candidate, so that `values` is a pass of true oracle calls.
     complete: bool
+    #: Whether the pool has weights of its own, whose number may grow when the oracle is asked.
+    grows: bool
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the weights and planes that the other methods take."""
+
+    def expand(self, w: Floats) -> Floats:
+        """The problem's weights for weights of the pool, which may be short of the newest ones."""
 
     def values(self, w: Floats) -> Floats:
         """Table of the candidates' values at ``w``."""
@@ -105,7 +117,11 @@ class CandidatePool:
         layout = getattr(problem, "parts", None)
         if layout is not None and not same_definer(problem, "oracle", "part_oracle"):
             layout = None  # a subclass has its own oracle: ask that one
-        self.parts = layout if layout is not None else single_weights(int(problem.n_features or 0))
+        n_features = int(problem.n_features or 0)
+        self.parts = layout if layout is not None else single_weights(n_features)
+        self.n_features = n_features
+        self.grows = not stored_dense(n_features)
+        self.local = LocalWeights(self.parts, n_features if self.grows else 0)
         self._ask = problem.oracle if layout is None else problem.part_oracle
         shape = (n, max(1, size))
         self.slots = Slots(
@@ -120,26 +136,48 @@ class CandidatePool:
         self.used = np.zeros(2, np.int64)  # entries, local parts
         self.place = np.zeros(self.parts.n_parts, np.int32)
         self.clock = 0
-        self._warned = False
+        self._check_against_truth = TruthCheck(problem, formulation)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the entries."""
         return self.slots.ids.nbytes + self.slots.values.nbytes + self.slots.features.nbytes
 
+    @property
+    def n_weights(self) -> int:
+        """Length of the weights and planes that the other methods take."""
+        return self.local.size if self.grows else self.n_features
+
+    def expand(self, w: Floats) -> Floats:
+        """The problem's weights for weights of the pool."""
+        return self.local.expand(w) if self.grows else w
+
+    def _listed(self) -> tuple[Parts, NDArray[np.int32]]:
+        """The parts that candidates are made of, in terms of the pool's weights."""
+        if self.grows:
+            return self.local.layout(), self.local.numbers
+        return self.parts, self.slots.features
+
     def values(self, w: Floats) -> Floats:
         """Table of the candidates' values at ``w``."""
         table = np.empty(self.slots.start.shape)
-        score_candidates(self.slots, self.used, self.parts, w, np.empty(self.used[1]), table)
+        parts, listed = self._listed()
+        score_candidates(self.slots, self.used, parts, listed, w, np.empty(self.used[1]), table)
         return table
+
+    def renew(self, table: Floats, hinges: Floats, chosen: Ints) -> None:
+        """Bring a table up to date with what was asked at its weights, and with what is gone."""
+        new = np.flatnonzero(chosen >= 0)
+        table[new, chosen[new]] = hinges[new]
+        table[self.slots.last_used < 0] = EMPTY
 
     def ask(self, w: Floats, count: Callable[[int], None]) -> tuple[Floats, Ints]:
         """One true oracle call for each example at ``w``; new candidates enter the pool."""
         self.clock += 1
+        w = self.expand(w)
         n = len(self.slots.start)
         rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
-        table = np.full(self.slots.start.shape, EMPTY)
-        chosen = np.full(n, -1)
+        values, chosen = np.empty(n), np.full(n, -1)
         for first in range(0, n, BATCH):
             examples = np.arange(first, min(first + BATCH, n))
             planes = self._ask(examples, w, rescaling, sqrt_loss)
@@ -163,28 +201,34 @@ class CandidatePool:
                     self.clock,
                     products,
                     done,
-                    table,
+                    values,
                     chosen,
                 )
                 if done == len(examples):
                     break
                 self._make_room(int(np.diff(planes.indptr).max()))
-            if not self.trusted:
-                self._check_against_truth(examples, planes, offsets, scales, w)
-        hinges = np.where(chosen >= 0, table[np.arange(n), chosen], 0.0)
-        return hinges, chosen
+            if self.grows:
+                self.local.extend(self.slots.features, int(self.used[1]))
+            self._check_against_truth(examples, values[examples])
+        return np.maximum(values, 0.0), chosen
 
     def add_up(self, chosen: Ints, weights: Floats, plane: Floats) -> float:
         """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets."""
         self.clock += 1
         sums = np.empty(self.used[1])
+        parts, listed = self._listed()
         return float(
-            add_chosen(self.slots, self.used, self.parts, chosen, weights, self.clock, sums, plane)
+            add_chosen(
+                self.slots, self.used, parts, listed, chosen, weights, self.clock, sums, plane
+            )
         )
 
     def forget(self, age: int) -> None:
         """Drop candidates not used for ``age`` ticks of the clock."""
-        self._compact(self.clock - age, 1.2)
+        last_used, lengths = self.slots.last_used, self.slots.length
+        last_used[last_used < self.clock - age] = -1
+        if lengths[last_used >= 0].sum() < WORTH_KEEPING * self.used[0]:
+            self._compact(0, 1.2)
 
     def _make_room(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""
@@ -208,23 +252,6 @@ class CandidatePool:
         )
         compact_candidates(self.slots, target, self.place, self.used, oldest)
         self.slots = target
-
-    def _check_against_truth(
-        self, examples: Ints, planes: Any, offsets: Floats, scales: Floats, w: Floats
-    ) -> None:
-        """Warn, once, if the oracle's candidate is worse than the truth."""
-        if self.formulation.rescaling == "none" or self._warned or self.parts.n_row_parts:
-            return
-        row_of = np.repeat(np.arange(len(examples)), np.diff(planes.indptr))
-        products = np.bincount(row_of, planes.values * w[planes.indices], minlength=len(examples))
-        values = offsets - scales * products
-        worst = int(np.argmin(values)) if len(values) else 0
-        if len(values) and values[worst] < -1e-6:
-            self._warned = True
-            warnings.warn(
-                f"the oracle's candidate for example {examples[worst]} has value "
-                f"{values[worst]:.4g}, worse than the truth (0): the oracle is not exact and gaps "
-                "are not certificates; check_problem() may say why",
-                UserWarning,
-                stacklevel=2,
-            )
+        if self.grows:
+            self.local.restart()
+            self.local.extend(target.features, int(self.used[1]))

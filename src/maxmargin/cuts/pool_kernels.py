@@ -25,15 +25,15 @@ def admit_candidates(
     clock,
     products,
     done,
-    table,
+    values,
     chosen,
 ):
     """Admit rows[done:] as candidates of their examples; returns how many are done.
 
     Every row is scored at w. One that does not beat the truth is left out (``chosen`` -1). One that
     is in the pool already only becomes its example's most recent; a new one takes the slot of the
-    least recently used. ``table`` gets the value of the candidate in its slot. Fewer than all are
-    done where the arrays have no room for the next row.
+    least recently used. ``values`` gets the value of each row, by example. Fewer than all are done
+    where the arrays have no room for the next row.
     """
     f = slots.start.shape[1]
     for r in range(done, len(examples)):
@@ -46,9 +46,9 @@ def admit_candidates(
         product = 0.0
         for e in range(first, end):
             product += rows.values[e] * products[e]
-        value = offsets[r] - scales[r] * product
+        values[i] = offsets[r] - scales[r] * product
         chosen[i] = -1
-        if value <= 0.0:
+        if values[i] <= 0.0:
             continue
         at = used[ENTRIES]
         for e in range(first, end):
@@ -77,7 +77,6 @@ def admit_candidates(
             used[ENTRIES] += length
         slots.last_used[i, slot] = clock
         chosen[i] = slot
-        table[i, slot] = value
     return len(examples)
 
 
@@ -96,9 +95,9 @@ def _same(slots, i, s, offset, at, length):
 
 
 @kernel
-def score_candidates(slots, used, parts, w, weights, table):
-    """Values ``b - <a, w>`` of all candidates into ``table``; each part is scored once."""
-    gather_parts(parts, slots.features, 0, used[LOCALS], w, weights)
+def score_candidates(slots, used, parts, listed, w, weights, table):
+    """Values ``b - <a, w>`` of all candidates into ``table``; each listed part is scored once."""
+    gather_parts(parts, listed, 0, used[LOCALS], w, weights)
     ids, values = slots.ids, slots.values
     n, f = slots.start.shape
     for i in range(n):
@@ -114,7 +113,7 @@ def score_candidates(slots, used, parts, w, weights, table):
 
 
 @kernel
-def add_chosen(slots, used, parts, chosen, weights, clock, sums, plane):
+def add_chosen(slots, used, parts, listed, chosen, weights, clock, sums, plane):
     """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets.
 
     ``sums`` is scratch, one number per part, and marks the candidates as recently used.
@@ -132,7 +131,7 @@ def add_chosen(slots, used, parts, chosen, weights, clock, sums, plane):
         start = slots.start[i, s]
         for e in range(start, start + slots.length[i, s]):
             sums[slots.ids[e]] += weights[i] * slots.values[e]
-    scatter_parts(parts, slots.features, n_local, sums, plane)
+    scatter_parts(parts, listed, n_local, sums, plane)
     return offset
 
 

@@ -21,6 +21,7 @@ from ..objective import dual_value, ridges, scale_to_fit
 from ..parts import single_weights
 from ..planes import same_definer
 from ..problem import Planes, Problem, validate_planes
+from ..truth_check import TruthCheck
 from .set_kernels import (
     ENTRIES,
     UNLIMITED,
@@ -95,6 +96,7 @@ class WorkingSets:
         self.source = source
         self.formulation = formulation
         self.trusted = bool(getattr(source, "trusted", False))
+        self._check_against_truth = TruthCheck(source, formulation)
         layout = getattr(source, "parts", None)
         if layout is not None and not same_definer(source, "oracle", "part_oracle"):
             layout = None  # a subclass has its own oracle: ask that one
@@ -161,6 +163,7 @@ class WorkingSets:
             )
             added += more
             if done == len(examples):
+                self._check_against_truth(examples, values)
                 return Found(values, slacks, offsets, added)
             self._make_room(int(examples[done]), int(planes.indptr[done + 1] - planes.indptr[done]))
 

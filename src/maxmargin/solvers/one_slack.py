@@ -68,6 +68,7 @@ class Search:
         self.C = C
         self.formulation = self.pool.formulation
         self.n = len(self.weights)
+        self.bundle.widen(self.pool.n_weights)
         self.center: Floats = self.bundle.weights()
         self.table: Floats = np.empty((self.n, 0))  # of the candidates' values at the center
         self.dual = self.bundle.dual(self.center)
@@ -92,12 +93,21 @@ class Search:
         """Count oracle calls."""
         self.run.count(oracle_calls=calls)
 
-    def ask(self, w: Floats) -> tuple[float, Ints]:
-        """A full pass of true oracle calls at w: its certified primal value, and the candidates."""
-        hinges, chosen = self.pool.ask(w, self.count)
-        primal = primal_value(w, hinges, self.formulation, self.C, self.weights)
-        self.run.offer(primal, w)
-        return primal, chosen
+    def ask(self) -> tuple[float, Floats, Ints]:
+        """A full pass of true oracle calls at the center.
+
+        Returns its certified primal value, and hinge values and candidates of all examples. Weights
+        that new candidates bring are 0 at the center.
+        """
+        hinges, chosen = self.pool.ask(self.center, self.count)
+        primal = primal_value(self.center, hinges, self.formulation, self.C, self.weights)
+        self.run.offer(primal, self.center)
+        self.certified = True
+        new = self.pool.n_weights - len(self.center)
+        if new:
+            self.center = np.concatenate((self.center, np.zeros(new)))
+            self.bundle.widen(self.pool.n_weights)
+        return primal, hinges, chosen
 
     def cut(self, chosen: Ints) -> None:
         """Add the aggregated plane of the chosen candidates, unless that is the truth's."""
@@ -109,7 +119,8 @@ class Search:
 
     def certify(self) -> None:
         """A pass of true oracle calls at the center, without limits."""
-        hinges = hinge_values(self.pool.problem, self.formulation, self.center)
+        w = self.pool.expand(self.center)
+        hinges = hinge_values(self.pool.problem, self.formulation, w)
         self.run.oracle_calls += self.n
         primal = primal_value(self.center, hinges, self.formulation, self.C, self.weights)
         self.run.offer(primal, self.center)
@@ -125,6 +136,11 @@ class Search:
             target=self.target,
         )
         self.run.check_passes()
+
+
+def _empty_bundle(pool: Pool, C: float) -> Bundle:
+    """A bundle for the planes of a pool."""
+    return Bundle(pool.n_weights, C, dense=False if pool.grows else None)
 
 
 @dataclass(frozen=True)
@@ -208,7 +224,6 @@ class OneSlack(Solver):
         warm: Result | None,
     ) -> Memory:
         """A fresh start, or what an earlier result of the same problem and formulation left."""
-        n_features = int(problem.n_features or 0)
         state = warm.state if warm is not None else None
         if (
             isinstance(state, Memory)
@@ -219,10 +234,10 @@ class OneSlack(Solver):
                 state.bundle.rescale(C)
                 return state
             # Aggregated planes are sums with the old weights; the candidates are still good.
-            return Memory(state.pool, Bundle(n_features, C), weights)
+            return Memory(state.pool, _empty_bundle(state.pool, C), weights)
         budget = int(self.cache_mb * 2**20)
         pool = make_pool(problem, formulation, self.cache_size, budget)
-        return Memory(pool, Bundle(n_features, C), weights)
+        return Memory(pool, _empty_bundle(pool, C), weights)
 
     # ----- the outer loop ------------------------------------------------------------------------
 
@@ -241,8 +256,7 @@ class OneSlack(Solver):
 
     def _look_around(self, search: Search) -> float:
         """The first pass, at the weights to start from; returns the gap there."""
-        primal, chosen = search.ask(search.center)
-        search.certified = True
+        primal, _, chosen = search.ask()
         search.cut(chosen)
         search.table = search.pool.values(search.center)
         return primal - search.dual
@@ -284,12 +298,13 @@ class OneSlack(Solver):
         elif known_gap > max(self.cache_share * gap, 0.7 * search.target):
             self._cut_between(search, table)
             return gap
-        primal, chosen = search.ask(search.center)
-        search.certified = True
+        primal, hinges, chosen = search.ask()
         search.cut(chosen)
         if isinstance(pool, CandidatePool):
             pool.forget(FORGET_AFTER)
-        search.table = pool.values(search.center)
+            pool.renew(search.table, hinges, chosen)
+        else:
+            search.table = pool.values(search.center)
         return primal - search.dual
 
     def _cut_between(self, search: Search, table: Floats) -> None:
@@ -313,8 +328,7 @@ class OneSlack(Solver):
                 best_candidates(table, table, 1.0, chosen)
                 search.cut(chosen)
                 return gap
-        primal, chosen = search.ask(w)
-        search.certified = True
+        primal, _, chosen = search.ask()
         search.cut(chosen)
         return primal - search.dual
 
@@ -339,7 +353,7 @@ class OneSlack(Solver):
         # An interrupt may have left the planes half-changed: no warm start from those.
         keeps = status != "interrupted"
         return Result(
-            w=run.best[1],
+            w=search.pool.expand(run.best[1]).copy(),
             primal=search.certificate.primal,
             dual=search.certificate.dual,
             converged=converged,

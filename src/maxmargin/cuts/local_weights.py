@@ -1,0 +1,147 @@
+"""Weights by local numbers: only those that some candidate touches.
+
+Of millions of weights - a feature for each word of a language under each label - the candidates at
+hand touch few. Numbered in the order in which they turn up they lie close together in memory, and
+whatever is done to all weights is done to few.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._jit import kernel
+from ..parts import Parts
+
+__all__ = ["LocalWeights"]
+
+Floats = NDArray[np.float64]
+
+
+class LocalWeights:
+    """Numbers of the weights in use, and listed parts in terms of those.
+
+    Parameters
+    ----------
+    parts : Parts
+        How parts map to the problem's own weights.
+    n_features : int
+        How many those are.
+    """
+
+    def __init__(self, parts: Parts, n_features: int) -> None:
+        self.parts = parts
+        self.unit = parts.n_row_parts == 0 or (parts.unit and parts.bias in (0.0, 1.0))
+        self.place = np.zeros(n_features, np.int32)  # the number of each weight, plus 1
+        self.columns = np.empty(0, np.int64)  # the weight of each number
+        self.size = 0
+        self.count = 0  # parts listed
+        self.indptr = np.zeros(1, np.int64)
+        self.indices = np.empty(0, np.int32)
+        self.values: Floats = np.empty(0)
+        self.numbers = np.empty(0, np.int32)  # 0, 1, 2...: the listed parts
+        self._full: Floats = np.zeros(n_features)
+
+    def restart(self) -> None:
+        """Forget the list of parts; the weights keep their numbers."""
+        self.count = 0
+
+    def extend(self, listed: NDArray[np.int32], count: int) -> None:
+        """Add the parts listed[self.count:count] to the list."""
+        if count == self.count:
+            return
+        parts, new = self.parts, listed[self.count : count].astype(np.int64)
+        lengths = np.ones(len(new), np.int64)
+        in_rows = new < parts.n_row_parts
+        rows = new[in_rows] // parts.n_labels
+        lengths[in_rows] = parts.indptr[rows + 1] - parts.indptr[rows] + (parts.bias != 0.0)
+        start = int(self.indptr[self.count])
+        end = start + int(lengths.sum())
+        self.indptr = _with_room(self.indptr, self.count + 1, count + 1)
+        self.indices = _with_room(self.indices, start, end)
+        if not self.unit:
+            self.values = _with_room(self.values, start, end)
+        if count > len(self.numbers):
+            self.numbers = np.arange(2 * count, dtype=np.int32)
+        room = min(self.size + end - start, len(self.place))
+        self.columns = _with_room(self.columns, self.size, room)
+        self.indptr[self.count + 1 : count + 1] = start + np.cumsum(lengths)
+        self.size = int(
+            number_weights(
+                parts,
+                new,
+                self.place,
+                self.columns,
+                self.size,
+                start,
+                self.indices,
+                self.values,
+                self.unit,
+            )
+        )
+        self.count = count
+
+    def layout(self) -> Parts:
+        """The listed parts as rows of numbered weights."""
+        return Parts(
+            self.indptr,
+            self.indices,
+            self.values,
+            0.0,
+            0,
+            1,
+            self.count,
+            0,
+            self.count,
+            self.unit,
+        )
+
+    def expand(self, w: Floats) -> Floats:
+        """The problem's own weights, in an array that the next call overwrites."""
+        self._full[self.columns[: len(w)]] = w
+        self._full[self.columns[len(w) : self.size]] = 0.0
+        return self._full
+
+
+def _with_room(array: NDArray, used: int, size: int) -> NDArray:  # type: ignore[type-arg]
+    """The array, or a larger copy of what is used of it."""
+    if size <= len(array):
+        return array
+    larger = np.empty(size + size // 2, array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+@kernel
+def number_weights(parts, listed, place, columns, size, at, indices, values, unit):
+    """Write the weights of the listed parts from ``at`` on; returns how many numbers are used."""
+    K = parts.n_labels
+    for part in listed:
+        if part >= parts.n_row_parts:
+            first, last, label = 0, 1, 0
+        else:
+            row = part // K
+            label = part - row * K
+            first, last = parts.indptr[row], parts.indptr[row + 1] + (parts.bias != 0.0)
+        for e in range(first, last):
+            value = 1.0
+            if part >= parts.n_row_parts:
+                weight = parts.first_single + part - parts.n_row_parts
+            elif parts.bias != 0.0 and e == last - 1:
+                weight = np.int64(parts.bias_column) * K + label
+                value = parts.bias
+            else:
+                weight = np.int64(parts.indices[e]) * K + label
+                if not unit:
+                    value = parts.values[e]
+            number = place[weight]
+            if number == 0:
+                columns[size] = weight
+                size += 1
+                number = size
+                place[weight] = number
+            indices[at] = number - 1
+            if not unit:
+                values[at] = value
+            at += 1
+    return size
