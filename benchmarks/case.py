@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 
 Floats = NDArray[np.float64]
 #: Makes a problem of the first so many examples, or of all.
 ProblemMaker = Callable[[int | None], Problem]
 Tags = Sequence[Any]  # one sequence of tags for each sequence of tokens
+
+FORMULATION = Formulation(rescaling="margin", slack="l1")  # of cases that name no other
 
 
 class Point(NamedTuple):
@@ -88,10 +91,11 @@ class Case:
     name: str
     contestants: Sequence[Contestant]
     targets: Sequence[Target] = ()
-    problem: ProblemMaker | None = None  # judges weights, together with C
+    problem: ProblemMaker | None = None  # judges weights, together with C and the formulation
     C: float | None = None
     decode: Callable[[Floats], Tags] | None = None  # tags of the test part by weights
     truth: Tags | None = None  # true tags of the test part
+    formulation: Formulation = FORMULATION
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from .table import table
 BENCHMARKS = {
     "conll2000": ".datasets.conll2000",
     "ocr": ".datasets.ocr_letters",
+    "dcd": ".datasets.dcd",
+    "conll2002": ".datasets.conll2002",
     "usps": ".datasets.usps",
     "mnist": ".datasets.mnist",
     "taxonomy": ".datasets.taxonomy",

@@ -16,15 +16,13 @@ from maxmargin.metrics import chunk_scores
 from maxmargin.objective import Certificate, hinge_values, primal_value
 from maxmargin.problem import Problem
 
-from .case import Case, Floats, Outcome, Tags
+from .case import FORMULATION, Case, Floats, Outcome, Tags
 from .timing import Measures
 
-FORMULATION = Formulation(rescaling="margin", slack="l1")
 
-
-def primal(problem: Problem, w: Floats, C: float) -> float:
+def primal(problem: Problem, w: Floats, C: float, formulation: Formulation = FORMULATION) -> float:
     """Primal value of any weights in our layout, by a full pass of true oracle calls."""
-    return primal_value(w, hinge_values(problem, FORMULATION, w), FORMULATION, C)
+    return primal_value(w, hinge_values(problem, formulation, w), formulation, C)
 
 
 def relative_gap(primal: float, lower_bound: float) -> float:
@@ -46,7 +44,7 @@ def assess(case: Case, problem: Problem | None, outcome: Outcome) -> Measures:
     """Primal value and F1 of an outcome, where the case has what it takes to judge them."""
     found: Measures = {}
     if outcome.w is not None and problem is not None and case.C is not None:
-        found["primal"] = primal(problem, outcome.w, case.C)
+        found["primal"] = primal(problem, outcome.w, case.C, case.formulation)
         claimed = outcome.measures.get("claimed_primal", found["primal"])
         if not np.isclose(claimed, found["primal"], rtol=1e-6):
             raise RuntimeError(f"{case.name}: P is {found['primal']}, the solver says {claimed}")

@@ -21,10 +21,9 @@ from maxmargin.formulation import C_from_paper
 from maxmargin.problems.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver
 
-from .case import ProblemMaker
+from .case import FORMULATION, ProblemMaker
 from .cli import RESULTS
 from .datasets import conll2000, mnist
-from .objective import FORMULATION
 from .plot import COLOURS
 
 WAYS: dict[str, dict[str, Any]] = {

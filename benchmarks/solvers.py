@@ -7,12 +7,13 @@ from functools import cache
 from itertools import pairwise
 from statistics import median
 
+from maxmargin.formulation import Formulation
 from maxmargin.objective import Certificate
 from maxmargin.result import Progress, Result
 from maxmargin.solvers import make_solver
 
-from .case import Contestant, Outcome, Point, ProblemMaker
-from .objective import FORMULATION, relative_gap
+from .case import FORMULATION, Contestant, Outcome, Point, ProblemMaker
+from .objective import relative_gap
 
 WARM_UP_EXAMPLES = 200
 
@@ -26,19 +27,21 @@ def ours(
     epsilon: float | None = None,
     max_passes: float | None = None,
     once: bool = False,
+    formulation: Formulation = FORMULATION,
+    label: str | None = None,
 ) -> Contestant:
     """One of our solvers, by name. What is timed includes packing the arrays into a problem."""
 
     def warm_up() -> None:
         # A small problem that takes several passes, so that every kernel is compiled or loaded.
         solver = make_solver(name, tol=1e-6, max_passes=8)
-        solver.solve(make_problem(WARM_UP_EXAMPLES), FORMULATION, 30 * C)
+        solver.solve(make_problem(WARM_UP_EXAMPLES), formulation, 30 * C)
 
     def run() -> Outcome:
         clock = CpuClock()
         problem = make_problem(None)
         solver = make_solver(name, tol=tol, epsilon=epsilon, max_passes=max_passes)
-        result = solver.solve(problem, FORMULATION, C, callbacks=[clock])
+        result = solver.solve(problem, formulation, C, callbacks=[clock])
         measures = {
             "passes": result.n_passes,
             "cached_passes": result.n_cache_hits / problem.n_examples,
@@ -52,7 +55,7 @@ def ours(
             measures |= {"claimed_primal": result.primal, "dual": result.dual}
         return Outcome(measures, w=result.w, curve=clock.curve(result, problem.n_examples))
 
-    return Contestant(name, run, warm_up, once)
+    return Contestant(label or name, run, warm_up, once)
 
 
 class CpuClock:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
-
 import maxmargin as mm
-from maxmargin.features import PackedSequences, WindowFeatures, chunking_templates
-from maxmargin.formats import TokenColumns, read_columns
+from maxmargin.features import WindowFeatures, chunking_templates
+from maxmargin.formats import TokenColumns
 from maxmargin.formulation import C_from_paper
-from maxmargin.problems.rows import make_rows
 
-from ..case import Case, Contestant, Floats, Options, Outcome, Tags, Target
-from ..data import chain_problem, data_path, first_sequences
+from .. import tagging
+from ..case import Case, Contestant, Options, Outcome, Target
 from ..fresh import fresh_process
 from ..peers import crfsuite
 from ..solvers import ours
@@ -28,9 +25,7 @@ EARLY_EPSILON = 0.5  # loose, and yet past F1 93.4
 
 def read(part: str, limit: int | None = None) -> TokenColumns:
     """Words, POS and chunk tags of the first sentences of "train" or "test", or of all."""
-    data = read_columns(data_path(f"conll2000/{part}.txt.xz"))
-    offsets = first_sequences(data.offsets, limit)
-    return TokenColumns([column[: offsets[-1]] for column in data.columns], offsets)
+    return tagging.read(f"conll2000/{part}.txt.xz", limit)
 
 
 def limit_of(quick: bool) -> int | None:
@@ -38,28 +33,14 @@ def limit_of(quick: bool) -> int | None:
     return 100 if quick else None
 
 
-class Chunking:
+class Chunking(tagging.Tagging):
     """The data as arrays, and tags of the test part by weights."""
 
     def __init__(self, quick: bool) -> None:
         self.limit = limit_of(quick)
-        train, self.test = read("train", self.limit), read("test", self.limit)
-        features = WindowFeatures(chunking_templates())
-        self.packed: PackedSequences = features.fit_transform(train.select([0, 1]))
-        self.packed_test: PackedSequences = features.transform(self.test.select([0, 1]))
-        self.labels, codes = np.unique(train.columns[2], return_inverse=True)
-        self.codes = codes.astype(np.int32)
-        self.problem = partial(
-            chain_problem, self.packed.tokens, self.packed.offsets, self.codes, len(self.labels)
-        )
+        train, test = read("train", self.limit), read("test", self.limit)
+        super().__init__(train, test, chunking_templates())
         self.C = C_from_paper(PAPER_C, train.n_sequences, "joachims")
-
-    def decode(self, w: Floats) -> Tags:
-        """Tags of the test part."""
-        offsets = self.packed_test.offsets
-        decoder = self.problem(1).decoder
-        codes = decoder.decode(make_rows(self.packed_test.tokens), offsets, w)
-        return np.split(self.labels[codes], offsets[1:-1])
 
 
 def cases(options: Options) -> Iterator[Case]:
@@ -90,7 +71,7 @@ def _to_epsilon(data: Chunking, epsilon: float, options: Options) -> Case:
         data.problem,
         data.C,
         data.decode,
-        data.test.split(2),
+        data.truth,
     )
 
 
@@ -138,7 +119,7 @@ def _to_f1(data: Chunking, options: Options) -> Case:
                 )
             ),
         ],
-        truth=data.test.split(2),
+        truth=data.truth,
     )
 
 
@@ -189,7 +170,7 @@ def _perceptrons(data: Chunking, options: Options) -> Case:
         data.problem,
         data.C,
         data.decode,
-        data.test.split(2),
+        data.truth,
     )
 
 
