@@ -64,6 +64,21 @@ def test_chains(tmp_path):
         assert median["f1"] > 75
 
 
+@pytest.mark.slow
+def test_squared_slacks_and_entities(tmp_path):
+    for name in ("conll2000/train.txt.xz", "ocr_letters/letters.npz", "conll2002/esp.train.xz"):
+        find_data(name)
+    table, record = run_quick(tmp_path, 1, "dcd", "conll2002", "--no-peers")
+    figure, _, grid = record["benchmarks"]["dcd"]
+    # Bounds from three runs on one optimum: no primal value may lie below any dual value.
+    runs = [contestant["median"] for contestant in figure["contestants"].values()]
+    assert len(runs) == 3 and len(grid["contestants"]) == 6
+    assert max(run["dual"] for run in runs) <= min(run["primal"] for run in runs)
+    assert min(run["relative_gap"] for run in runs) <= 0.01
+    assert all(one["median"]["f1"] > 75 for one in grid["contestants"].values())
+    assert "entity F1" in table and (tmp_path / "dcd.png").stat().st_size > 1000
+
+
 def test_targets(bench):
     Target = bench("case").Target
     limited = Target("time", "auto", "cpu", unit="s", at_most=6, note="aim: 3 s")
