@@ -154,7 +154,9 @@ def test_any_threshold_leads_to_the_target(solver, delta):
 def test_rounds_without_the_oracle_save_passes(make):
     problem = make()
     passes = {
-        r: solve("dcd", problem, 0.2, SQUARED, tol=1e-2, r=r, extrapolation=0.0).n_passes
+        r: solve(
+            "dcd", problem, 0.2, SQUARED, tol=1e-2, r=r, max_rounds=r, extrapolation=0.0
+        ).n_passes
         for r in (0, 5)
     }
     assert passes[5] < passes[0]

@@ -98,12 +98,20 @@ class DCD(DCDLight):
     ----------
     r : int
         Rounds over all blocks, without oracle calls, before every pass.
+    max_rounds : int
+        More than ``r`` rounds, up to this many, are taken while the stored planes still have
+        more than ``reduced_precision`` of the gap that the last pass met: they are not yet worth
+        another pass. The paper always takes ``r``; so do we with ``max_rounds=r``.
+    reduced_precision : float
+        The share meant there.
     extrapolation : float
-        After a round the multipliers go on by this multiple of their last change, as far as the
+        Before a round the multipliers go on by this multiple of their last change, as far as the
         dual rises. The paper has no such thing; 0 turns it off.
     """
 
     r: int = 5
+    max_rounds: int = 15
+    reduced_precision: float = 0.5
     extrapolation: float = 3.0
 
     name: ClassVar[str] = "dcd"
@@ -112,14 +120,20 @@ class DCD(DCDLight):
         """Lines 3 to 8 of the algorithm."""
         store = ascent.store
         momentum = Momentum(store, self.extrapolation)
+        rate = 0.0
 
         def refine() -> None:
-            for _ in range(self.r):
+            nonlocal rate
+            goal = self.reduced_precision * float(ascent.gaps.sum())
+            for done in range(1, max(self.r, self.max_rounds) + 1):
+                # Before a round, so that the oracle never meets weights that were only guessed.
+                momentum.push(rate)
                 began, before = time.perf_counter(), float(store.dual_now[0])
-                ascent.revisit(ascent.order(), self._rule(ascent))
+                left = ascent.revisit(ascent.order(), self._rule(ascent)).sum()
                 store.evict(1)
-                gain = float(store.dual_now[0]) - before
-                momentum.push(gain / (time.perf_counter() - began))
+                rate = (float(store.dual_now[0]) - before) / (time.perf_counter() - began)
+                if done >= self.r and left <= goal:
+                    return
 
         return refine
 
