@@ -102,8 +102,9 @@ def run(study: Study) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 def draw(found: dict[str, Any], path: Path) -> None:
     """A row for each data set: time and iterations by size; iterations and calls by epsilon."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
-    figure = Figure(figsize=(15, 3.4 * len(found)), dpi=120, layout="constrained")
+    figure = Figure(figsize=(15, 3.4 * len(found)), dpi=80, layout="constrained")
     grid = figure.subplots(len(found), 4, squeeze=False)
     for row, (name, (by_size, by_epsilon)) in zip(grid, found.items(), strict=True):
         panels = (
@@ -129,6 +130,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
             else:
                 axes.set_ylim(bottom=0)
             axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
             if x == "epsilon":
                 axes.invert_xaxis()
             axes.set_xlabel(x)
@@ -150,9 +152,13 @@ def main() -> None:
     )
     chosen = parser.parse_args()
     chosen.output.mkdir(parents=True, exist_ok=True)
-    found = {s.name: run(s) for s in studies(chosen.quick) if chosen.only in s.name}
-    (chosen.output / "scaling.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    draw(found, chosen.output / "scaling.png")
+    found = {}
+    for study in studies(chosen.quick):
+        if chosen.only not in study.name:
+            continue
+        found[study.name] = run(study)  # written at once: the next study may take long
+        (chosen.output / "scaling.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+        draw(found, chosen.output / "scaling.png")
 
 
 if __name__ == "__main__":
