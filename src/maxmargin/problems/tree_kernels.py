@@ -290,9 +290,10 @@ def search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
     if mode == ADDITIVE:
         best_labelling(shape, work)
         return True
-    if mode == DEVIATION:
-        return best_by_level(shape, work, truth, 1, 1.0, False, False) > 0.0
-    return best_by_level(shape, work, truth, len(truth), unit, slack, sqrt_loss) > 0.0
+    cap = len(truth)
+    if mode == DEVIATION:  # in one call with the rest: constants would be compiled once more
+        cap, unit, slack, sqrt_loss = 1, 1.0, False, False
+    return best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss) > 0.0
 
 
 # ----- trees of labels --------------------------------------------------------------------------
