@@ -82,7 +82,8 @@ class Stopping:
 
     def met(self, certificate: Certificate) -> bool:
         """Whether the certificate satisfies a criterion."""
-        return certificate.gap <= self.target(certificate.primal)
+        known = np.isfinite(certificate.primal)  # of a hard margin not met it is infinite
+        return bool(known) and certificate.gap <= self.target(certificate.primal)
 
 
 def plane_values(planes: Planes, formulation: Formulation, w: Floats) -> Floats:

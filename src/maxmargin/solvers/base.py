@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -215,6 +215,33 @@ class Run:
             if progress.gap_estimate is not None
             else "gap unknown",
             progress.planes,
+        )
+
+    def result(
+        self,
+        w: Floats,
+        certificate: Certificate,
+        *,
+        converged: bool,
+        status: str,
+        planes: int,
+        state: Any,
+    ) -> Result:
+        """Gather what `solve` returns, and warn of an interrupt."""
+        self.warn_if_cut_short(status, certificate.gap)
+        return Result(
+            w=w,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            converged=converged,
+            status="converged" if converged and status != "interrupted" else status,
+            n_passes=self.oracle_calls / self.n_examples,
+            n_oracle_calls=self.oracle_calls,
+            n_cache_hits=self.cache_hits,
+            n_planes=planes,
+            seconds=self.seconds,
+            history=self.history,
+            state=state,
         )
 
     def warn_if_cut_short(self, status: str, gap: float | None) -> None:

@@ -247,20 +247,12 @@ class DualAscent(Solver):
                 except (StopTraining, KeyboardInterrupt):  # training is over already
                     pass
         assert run.best is not None and ascent.certificate is not None
-        converged = ascent.converged()
-        run.warn_if_cut_short(status, ascent.certificate.gap)
-        return Result(
-            w=run.best[1],
-            primal=ascent.certificate.primal,
-            dual=ascent.certificate.dual,
-            converged=converged,
-            status="converged" if converged and status != "interrupted" else status,
-            n_passes=run.oracle_calls / ascent.n,
-            n_oracle_calls=run.oracle_calls,
-            n_cache_hits=run.cache_hits,
-            n_planes=ascent.store.n_planes,
-            seconds=run.seconds,
-            history=run.history,
+        return run.result(
+            run.best[1],
+            ascent.certificate,
+            converged=ascent.converged(),
+            status=status,
+            planes=ascent.store.n_planes,
             state=ascent.store,
         )
 

@@ -354,19 +354,11 @@ class NSlack(Solver):
                 except (StopTraining, KeyboardInterrupt):  # training is over already
                     pass
         assert run.best is not None and cutting.certificate is not None
-        converged = cutting.converged()
-        run.warn_if_cut_short(status, cutting.certificate.gap)
-        return Result(
-            w=run.best[1],
-            primal=cutting.certificate.primal,
-            dual=cutting.certificate.dual,
-            converged=converged,
-            status="converged" if converged and status != "interrupted" else status,
-            n_passes=run.oracle_calls / cutting.n,
-            n_oracle_calls=run.oracle_calls,
-            n_cache_hits=run.cache_hits,
-            n_planes=cutting.sets.n_planes,
-            seconds=run.seconds,
-            history=run.history,
+        return run.result(
+            run.best[1],
+            cutting.certificate,
+            converged=cutting.converged(),
+            status=status,
+            planes=cutting.sets.n_planes,
             state=cutting.sets if status != "interrupted" else None,
         )

@@ -348,21 +348,13 @@ class OneSlack(Solver):
                 except (StopTraining, KeyboardInterrupt):  # training is over already
                     pass
         assert run.best is not None and search.certificate is not None
-        converged = search.converged()
-        run.warn_if_cut_short(status, search.certificate.gap)
         # An interrupt may have left the planes half-changed: no warm start from those.
         keeps = status != "interrupted"
-        return Result(
-            w=search.pool.expand(run.best[1]).copy(),
-            primal=search.certificate.primal,
-            dual=search.certificate.dual,
-            converged=converged,
-            status="converged" if converged and status != "interrupted" else status,
-            n_passes=run.oracle_calls / search.n,
-            n_oracle_calls=run.oracle_calls,
-            n_cache_hits=run.cache_hits,
-            n_planes=search.bundle.size,
-            seconds=run.seconds,
-            history=run.history,
+        return run.result(
+            search.pool.expand(run.best[1]).copy(),
+            search.certificate,
+            converged=search.converged(),
+            status=status,
+            planes=search.bundle.size,
             state=Memory(search.pool, search.bundle, search.weights) if keeps else None,
         )
