@@ -1,4 +1,4 @@
-"""Structural SVMs: learn to predict sequences, trees, rankings and other structured outputs.
+"""Structural SVMs: learn to predict sequences, trees, alignments and other structured outputs.
 
     import maxmargin as mm
 

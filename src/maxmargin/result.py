@@ -92,7 +92,7 @@ class Result:
     n_cache_hits: int
     n_planes: int
     seconds: float
-    history: list[Progress] = field(default_factory=list)
+    history: list[Progress] = field(default_factory=list, repr=False)
     state: Any = field(default=None, repr=False)
 
     @property

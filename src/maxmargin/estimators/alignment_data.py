@@ -86,7 +86,10 @@ def as_pairs(alignment: Any, x: Any, y: Any, i: int) -> NDArray[np.int64]:
     """Paired positions, of an array or of two rows with gaps."""
     rows = isinstance(alignment, (tuple, list)) and len(alignment) == 2
     if rows and all(isinstance(row, str) for row in alignment):
-        plain_x, plain_y, pairs = pairs_of_rows(*alignment)
+        try:
+            plain_x, plain_y, pairs = pairs_of_rows(*alignment)
+        except ValueError as error:
+            raise ValueError(f"Y[{i}]: {error}") from None
         if plain_x != "".join(x) or plain_y != "".join(y):
             raise ValueError(f"Y[{i}] shows other sequences than X[{i}] has")
         return pairs
