@@ -148,7 +148,8 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         self.seen_classes_, codes = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
-                f"y has only one class ({self.seen_classes_.tolist()[0]!r}); at least 2 classes are needed"
+                f"y has only one class ({self.seen_classes_.tolist()[0]!r}); "
+                "at least 2 classes are needed"
             )
         taxonomy = self._describe_classes()
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
