@@ -229,7 +229,7 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
         capsys,
     )
     check_error(
-        [*train, corpus, "-o", str(folder / "no" / "m")], r".*No such file or directory", capsys
+        [*train, corpus, "-o", str(folder / "no" / "m")], r".*m: there is no folder .*no", capsys
     )
     narrow = folder / "narrow.txt"
     narrow.write_text("the\ncat\n")

@@ -202,7 +202,7 @@ def test_faces():
         ({}, {"Y": []}, "at least one example"),
         ({}, {"X": np.zeros((120, 4))}, r"X has shape \(120, 4\)"),
         ({}, {"X": np.zeros((120, 3, 2))}, "X has 3 nodes; expected 4"),
-        ({}, {"X": np.zeros((7, 4, 2))}, r"node 0 has features of shape \(7, 2\)"),
+        ({}, {"X": np.zeros((7, 4, 2))}, "X has 7 examples at node 0, but 120 are expected"),
         ({}, {"X": np.full((120, 4, 2), np.nan)}, "features of node 0 are not all finite"),
         ({}, {"X": {"node": 1}}, "keys 'nodes' and 'edges'"),
         ({}, {"X": [[1, 2], [3, 4]]}, "one matrix for each node"),

@@ -11,6 +11,7 @@ those and nothing else, so that a file from an untrusted source can do no more t
 from __future__ import annotations
 
 import dataclasses
+import errno
 import importlib
 import io
 import json
@@ -369,10 +370,18 @@ def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
             raise ValueError(f"{path}: truncated or damaged model file ({error})") from error
 
 
+def check_folder(path: PathLike) -> None:
+    """Raise unless the folder exists in which a model is to be written."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}", str(path))
+
+
 @contextmanager
 def _writing(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file that takes the place of ``path`` once it is complete."""
     target = Path(path)
+    check_folder(target)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

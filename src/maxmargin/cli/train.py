@@ -73,9 +73,10 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train and save."""
-    from ..persistence import save_model
+    from ..persistence import check_folder, save_model
 
     _refuse_misplaced(arguments)
+    check_folder(arguments.output)  # before training, not after
     estimator, extra = _train_tagger(arguments) if arguments.task == "tag" else _train(arguments)
     save_model(estimator, arguments.output, extra)
     if not arguments.quiet:

@@ -62,6 +62,10 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
     for v, matrix in enumerate(matrices):
         if not sp.issparse(matrix):
             matrix = matrices[v] = np.asarray(matrix, dtype=np.float64)
+        if matrix.shape[0] != n:
+            raise ValueError(
+                f"X has {matrix.shape[0]} examples at node {v}, but {n} are expected (as in Y)"
+            )
         expected = (n, matrix.shape[1] if n_features is None else n_features[v])
         if matrix.shape != expected:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected {expected}")
