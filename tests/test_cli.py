@@ -280,6 +280,8 @@ def test_interrupt_saves_the_best_model(folder):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A job in the background inherits deaf ears for Ctrl-C; its child must not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         while "passes" not in process.stderr.readline():

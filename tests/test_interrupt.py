@@ -53,6 +53,11 @@ def test_sequences():
     assert model.score(words.X_test, words.y_test) > 0.5
 
 
+def listen_to_interrupts():
+    """A job in the background inherits deaf ears for Ctrl-C; its child must not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 SCRIPT = """
 import sys, warnings
 import numpy as np
@@ -83,6 +88,7 @@ def test_signal(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        preexec_fn=listen_to_interrupts,
     )
     try:
         assert process.stdout.readline() == "started\n"
