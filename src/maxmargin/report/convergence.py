@@ -8,6 +8,7 @@ import numpy as np
 
 from ..formats.opening import PathLike
 from ..result import Progress, Result
+from .figure import figure_class
 
 __all__ = ["plot_convergence"]
 
@@ -47,12 +48,7 @@ def plot_convergence(
     ImportError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            'drawing needs matplotlib: python -m pip install "maxmargin[plot]"'
-        ) from error
+    Figure = figure_class()
     if x not in ("seconds", "passes"):
         raise ValueError(f"x must be 'seconds' or 'passes', got {x!r}")
     if not result.history:

@@ -8,6 +8,7 @@ from typing import Any
 from ..formats.opening import PathLike
 from ..formats.trees import Tree, as_tree
 from .convergence import INK, MUTED, ORANGE
+from .figure import figure_class
 
 __all__ = ["plot_tree"]
 
@@ -45,12 +46,7 @@ def plot_tree(
     ImportError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            'drawing needs matplotlib: python -m pip install "maxmargin[plot]"'
-        ) from error
+    Figure = figure_class()
     tree = as_tree(tree)
     words = tree.words()
     if axes is None:
