@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,6 +133,17 @@ def checked_weights(sample_weight: ArrayLike | None, n_examples: int) -> Floats:
     return weights
 
 
+class CertifiedSearch(Protocol):
+    """What the end of a run needs of a solver's search."""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The best certificate so far."""
+
+    def record(self) -> None:
+        """End an outer iteration."""
+
+
 class Run:
     """Clock, counters, history and best certified weights of one call of `solve`."""
 
@@ -216,6 +227,25 @@ class Run:
             else "gap unknown",
             progress.planes,
         )
+
+    def certify_at_the_end(
+        self, search: CertifiedSearch, certify: Callable[[], object], status: str
+    ) -> str:
+        """Certify the last weights once training is over; returns the status.
+
+        A second Ctrl-C ends even that: what was certified before must do.
+        """
+        try:
+            certify()
+        except KeyboardInterrupt:
+            if search.certificate is None:
+                raise
+            return "interrupted"
+        try:
+            search.record()
+        except (StopTraining, KeyboardInterrupt):  # training is over already
+            pass
+        return status
 
     def result(
         self,

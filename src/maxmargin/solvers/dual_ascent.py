@@ -230,22 +230,16 @@ class DualAscent(Solver):
     def _finish(self, ascent: Ascent, status: str) -> Result:
         """Certify the last weights if need be, and gather the result."""
         run = ascent.run
+
+        def certify() -> None:
+            if status == "interrupted":  # maybe between a change of multipliers and of w
+                ascent.store.rebuild()
+            # An extrapolation leaves w far from a good primal point; stored planes mend it.
+            ascent.store.revisit(ascent.order(), SETTLE)
+            ascent.certify()
+
         if not ascent.certified:
-            try:
-                if status == "interrupted":  # maybe between a change of multipliers and of w
-                    ascent.store.rebuild()
-                # An extrapolation leaves w far from a good primal point; stored planes mend it.
-                ascent.store.revisit(ascent.order(), SETTLE)
-                ascent.certify()
-            except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
-                status = "interrupted"
-                if ascent.certificate is None:
-                    raise
-            else:
-                try:
-                    ascent.record()
-                except (StopTraining, KeyboardInterrupt):  # training is over already
-                    pass
+            status = run.certify_at_the_end(ascent, certify, status)
         assert run.best is not None and ascent.certificate is not None
         return run.result(
             run.best[1],

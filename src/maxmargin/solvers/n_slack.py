@@ -339,20 +339,14 @@ class NSlack(Solver):
     def _finish(self, cutting: Cutting, status: str) -> Result:
         """Certify the last weights if need be, and gather the result."""
         run = cutting.run
+
+        def certify() -> None:
+            if status != "interrupted":
+                cutting.dual = max(cutting.dual, cutting.sets.dual())
+            cutting.certify(cutting.sets.w)
+
         if not cutting.certified or run.best is None:
-            try:
-                if status != "interrupted":
-                    cutting.dual = max(cutting.dual, cutting.sets.dual())
-                cutting.certify(cutting.sets.w)
-            except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
-                status = "interrupted"
-                if run.best is None:
-                    raise
-            else:
-                try:
-                    cutting.record()
-                except (StopTraining, KeyboardInterrupt):  # training is over already
-                    pass
+            status = run.certify_at_the_end(cutting, certify, status)
         assert run.best is not None and cutting.certificate is not None
         return run.result(
             run.best[1],

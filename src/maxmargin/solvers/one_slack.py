@@ -336,17 +336,7 @@ class OneSlack(Solver):
         """Certify the last center if need be, and gather the result."""
         run = search.run
         if not search.certified or run.best is None:
-            try:
-                search.certify()
-            except KeyboardInterrupt:  # a second Ctrl-C: what was certified before must do
-                status = "interrupted"
-                if run.best is None:
-                    raise
-            else:
-                try:
-                    search.record()
-                except (StopTraining, KeyboardInterrupt):  # training is over already
-                    pass
+            status = run.certify_at_the_end(search, search.certify, status)
         assert run.best is not None and search.certificate is not None
         # An interrupt may have left the planes half-changed: no warm start from those.
         keeps = status != "interrupted"
