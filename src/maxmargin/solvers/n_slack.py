@@ -75,7 +75,7 @@ class Cutting:
     def converged(self) -> bool:
         """Whether the certificate meets the stopping criterion."""
         found = self.certificate  # hard margins that are not met have an infinite primal value
-        return found is not None and np.isfinite(found.primal) and self.stopping.met(found)
+        return found is not None and self.stopping.met(found)
 
     def primal(self, w: Floats, hinges: Floats) -> float:
         """Primal value at w; examples without weight do not count."""
