@@ -24,6 +24,7 @@ from .formulation import Formulation
 from .objective import dual_value, line_step, ridges, scale_to_fit
 from .parts import Parts, single_weights
 from .plane_kernels import (
+    ENTRIES,
     absorb_planes,
     add_weighted_planes,
     compact_planes,
@@ -38,6 +39,8 @@ __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
 logger = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+CARRY_LIMIT = 16  # extrapolations in a row that take the change of w for that of the planes
 
 
 class StepRule(NamedTuple):
@@ -213,6 +216,8 @@ class PlaneStore:
         self.w: Floats = np.zeros(n_features)
         self.dual_now = np.zeros(1)
         self.n_evicted = 0
+        self._w_before: Floats | None = None
+        self._remembered = 0
         self.blocks = Blocks(
             np.full(n, -1),
             np.full(n, -1),
@@ -246,10 +251,8 @@ class PlaneStore:
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
-        w = np.zeros(len(self.w))
-        self._reserve_scratch(np.arange(len(self.caps)), 0)
-        add_weighted_planes(self.arena, self.parts, self.blocks, self.arena.alpha, self.scratch, w)
-        self.w = w
+        self.w = self._sum_of_planes(self.arena.alpha)
+        self._w_before = None
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
@@ -334,18 +337,22 @@ class PlaneStore:
         """
         p = self.used[0]
         now, before, block = self.arena.alpha[:p], self.arena.before[:p], self.arena.block[:p]
-        goal = np.maximum(now + factor * (now - before), 0.0)
+        free = factor * (now - before)
+        goal = np.maximum(now + free, 0.0)
         before[:] = now
+        w_before = self._remember_w()
         if factor == 0.0:
             return 0.0
         if self.formulation.slack == "l1":
             shrink = np.minimum(1.0, self.caps / np.maximum(self._block_sums(goal), 1e-300))
             goal *= shrink[block]
         change = goal - now
-        # Added up from the planes: the change of w itself would carry its rounding on and on.
-        direction = np.zeros(len(self.w))
-        self._reserve_scratch(np.arange(len(self.caps)), 0)
-        add_weighted_planes(self.arena, self.parts, self.blocks, change, self.scratch, direction)
+        if w_before is None:
+            direction = self._sum_of_planes(change)
+        else:
+            clipped = np.where(goal == now + free, 0.0, change - free)
+            direction = self._sum_of_planes(clipped)
+            direction += factor * (self.w - w_before)
         slope = float(change @ self.arena.offset[:p] - direction @ self.w)
         curvature = float(direction @ direction)
         if self.formulation.slack == "l2":
@@ -358,6 +365,24 @@ class PlaneStore:
         self.w += direction
         self.dual_now[0] += gain
         return gain
+
+    def _remember_w(self) -> Floats | None:
+        """Keep the current ``w`` for the next extrapolation; returns what the last one kept.
+
+        The change of ``w`` spares adding up all planes, where ``w`` is shorter than they are. But
+        it carries the rounding of ``w`` on and on, so it is not used many times in a row.
+        """
+        last = self._w_before if self._remembered < CARRY_LIMIT else None
+        self._remembered = 0 if last is None else self._remembered + 1
+        self._w_before = self.w.copy() if len(self.w) < self.used[ENTRIES] else None
+        return last
+
+    def _sum_of_planes(self, weights: Floats) -> Floats:
+        """Sum over the planes p of ``weights[p] a_p``."""
+        total = np.zeros(len(self.w))
+        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        add_weighted_planes(self.arena, self.parts, self.blocks, weights, self.scratch, total)
+        return total
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
@@ -373,9 +398,14 @@ class PlaneStore:
 
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
-        self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
+        self._drop_idle(idle_limit)
         if self.n_planes < 0.75 * self.used[0]:
             self._compact()
+
+    def _drop_idle(self, idle_limit: int) -> None:
+        """Mark such planes dead; what they were before is forgotten, so that of w has to be too."""
+        self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
+        self._w_before = None
 
     # ----- memory -------------------------------------------------------------------------------
 
@@ -398,7 +428,7 @@ class PlaneStore:
         if self._grow(longest, 2.0) or self._grow(longest, 1.3):
             return
         for idle_limit in (10, 1):
-            self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
+            self._drop_idle(idle_limit)
             self._compact()
             if 3 * self.nbytes <= self.cache_bytes and self._grow(longest, 1.2):
                 return
@@ -445,6 +475,7 @@ class PlaneStore:
         )
         compact_planes(self.arena, target, self.parts, blocks, order, used, self.scratch, merge)
         arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
+        self._w_before = None
         # All at once: an interrupt must not find lists and arrays that do not fit each other.
         self.blocks, self.arena, self.used = blocks, arena, used
 

@@ -15,6 +15,9 @@ from .passes import Momentum, Schedule
 
 __all__ = ["Auto"]
 
+# The gap falls by more than the dual rises: where its rise should bring the gap below this share of
+# the target, a certificate is tried instead of more cached passes.
+AIM = 0.8
 PUSH_AFTER = 0.5  # visits per block between extrapolations, where there are no cached passes
 
 
@@ -113,6 +116,7 @@ class Auto(DualAscent):
     ) -> None:
         """Cached passes, extrapolated, as long as they pay."""
         store = ascent.store
+        trying_pays = estimate <= self.optimism * ascent.target
         momentum.push()
         while True:
             began, before = time.perf_counter(), float(store.dual_now[0])
@@ -122,6 +126,8 @@ class Auto(DualAscent):
             if left <= self.reduced_precision * estimate:
                 return
             now, reached = time.perf_counter(), float(store.dual_now[0])
+            if trying_pays and reached - dual >= estimate - AIM * ascent.target:
+                return
             rate = (reached - before) / (now - began)
             overall = (reached - dual) / (now - started)
             if rate <= max(0.0, self.cache_patience * overall):
