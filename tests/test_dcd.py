@@ -9,7 +9,7 @@ from cases import make_case
 from maxmargin.block_steps import COORDINATES, block_gap, sweep_block
 from maxmargin.formulation import Formulation
 from maxmargin.planes import PlaneStore, StepRule, make_store
-from test_solvers import (
+from solving import (
     check_certificate,
     check_optimal,
     medium_chains,

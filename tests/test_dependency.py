@@ -24,9 +24,9 @@ from maxmargin.problems.dependency_features import (
 )
 from maxmargin.problems.dependency_kernels import best_tree
 from maxmargin.problems.dependency_work import TreeOptions, make_work
+from solving import check_optimal, solve
 from test_k_best import check_k_best
 from test_oracles import check_oracle, dense_row
-from test_solvers import check_optimal, solve
 
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
 FEW_TEMPLATES = ArcTemplates(

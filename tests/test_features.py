@@ -1,7 +1,6 @@
 """Packing of sequences, feature dictionaries and window features."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -400,12 +399,9 @@ def test_too_many_combinations():
 def test_conll2000_chunking_features():
     train = read_columns(find_data("conll2000/train.txt.xz")).select([0, 1])
     window = WindowFeatures(chunking_templates())
-    begin = time.perf_counter()
     tokens, offsets = window.fit_transform(train)
-    seconds = time.perf_counter() - begin
     assert tokens.shape == (211727, 318370)
     assert (np.diff(tokens.indptr) == 22).all()
     assert len(offsets) == 8937
     frequencies = np.bincount(tokens.indices)
     assert (np.diff(frequencies) <= 0).all()
-    assert seconds < 5.0  # a fraction of a second on an idle core

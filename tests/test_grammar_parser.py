@@ -19,8 +19,8 @@ from maxmargin.problems.grammar_k_best import best_derivations
 from maxmargin.problems.grammar_rules import Grammar, derive
 from maxmargin.solvers import make_solver, solvers_for
 from maxmargin.tree_metrics import bracket_scores
+from solving import check_optimal, solve
 from test_grammar_oracles import grammar_options
-from test_solvers import check_optimal, solve
 
 TREES = [
     "(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))",

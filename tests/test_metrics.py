@@ -1,7 +1,5 @@
 """Chunk, token and sequence scores."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -132,10 +130,8 @@ def test_a_foreign_tag_is_named_with_its_sequence():
         chunk_scores([[3]], [["O"]])
 
 
-def test_conll2000_chunks_are_counted_right_and_fast():
+def test_conll2000_chunks_are_counted_right():
     y = read_columns(find_data("conll2000/test.txt.xz")).split(-1)
-    begin = time.perf_counter()
     scores = chunk_scores(y, y)
-    assert time.perf_counter() - begin < 1.0
     assert scores[:4] == (1.0, 1.0, 1.0, 1.0)
     assert sum(kind.n_true for kind in scores.per_type.values()) == 23852

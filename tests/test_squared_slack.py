@@ -15,8 +15,7 @@ from maxmargin.objective import ridges, scale_to_fit
 from maxmargin.planes import PlaneStore, StepRule, make_store
 from maxmargin.problems.multiclass import ClassStore
 from maxmargin.solvers import solvers_for
-from test_plane_store import check_store, operations, run_operations
-from test_solvers import (
+from solving import (
     RESCALINGS,
     STRUCTURE_IDS,
     VARIANTS,
@@ -27,6 +26,7 @@ from test_solvers import (
     small_case,
     solve,
 )
+from test_plane_store import check_store, operations, run_operations
 
 PLENTY = 10**9
 #: Every formulation with squared slacks: rescaling, and whether the root of the loss is taken.

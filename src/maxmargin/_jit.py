@@ -2,8 +2,8 @@
 
 Numba's cache notices an edit of the file a kernel is written in, and no other. A kernel that calls
 one of another file would therefore run the callee's old code after an edit or an upgrade. `kernel`
-adds a fingerprint of the package's sources to the stamp Numba compares, so that any change to them
-makes every cached kernel compile again.
+adds a fingerprint of the package's sources to the version Numba compares, so that any change to
+them makes every cached kernel compile again.
 """
 
 from __future__ import annotations
@@ -77,12 +77,14 @@ def _compiled(function: F, *, inline: bool) -> F:
 
 
 def _enable_stamped_cache(compiled: Any) -> None:
-    """Turn on the dispatcher's cache and extend its source stamp; raise if either fails."""
+    """Turn on the dispatcher's cache and extend its version; raise if either fails."""
     stamp = package_fingerprint()
     compiled.enable_caching()
     cache_file = compiled._cache._cache_file
+    # Numba compares the version before it reads the types that kernels were compiled for, and the
+    # source stamp after that: classes that an upgrade has moved could not be read any more.
     # Reading first makes a renamed attribute an AttributeError rather than a write without effect.
-    cache_file._source_stamp = (cache_file._source_stamp, stamp)
+    cache_file._version = (cache_file._version, cache_file._source_stamp, stamp)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """Kernels of the plane store: score a block, add a plane, improve the block, drop dead planes.
 
-All work on the arrays of `planes.Arena` and `planes.Blocks`. A block is handled in its own small
+All work on the arrays of `arena.Arena` and `arena.Blocks`. A block is handled in its own small
 coordinate system: the weights of its parts are gathered once, its planes are dotted with that short
 vector, the steps happen in Gram space, and the change is scattered back to ``w`` once. No kernel
 grows an array: `absorb_planes` returns the position it reached when room runs out, and is called

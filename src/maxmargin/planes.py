@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .arena import Blocks, arena_bytes, arena_sizes, new_arena, new_scratch, resized_arena
 from .formulation import Formulation
 from .objective import dual_value, line_step, ridges, scale_to_fit
 from .parts import Parts, single_weights
@@ -131,60 +132,6 @@ def make_store(
     return store or PlaneStore(problem, formulation, caps, cache_bytes)
 
 
-class Arena(NamedTuple):
-    """Append-only arrays of all planes. A compaction drops dead planes and orders by block.
-
-    Every block has its own small dictionary of parts (see `parts`; mostly single features): plane p
-    adds the global ids ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its
-    block, and the entries of planes name these *local* parts. Scoring a block then touches each of
-    its weights once, however many planes share it. Row p of the block's Gram matrix starts at
-    ``gram_start[p]``, one entry per plane of the list up to p.
-    """
-
-    block: Ints
-    next_plane: Ints
-    position: Ints
-    alive: NDArray[np.bool_]
-    offset: Floats
-    alpha: Floats
-    before: Floats
-    idle: NDArray[np.int32]
-    entry_start: Ints
-    new_start: Ints
-    gram_start: Ints
-    ids: NDArray[np.int32]
-    values: Floats
-    new_features: NDArray[np.int32]
-    gram: Floats
-
-
-class Blocks(NamedTuple):
-    """Per-example ends of the plane lists, their lengths, dictionary sizes, bounds and ridges."""
-
-    first: Ints
-    last: Ints
-    count: Ints  # type: ignore[assignment]
-    n_features: Ints
-    cap: Floats
-    ridge: Floats
-
-
-class Scratch(NamedTuple):
-    """Work arrays of the kernels. ``place`` maps global parts to local ones, plus one."""
-
-    place: NDArray[np.int32]
-    expanded: Floats
-    features: NDArray[np.int32]
-    weights: Floats
-    dense: Floats
-    products: Floats
-    planes: Ints
-    scores: Floats
-    alpha: Floats
-    gram: Floats
-    order: Ints
-
-
 class PlaneStore:
     """Working sets of sparse planes for any problem; see `BlockStore` for the methods.
 
@@ -227,7 +174,7 @@ class PlaneStore:
             ridges(formulation, caps),
         )
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
-        self.arena = _new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
+        self.arena = new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
         layout = getattr(problem, "parts", None)
         if layout is not None and not same_definer(problem, "oracle", "part_oracle"):
             layout = None  # a subclass has its own oracle: ask that one
@@ -235,7 +182,7 @@ class PlaneStore:
         self._ask = problem.oracle if layout is None else problem.part_oracle
         place = np.zeros(self.parts.n_parts, np.int32)
         expanded = np.zeros(n_features if layout is not None else 0)
-        self.scratch = _new_scratch(place, expanded, 1024, 32)
+        self.scratch = new_scratch(place, expanded, 1024, 32)
         self._warned_of_budget = False
         self._check_against_truth = TruthCheck(problem, formulation)
 
@@ -416,7 +363,7 @@ class PlaneStore:
         features = int(self.blocks.n_features[examples].max()) + longest + 1
         planes = int(self.blocks.count[examples].max()) + 2
         if features > len(self.scratch.features) or planes > len(self.scratch.scores):
-            self.scratch = _new_scratch(
+            self.scratch = new_scratch(
                 self.scratch.place,
                 self.scratch.expanded,
                 max(2 * features, len(self.scratch.features)),
@@ -447,12 +394,12 @@ class PlaneStore:
         """Make room for one more plane, and more by ``factor``, unless the budget forbids it."""
         extra = (2, longest, longest, int(self.blocks.count.max()) + 2)
         sizes = []
-        for used, more, size in zip(self.used, extra, _arena_sizes(self.arena), strict=True):
+        for used, more, size in zip(self.used, extra, arena_sizes(self.arena), strict=True):
             enough = int(used) + more
             sizes.append(size if enough <= 0.9 * size else int(factor * enough) + 64)
-        if not anyway and self.nbytes + _arena_bytes(*sizes) > self.cache_bytes:
+        if not anyway and self.nbytes + arena_bytes(*sizes) > self.cache_bytes:
             return False
-        self.arena = _resized_arena(self.arena, self.used, sizes)
+        self.arena = resized_arena(self.arena, self.used, sizes)
         return True
 
     def _compact(self, merge: bool = False) -> None:
@@ -464,7 +411,7 @@ class PlaneStore:
         order = np.argsort(self.blocks.first, kind="stable")
         sizes = [int(u) + 64 for u in self.used]
         sizes[0] = int(live.sum()) + 64
-        target = _new_arena(*sizes)
+        target = new_arena(*sizes)
         used = np.zeros_like(self.used)
         old = self.blocks
         blocks = old._replace(
@@ -474,7 +421,7 @@ class PlaneStore:
             n_features=old.n_features.copy(),
         )
         compact_planes(self.arena, target, self.parts, blocks, order, used, self.scratch, merge)
-        arena = _resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
+        arena = resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
         self._w_before = None
         # All at once: an interrupt must not find lists and arrays that do not fit each other.
         self.blocks, self.arena, self.used = blocks, arena, used
@@ -486,68 +433,3 @@ def same_definer(problem: Problem, *methods: str) -> bool:
         next((c for c in type(problem).__mro__ if name in vars(c)), None) for name in methods
     }
     return len(definers) == 1
-
-
-def _new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
-    """An empty arena of these sizes."""
-    return Arena(
-        block=np.zeros(planes, np.int64),
-        next_plane=np.full(planes, -1),
-        position=np.zeros(planes, np.int64),
-        alive=np.zeros(planes, np.bool_),
-        offset=np.zeros(planes),
-        alpha=np.zeros(planes),
-        before=np.zeros(planes),
-        idle=np.zeros(planes, np.int32),
-        entry_start=np.zeros(planes + 1, np.int64),
-        new_start=np.zeros(planes + 1, np.int64),
-        gram_start=np.zeros(planes + 1, np.int64),
-        ids=np.empty(entries, np.int32),
-        values=np.empty(entries),
-        new_features=np.empty(new_features, np.int32),
-        gram=np.empty(gram),
-    )
-
-
-def _arena_sizes(arena: Arena) -> tuple[int, ...]:
-    """Capacity for planes, entries, dictionary entries and Gram entries."""
-    return tuple(len(a) for a in (arena.block, arena.values, arena.new_features, arena.gram))
-
-
-def _arena_bytes(planes: int, entries: int, new_features: int, gram: int) -> int:
-    """Bytes of an arena of these sizes."""
-    per_plane = 9 * 8 + 4 + 1
-    return planes * per_plane + entries * 12 + new_features * 4 + gram * 8
-
-
-def _resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
-    """An arena of these sizes with the same content; arrays that need not grow are kept."""
-    planes, entries, new_features, gram = (int(u) for u in used)
-    filled = dict.fromkeys(Arena._fields, planes)
-    filled |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
-    filled |= {"ids": entries, "values": entries, "new_features": new_features, "gram": gram}
-    fresh = _new_arena(*sizes)._asdict()
-    for name, size in filled.items():
-        old = getattr(arena, name)
-        if len(old) == len(fresh[name]):
-            fresh[name] = old
-        else:
-            fresh[name][:size] = old[:size]
-    return Arena(**fresh)
-
-
-def _new_scratch(place: NDArray[np.int32], expanded: Floats, features: int, planes: int) -> Scratch:
-    """Work arrays for blocks of so many parts and planes."""
-    return Scratch(
-        place,
-        expanded,
-        np.empty(features, np.int32),
-        np.empty(features),
-        np.zeros(features),
-        np.empty(features),
-        np.empty(planes, np.int64),
-        np.empty(planes),
-        np.empty(planes),
-        np.empty((planes, planes)),
-        np.empty(planes, np.int64),
-    )
