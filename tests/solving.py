@@ -17,8 +17,8 @@ from maxmargin.solvers import make_solver
 
 RESCALINGS = ("margin", "slack", "none")
 STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
-# Online solvers promise no precision; they have tests of their own. Those for squared slacks only
-# are in test_squared_slack.py.
+# Online solvers promise no precision; they have tests of their own. Squared slacks are in
+# test_squared_slack.py.
 SOLVERS = {
     name: solver
     for name, solver in ALL_SOLVERS.items()

@@ -1,4 +1,4 @@
-"""Dual coordinate descent; that it finds the optimum is in test_squared_slack.py."""
+"""Dual coordinate descent; test_squared_slack.py and test_solvers.py tell that it is optimal."""
 
 import numpy as np
 import pytest
@@ -22,6 +22,8 @@ from test_squared_slack import Block, blocks, seeds
 
 FAMILY = ("dcd-light", "dcd", "cpd")
 SQUARED = Formulation("margin", "l2", sqrt_loss=False)  # that of Chang & Yih
+LINEAR = Formulation("margin", "l1")
+BOTH = pytest.mark.parametrize("formulation", [SQUARED, LINEAR], ids=["squared", "linear"])
 PLENTY = 10**9
 
 
@@ -143,24 +145,26 @@ def test_planes_without_weight_are_dropped(compact):
 
 @pytest.mark.parametrize("solver", FAMILY)
 @pytest.mark.parametrize("delta", [0.0, 1e-4, 100.0])
-def test_any_threshold_leads_to_the_target(solver, delta):
+@BOTH
+def test_any_threshold_leads_to_the_target(solver, delta, formulation):
     """A threshold that the target cannot afford is lowered."""
     case = small_case("chain", "hamming", 1)
-    result = solve(solver, case.problem, 0.5, SQUARED, tol=1e-5, delta=delta)
-    check_optimal(result, case, 0.5, SQUARED, precision=1e-5)
+    result = solve(solver, case.problem, 0.5, formulation, tol=1e-5, delta=delta)
+    check_optimal(result, case, 0.5, formulation, precision=1e-5)
 
 
 @pytest.mark.parametrize("make", [medium_classes, medium_chains])
-def test_rounds_without_the_oracle_save_passes(make):
+@BOTH
+def test_rounds_without_the_oracle_save_passes(make, formulation):
     problem = make()
     passes = {
         r: solve(
-            "dcd", problem, 0.2, SQUARED, tol=1e-2, r=r, max_rounds=r, extrapolation=0.0
+            "dcd", problem, 0.2, formulation, tol=1e-2, r=r, max_rounds=r, extrapolation=0.0
         ).n_passes
         for r in (0, 5)
     }
     assert passes[5] < passes[0]
-    light = solve("dcd-light", problem, 0.2, SQUARED, tol=1e-2).n_passes
+    light = solve("dcd-light", problem, 0.2, formulation, tol=1e-2).n_passes
     assert light == passes[0]  # Algorithm 3 without its rounds is Algorithm 2
 
 

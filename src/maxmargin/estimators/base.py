@@ -40,10 +40,10 @@ slack : {"l1", "l2", "none"}, default="l1"
 sqrt_loss : bool, optional
     Use the square root of the loss; by default for squared slacks only.
 solver : str or Solver, default="auto"
-    "auto", "fasole", "sda" and "sdm" (slack "l1" or "l2"), "n-slack" (any slack), "one-slack" and
-    "bcfw" ("l1"), "dcd", "dcd-light" and "cpd" ("l2"), an online one, or an
-    instance, whose own ``tol``, ``epsilon``, ``max_passes``, ``max_time`` and
-    ``random_state`` are then used in place of the estimator's. The online solvers
+    "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
+    (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own ``tol``,
+    ``epsilon``, ``max_passes``, ``max_time`` and ``random_state`` are then used in place of the
+    estimator's. The online solvers
     ("perceptron", "mira", "sgd", "pegasos") make ``max_passes`` passes, 10 by default, whatever
     the gap.
 tol : float or None, default=1e-3

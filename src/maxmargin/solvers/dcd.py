@@ -1,4 +1,4 @@
-"""Dual coordinate descent for squared slacks (Chang & Yih 2013).
+"""Dual coordinate descent (Chang & Yih 2013), for squared slacks and for linear ones.
 
 Problem solved: the dual of the structural SVM with squared slacks,
 
@@ -8,6 +8,10 @@ No constraint ties one multiplier to another, so each is set to its best value a
 (Alg. 1, `block_steps.sweep_block`). The three algorithms differ in when they ask the oracle, and
 how often they go over the planes it has found. The paper stops after a number of passes; here a
 pass of true oracle calls at a fixed w measures the gap.
+
+Linear slacks are not in the paper. Their dual has no last term, but a cap on each example's
+multipliers, ``sum_y alpha_i(y) <= C s_i``. Where it is reached, no multiplier can grow alone: steps
+move weight between two of them (`block_steps`, WSS2). All else is the same.
 """
 
 from __future__ import annotations
@@ -19,12 +23,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..block_steps import COORDINATES
+from ..block_steps import COORDINATES, WSS2
 from ..planes import StepRule
 from .dual_ascent import Ascent, DualAscent
 from .passes import Momentum
 
 __all__ = ["CPD", "DCD", "DCDLight"]
+
+PAIRS = StepRule(WSS2, 50, precision=0.1)  # of a visit, where multipliers have a common cap
 
 
 @dataclass(frozen=True)
@@ -40,16 +46,20 @@ class _CoordinateDescent(DualAscent):
 
     delta: float | None = None
 
-    slacks: ClassVar[tuple[str, ...]] = ("l2",)
+    slacks: ClassVar[tuple[str, ...]] = ("l2", "l1")
 
     def _rule(self, ascent: Ascent) -> StepRule:
-        """One sweep over a block, in an order of its own for every pass."""
-        # With slopes of at most delta the gap is at most delta S + delta^2 C, where S, the sum of
-        # the multipliers, is 2 sum C s xi at the optimum, and so at most 2 sqrt(C P).
+        """One sweep over a block, in an order of its own for every pass; or steps of pairs."""
+        # With slopes of at most delta the gap is at most delta S (+ delta^2 C if there is no cap),
+        # where S is the sum of the multipliers: at most C for linear slacks; for squared ones
+        # 2 sum C s xi at the optimum, and so at most 2 sqrt(C P).
+        total_C, capped = ascent.stopping.total_C, ascent.formulation.slack == "l1"
         best = ascent.run.best[0] if ascent.run.best else float(ascent.store.dual_now[0])
-        scale = 8.0 * np.sqrt(ascent.stopping.total_C * max(best, 0.0))
+        scale = 4.0 * total_C if capped else 8.0 * np.sqrt(total_C * max(best, 0.0))
         allowed = ascent.target / scale if scale > 0.0 else 0.0
         delta = allowed if self.delta is None else min(self.delta, allowed)
+        if capped:
+            return PAIRS._replace(delta=delta)
         seed = int(ascent.rng.integers(2**31 - 1))
         return StepRule(COORDINATES, 1, delta=delta, seed=seed)
 
