@@ -135,10 +135,6 @@ def test_parts_in_images(rescaling, loss, seed, V, channels, patch, sqrt_loss, s
     rng = np.random.default_rng(seed)
     case = grid_case(rng, V=V, loss=loss, channels=channels, patch=patch)
     w = scale * rng.normal(size=case.twin.n_features)
-    if loss == "deviation" and (rescaling == "slack" or (rescaling == "margin" and sqrt_loss)):
-        with pytest.raises(ValueError, match="use loss='hamming'"):
-            case.problem.oracle(np.arange(3), w, rescaling, sqrt_loss)
-        return
     check_oracle(case, w, rescaling, sqrt_loss)
     found = find_parts(case.problem.maps, case.problem.layout, w)
     widths = case.problem.maps.grids[:, 1]
@@ -164,6 +160,17 @@ def test_training_reaches_the_optimum(make, loss, rescaling, name):
     assert result.converged
     assert result.primal == pytest.approx(best.value, rel=1e-6)
     assert result.dual <= best.primal + 1e-9
+
+
+@pytest.mark.parametrize("name", ["auto", "fasole", "n-slack", "one-slack"])
+def test_solvers_agree_on_slack_rescaled_deviation(name):
+    case = grid_case(np.random.default_rng(5))
+    formulation, C = Formulation("slack"), 0.05
+    best = solve_exactly(all_planes(case.twin, formulation), C)
+    solver = make_solver(name, tol=1e-6, max_passes=5000, random_state=0)
+    result = solver.solve(case.problem, formulation, C)
+    assert result.converged
+    assert result.primal == pytest.approx(best.value, rel=2e-6)
 
 
 @pytest.mark.parametrize(

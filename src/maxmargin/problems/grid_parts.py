@@ -18,13 +18,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._jit import kernel
-from ..formulation import Rescaling
-from ..problem import Planes, Problem
-from .tree import levels_of, make_work, search_mode
-from .tree_kernels import ADDITIVE, TreeShape, TreeWork, best_labelling, search_tree
+from ..problem import Planes
+from .grid_parts_kernels import (
+    add_part_losses,
+    decode_parts,
+    part_scores,
+    parts_oracle,
+    write_part_rows,
+)
+from .tree_k_best import rank_labellings
+from .tree_kernels import TreeShape, TreeWork
+from .tree_problem import TreeProblem, empty_planes, make_work
 
-__all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps"]
+__all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -111,12 +117,41 @@ class GridLayout(NamedTuple):
         return work
 
 
-class GridPartsProblem(Problem):
-    """Positions of parts in images.
+class TrueParts(NamedTuple):
+    """True pixels of the parts, and what other pixels cost.
 
-    Margin rescaling is exact for every loss. Slack rescaling and square-root losses need the best
-    positions for each value of the loss: they are exact for the losses that count wrong positions,
-    and refused for the mean deviation.
+    ``shares[i]`` is the loss of a distance of 1 (``deviation``) or of a wrong position; all losses
+    count as 1 if ``zero_one``. Anchors and spreads are those of the layout.
+    """
+
+    labels: Ints
+    shares: Floats
+    anchors: Floats
+    spreads: Floats
+    deviation: bool
+    zero_one: bool
+
+
+class PartScores:
+    """Potentials of the parts in images; see `TreeScores`."""
+
+    def __init__(self, maps: Maps, layout: GridLayout, examples: Ints, w: Floats) -> None:
+        self.maps, self.w = maps, w
+        self.work = layout.work(maps.grids[examples], w)
+        self.strip = _strip(maps, examples)
+
+    def fill(self, i: int) -> TreeWork:
+        """See `TreeScores`."""
+        part_scores(self.maps, i, self.w, self.strip, self.work)
+        return self.work
+
+
+class GridPartsProblem(TreeProblem):
+    """Positions of parts in images, with exact oracles for every rescaling.
+
+    Slack rescaling and square-root losses need the best positions for each value of the loss. There
+    are few values where wrong positions are counted; for the mean deviation the search is that of
+    `bounded_search`, some tens of ordinary searches for each image.
 
     Parameters
     ----------
@@ -132,8 +167,6 @@ class GridPartsProblem(Problem):
         Mean distance in per cent of the size, number of wrong positions, their share, or 1 if any
         is wrong.
     """
-
-    trusted = True
 
     def __init__(
         self,
@@ -165,62 +198,59 @@ class GridPartsProblem(Problem):
         self.maps, self.layout, self.loss_name = maps, layout, loss
         self.labels = found[:, :, 0] * maps.grids[:, 1:] + found[:, :, 1]
         self.n_features = layout.size
-        self.unit = 1.0 / V if loss == "normalized-hamming" else 1.0
-
-    @property
-    def n_examples(self) -> int:
-        """Number of images."""
-        return len(self.labels)
-
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
-    ) -> Planes:
-        """Most violated positions in each listed image; see `Problem.oracle`."""
-        if self.loss_name == "deviation" and (
-            rescaling == "slack" or (rescaling == "margin" and sqrt_loss)
-        ):
-            raise ValueError(
-                "the oracle for the mean deviation is exact with margin rescaling of the plain "
-                "loss, or without rescaling; for slack rescaling or the square root of the loss "
-                "(the default of slack='l2'; sqrt_loss=False turns it off) use loss='hamming', "
-                "'normalized-hamming' or 'zero-one'"
-            )
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
-        mode = search_mode(self.loss_name, rescaling, sqrt_loss)
-        V = len(self.layout.parent)
-        work = self.layout.work(self.maps.grids[examples], w, levels_of(mode, V))
-        capacity = len(examples) * (V * self.layout.template_size + 4 * (V - 1))
-        out = Planes(
-            np.empty(len(examples) + 1, np.int64),
-            np.empty(capacity, np.int32),
-            np.empty(capacity),
-            np.empty(len(examples)),
-        )
-        parts_oracle(
-            self.layout.shape,
-            self.maps,
+        self.shape = layout.shape
+        self.counts_errors = loss != "deviation"
+        unit = 1.0 / V if loss == "normalized-hamming" else 1.0
+        self.true_parts = TrueParts(
             self.labels,
-            self.sizes,
-            self.layout.anchors,
-            self.layout.spreads,
+            np.full(n, unit) if self.counts_errors else 100.0 / (V * self.sizes),
+            layout.anchors,
+            layout.spreads,
+            not self.counts_errors,
+            loss == "zero-one",
+        )
+
+    def scores(self, examples: Ints, w: Floats) -> PartScores:
+        """See `TreeProblem`."""
+        return PartScores(self.maps, self.layout, examples, w)
+
+    def node_losses(self, i: int) -> Floats:
+        """See `TreeProblem`."""
+        grid, truth = self.maps.grids[i], self.true_parts
+        losses = np.zeros((len(self.layout.parent), grid.prod()))
+        add_part_losses(self.labels[i], grid, truth.shares[i], truth.deviation, losses)
+        return losses
+
+    def search(
+        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
+    ) -> Planes:
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        parts_oracle(
+            self.shape,
+            self.maps,
+            self.true_parts,
             examples,
             w,
             mode,
-            self.unit,
-            self.loss_name == "deviation",
-            rescaling == "slack",
+            slack,
             sqrt_loss,
-            self.loss_name == "zero-one",
             _strip(self.maps, examples),
-            work,
+            self.layout.work(self.maps.grids[examples], w, n_levels),
+            np.empty((len(examples), len(self.layout.parent)), np.int64),
             out,
         )
-        filled = out.indptr[-1]
-        return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
+        return out
+
+    def write(self, examples: Ints, found: Ints) -> Planes:
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        write_part_rows(self.shape, self.maps, self.true_parts, examples, found, out)
+        return out
+
+    def room(self, examples: Ints) -> Planes:
+        """Room for a row of each of these examples."""
+        return empty_planes(len(examples), len(examples) * self.layout.size)
 
 
 def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
@@ -233,171 +263,17 @@ def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
     return np.stack([labels // widths, labels % widths], axis=2)
 
 
+def rank_parts(maps: Maps, layout: GridLayout, w: Floats, k: int) -> list[tuple[Ints, Floats]]:
+    """The k best sets of positions in every image, (at most k, n_parts, 2), and their scores."""
+    scores = PartScores(maps, layout, np.arange(len(maps.grids)), w)
+    answers = []
+    for i, width in enumerate(maps.grids[:, 1].tolist()):
+        labels, values = rank_labellings(layout.shape, scores.fill(i), k)
+        answers.append((np.stack([labels // width, labels % width], axis=2), values))
+    return answers
+
+
 def _strip(maps: Maps, examples: Ints) -> Floats:
     """Work array for the scores of the largest of these images, with their padding."""
     grids = maps.grids[examples]
     return np.empty(int((grids[:, 0] * (grids[:, 1] + maps.patch - 1)).max(initial=1)))
-
-
-@kernel
-def part_scores(maps, i, w, strip, work):
-    """Fill ``unary`` with the scores of the templates at all pixels of image i, and the sizes.
-
-    A template's weight adds its multiple of the shifted image to all scores: one long loop, which
-    runs over the padding on the right of each row and drops it at the end.
-    """
-    height, width = maps.grids[i, 0], maps.grids[i, 1]
-    patch, channels = maps.patch, maps.channels
-    stride = width + patch - 1
-    plane = (height + patch - 1) * stride
-    length = height * stride - (patch - 1)
-    work.grid[0], work.grid[1] = height, width
-    for v in range(len(work.n_labels)):
-        work.n_labels[v] = height * width
-        strip[:length] = 0.0
-        for c in range(channels):
-            for dy in range(patch):
-                start = maps.offsets[i] + c * plane + dy * stride
-                base = ((v * channels + c) * patch + dy) * patch
-                _add_template_row(maps.values[start:], w[base : base + patch], length, strip)
-        for y in range(height):
-            for x in range(width):
-                work.unary[v, y * width + x] = strip[y * stride + x]
-
-
-@kernel
-def _add_template_row(values, weights, length, strip):
-    """strip[t] += sum_dx weights[dx] values[t + dx]; three weights a round, for fewer stores."""
-    n = len(weights)
-    dx = 0
-    while dx + 2 < n:
-        w0, w1, w2 = weights[dx], weights[dx + 1], weights[dx + 2]
-        first, second, third = values[dx:], values[dx + 1 :], values[dx + 2 :]
-        for t in range(length):
-            strip[t] += w0 * first[t] + w1 * second[t] + w2 * third[t]
-        dx += 3
-    while dx < n:
-        w0, first = weights[dx], values[dx:]
-        for t in range(length):
-            strip[t] += w0 * first[t]
-        dx += 1
-
-
-@kernel
-def parts_oracle(
-    shape,
-    maps,
-    labels,
-    sizes,
-    anchors,
-    spreads,
-    examples,
-    w,
-    mode,
-    unit,
-    deviation,
-    slack,
-    sqrt_loss,
-    zero_one,
-    strip,
-    work,
-    out,
-):
-    """Most violated positions of the parts in each image as a sparse row of dpsi.
-
-    With ``mode`` ADDITIVE it maximises ``Delta - <dpsi, w>``, Delta the mean deviation in per cent
-    of the size (``deviation``) or ``unit`` times the wrong positions; see `search_tree` for the
-    other modes. Out: rows and losses in ``out``; a row is empty, with loss 0, where nothing beats
-    the truth.
-    """
-    V = len(shape.order)
-    path = work.path
-    filled = 0
-    out.indptr[0] = 0
-    for r in range(len(examples)):
-        i = examples[r]
-        truth = labels[i]
-        part_scores(maps, i, w, strip, work)
-        height, width = maps.grids[i, 0], maps.grids[i, 1]
-        share = 100.0 / (V * sizes[i])
-        if mode == ADDITIVE:
-            for v in range(V):
-                y_true, x_true = truth[v] // width, truth[v] % width
-                for y in range(height):
-                    for x in range(width):
-                        square = float((y - y_true) ** 2 + (x - x_true) ** 2)
-                        if deviation:
-                            work.unary[v, y * width + x] += share * np.sqrt(square)
-                        elif square > 0.0:
-                            work.unary[v, y * width + x] += unit
-        loss = 0.0
-        if search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
-            for v in range(V):
-                if path[v] != truth[v]:
-                    dy = path[v] // width - truth[v] // width
-                    dx = path[v] % width - truth[v] % width
-                    loss += share * np.sqrt(float(dy * dy + dx * dx)) if deviation else unit
-        if loss > 0.0:
-            if zero_one:
-                loss = 1.0
-            filled = _write_difference(
-                shape, maps, i, width, anchors, spreads, truth, path, out, filled
-            )
-        out.losses[r] = loss
-        out.indptr[r + 1] = filled
-
-
-@kernel
-def _write_difference(shape, maps, i, width, anchors, spreads, truth, path, out, filled):
-    """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
-    patch, channels = maps.patch, maps.channels
-    stride = width + patch - 1
-    plane = (maps.grids[i, 0] + patch - 1) * stride
-    V = len(truth)
-    for v in range(V):
-        if path[v] == truth[v]:
-            continue
-        good = truth[v] // width * stride + truth[v] % width
-        bad = path[v] // width * stride + path[v] % width
-        for c in range(channels):
-            for dy in range(patch):
-                start = maps.offsets[i] + c * plane + dy * stride
-                base = ((v * channels + c) * patch + dy) * patch
-                for dx in range(patch):
-                    value = maps.values[start + good + dx] - maps.values[start + bad + dx]
-                    if value != 0.0:
-                        out.indices[filled] = base + dx
-                        out.values[filled] = value
-                        filled += 1
-    index = V * channels * patch * patch
-    for v in range(V):
-        p = shape.parent[v]
-        if p < 0:
-            continue
-        if path[v] != truth[v] or path[p] != truth[p]:
-            for axis in range(2):
-                scale, shift = spreads[v, axis], anchors[v, axis]
-                if axis == 0:
-                    good = truth[v] // width - truth[p] // width
-                    bad = path[v] // width - path[p] // width
-                else:
-                    good = truth[v] % width - truth[p] % width
-                    bad = path[v] % width - path[p] % width
-                u, z = (good - shift) / scale, (bad - shift) / scale
-                if good != bad:
-                    out.indices[filled] = index + 2 * axis
-                    out.values[filled] = u - z
-                    out.indices[filled + 1] = index + 2 * axis + 1
-                    out.values[filled + 1] = u * u - z * z
-                    filled += 2
-        index += 4
-    return filled
-
-
-@kernel
-def decode_parts(shape, maps, w, strip, work, labels):
-    """Best positions of the parts in every image, as pixel numbers, into ``labels``."""
-    for i in range(len(labels)):
-        part_scores(maps, i, w, strip, work)
-        best_labelling(shape, work)
-        labels[i] = work.path

@@ -14,20 +14,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..formulation import Rescaling
-from ..problem import Planes, Problem
+from ..problem import Planes
 from .rows import Rows, check_codes, make_rows
-from .tree_kernels import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    TreeShape,
-    TreeWork,
-    decode_labels,
-    label_oracle,
-)
+from .tree_k_best import rank_labellings
+from .tree_kernels import TreeShape, TreeWork
+from .tree_label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
+from .tree_problem import TreeProblem, empty_planes, make_work
 
-__all__ = ["LabelLayout", "LabelTreeProblem", "decode_label_trees", "make_work", "root_tree"]
+__all__ = [
+    "LabelLayout",
+    "LabelTreeProblem",
+    "decode_label_trees",
+    "pack_columns",
+    "rank_label_trees",
+    "root_tree",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -121,46 +122,6 @@ class LabelLayout(NamedTuple):
         return make_work(self.n_labels.copy(), int(self.n_labels.max()), size, 0, n_levels)
 
 
-def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> TreeWork:
-    """Work arrays for trees of at most ``most`` labels a node, on grids of at most ``side``."""
-    V = len(n_labels)
-    by_level = (V, n_levels, most) if n_levels else (0, 0, 0)
-    return TreeWork(
-        n_labels,
-        np.zeros(2, np.int64),
-        np.zeros((V, 5)),
-        np.zeros(tables),
-        np.empty((V, most)),
-        np.empty((V, most)),
-        np.empty(most),
-        np.empty(by_level),
-        np.empty(by_level),
-        np.empty(by_level),
-        np.zeros(V, np.int64),
-        np.zeros(V, np.int64),
-        np.zeros(V, np.int64),
-        np.zeros(V, np.int64),
-        np.empty(most if side else 0),
-        np.empty(side),
-        np.empty(side),
-        np.empty(side),
-        np.empty(side),
-        np.empty(side, np.int64),
-    )
-
-
-def search_mode(loss: str, rescaling: Rescaling, sqrt_loss: bool) -> int:
-    """Which search of `tree_kernels` an oracle needs."""
-    if loss == "zero-one" or rescaling == "none":
-        return DEVIATION
-    return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
-
-
-def levels_of(mode: int, n_nodes: int) -> int:
-    """Levels of wrong labels that a search needs."""
-    return {ADDITIVE: 0, DEVIATION: 2, LEVELS: n_nodes + 1}[mode]
-
-
 def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
     """Rows of all examples, the columns of all nodes and then of all edges side by side."""
     matrices = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in (*nodes, *edges)]
@@ -168,7 +129,28 @@ def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
     return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
 
 
-class LabelTreeProblem(Problem):
+class TrueLabels(NamedTuple):
+    """True labels; a wrong one costs ``unit``, or any number of them 1 if ``zero_one``."""
+
+    labels: Ints
+    unit: float
+    zero_one: bool
+
+
+class LabelScores:
+    """Potentials of rows of inputs; see `TreeScores`."""
+
+    def __init__(self, rows: Rows, layout: LabelLayout, w: Floats) -> None:
+        self.rows, self.columns, self.w = rows, layout.shape_and_columns()[1], w
+        self.work = layout.work(0)
+
+    def fill(self, i: int) -> TreeWork:
+        """See `TreeScores`."""
+        label_potentials(self.rows, self.columns, i, self.w, self.work)
+        return self.work
+
+
+class LabelTreeProblem(TreeProblem):
     """A tree of labels with exact oracles for every rescaling.
 
     Parameters
@@ -182,8 +164,6 @@ class LabelTreeProblem(Problem):
     loss : {"hamming", "normalized-hamming", "zero-one"}
         Number of wrong labels, their share, or 1 if any is wrong.
     """
-
-    trusted = True
 
     def __init__(
         self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: TreeLoss = "hamming"
@@ -203,49 +183,40 @@ class LabelTreeProblem(Problem):
         self.shape, self.columns, self.n_features = layout.shape_and_columns()
         if self.n_features >= 2**31:
             raise ValueError(f"{self.n_features} weights; at most 2**31 - 1 are supported")
-        self.unit = 1.0 / V if loss == "normalized-hamming" else 1.0
+        unit = 1.0 / V if loss == "normalized-hamming" else 1.0
+        self.truths = TrueLabels(self.labels, unit, loss == "zero-one")
 
-    @property
-    def n_examples(self) -> int:
-        """Number of examples."""
-        return len(self.labels)
+    def scores(self, examples: Ints, w: Floats) -> LabelScores:
+        """See `TreeProblem`."""
+        return LabelScores(self.rows, self.layout, w)
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def node_losses(self, i: int) -> Floats:
+        """See `TreeProblem`."""
+        every = np.arange(self.layout.n_labels.max())
+        return np.where(every == self.labels[i, :, None], 0.0, self.truths.unit)
+
+    def search(
+        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
     ) -> Planes:
-        """Most violated labelling of each listed example; see `Problem.oracle`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
-        mode = search_mode(self.loss_name, rescaling, sqrt_loss)
-        work = self.layout.work(levels_of(mode, len(self.layout.parent)))
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        data = (self.shape, self.rows, self.columns, self.truths)
+        found = np.empty((len(examples), len(self.layout.parent)), np.int64)
+        work = self.layout.work(n_levels)
+        label_oracle(*data, examples, w, mode, slack, sqrt_loss, work, found, out)
+        return out
+
+    def write(self, examples: Ints, found: Ints) -> Planes:
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        data = (self.shape, self.rows, self.columns, self.layout.n_labels, self.truths)
+        write_label_rows(*data, examples, found, out)
+        return out
+
+    def room(self, examples: Ints) -> Planes:
+        """Room for a row of each of these examples."""
         lengths = self.rows.indptr[examples + 1] - self.rows.indptr[examples]
-        capacity = 2 * int(lengths.sum())
-        out = Planes(
-            np.empty(len(examples) + 1, np.int64),
-            np.empty(capacity, np.int32),
-            np.empty(capacity),
-            np.empty(len(examples)),
-        )
-        label_oracle(
-            self.shape,
-            self.rows,
-            self.columns,
-            self.labels,
-            examples,
-            w,
-            mode,
-            self.unit,
-            rescaling == "slack",
-            sqrt_loss,
-            self.loss_name == "zero-one",
-            work,
-            out,
-        )
-        filled = out.indptr[-1]
-        return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
+        return empty_planes(len(examples), 2 * int(lengths.sum()))
 
 
 def decode_label_trees(rows: Rows, layout: LabelLayout, w: Floats) -> Ints:
@@ -254,3 +225,11 @@ def decode_label_trees(rows: Rows, layout: LabelLayout, w: Floats) -> Ints:
     labels = np.empty((rows.n_rows, len(layout.parent)), np.int64)
     decode_labels(shape, rows, columns, w, layout.work(0), labels)
     return labels
+
+
+def rank_label_trees(
+    rows: Rows, layout: LabelLayout, w: Floats, k: int
+) -> list[tuple[Ints, Floats]]:
+    """The k best labellings of every row, best first, with their scores."""
+    shape, scores = layout.shape_and_columns()[0], LabelScores(rows, layout, w)
+    return [rank_labellings(shape, scores.fill(i), k) for i in range(rows.n_rows)]

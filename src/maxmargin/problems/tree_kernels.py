@@ -9,9 +9,10 @@ parent. A node's message to its parent is ``out[kp] = max_kc scores[kc] + pair_v
 table in time K K', on a grid in time linear in the positions (`upper_envelope`), whatever the sign
 of the quadratic coefficients.
 
-Two searches: the best labelling, and the best labelling for each number of wrong labels, from which
-slack rescaling, square-root losses and the best labelling other than the truth follow. Neither
-stores back-pointers: scores are kept and the maximiser is found again on the way down.
+Two searches: the best labelling, on request within bounds on the loss of each node, and the best
+labelling for each number of wrong labels, from which slack rescaling, square-root losses and the
+best labelling other than the truth follow. Neither stores back-pointers: scores are kept and the
+maximiser is found again on the way down.
 """
 
 from __future__ import annotations
@@ -177,32 +178,86 @@ def _best_child_label(shape, work, v, scores, kp):
     return best
 
 
+@kernel
+def pair_score(shape, work, v, kp, k):
+    """Score of label k of node v beside label kp of its parent."""
+    if not shape.is_grid:
+        return work.tables[shape.table_start[v] + kp * work.n_labels[v] + k]
+    width = work.grid[1]
+    dy, dx = k // width - kp // width, k % width - kp % width
+    along_y = (work.deformation[v, 0] * dy + work.deformation[v, 1]) * dy
+    along_x = (work.deformation[v, 2] * dx + work.deformation[v, 3]) * dx
+    return along_y + along_x + work.deformation[v, 4]
+
+
 # ----- searches ---------------------------------------------------------------------------------
 
 
 @kernel
 def best_labelling(shape, work):
     """Best labelling at ``work.unary``, into ``work.path``."""
+    for v in range(len(shape.order)):
+        for k in range(work.n_labels[v]):
+            work.belief[v, k] = work.unary[v, k]
+    send_up(shape, work)
+    _trace_down(shape, work)
+
+
+@kernel
+def best_between(shape, work, losses, lower, upper, multiplier):
+    """Best labelling with the loss added, within bounds on the loss of each node.
+
+    Maximises the score plus ``multiplier`` times the sum of losses[v, y_v] over the labellings with
+    ``lower[v] < losses[v, y_v] <= upper[v]``. The labelling goes to ``work.path``; its score
+    without the loss is returned.
+    """
     V = len(shape.order)
-    belief = work.belief
+    belief, path = work.belief, work.path
     for v in range(V):
         for k in range(work.n_labels[v]):
-            belief[v, k] = work.unary[v, k]
-    for t in range(V - 1, 0, -1):
+            inside = lower[v] < losses[v, k] <= upper[v]
+            belief[v, k] = work.unary[v, k] + multiplier * losses[v, k] if inside else -np.inf
+    send_up(shape, work)
+    _trace_down(shape, work)
+    return score_labelling(shape, work, path)
+
+
+@kernel
+def score_labelling(shape, work, labels):
+    """Score of a labelling at ``work.unary``."""
+    total = 0.0
+    for v in range(len(shape.order)):
+        total += work.unary[v, labels[v]]
+        if shape.parent[v] >= 0:
+            total += pair_score(shape, work, v, labels[shape.parent[v]], labels[v])
+    return total
+
+
+@kernel
+def send_up(shape, work):
+    """Add to ``work.belief`` of every node the messages of all nodes below it."""
+    belief = work.belief
+    for t in range(len(shape.order) - 1, 0, -1):
         v = shape.order[t]
         p = shape.parent[v]
         _send(shape, work, v, belief[v], work.message)
         for k in range(work.n_labels[p]):
             belief[p, k] += work.message[k]
-    root = shape.order[0]
-    work.path[root] = _argmax(belief[root], work.n_labels[root])
-    for t in range(1, V):
-        v = shape.order[t]
-        work.path[v] = _best_child_label(shape, work, v, belief[v], work.path[shape.parent[v]])
 
 
 @kernel
-def _argmax(values, n):
+def _trace_down(shape, work):
+    """Best labelling by the beliefs, from the root down."""
+    root = shape.order[0]
+    work.path[root] = first_largest(work.belief[root], work.n_labels[root])
+    for t in range(1, len(shape.order)):
+        v = shape.order[t]
+        above = work.path[shape.parent[v]]
+        work.path[v] = _best_child_label(shape, work, v, work.belief[v], above)
+
+
+@kernel
+def first_largest(values, n):
     """Position of the first largest value."""
     best = 0
     for k in range(1, n):
@@ -254,7 +309,7 @@ def best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss):
     truth_score = levels[root, 0, truth[root]]
     best_value, best_level, best_label = -np.inf, 0, 0
     for m in range(1, reach[root] + 1):
-        label = _argmax(levels[root, m], work.n_labels[root])
+        label = first_largest(levels[root, m], work.n_labels[root])
         gain = levels[root, m, label] - truth_score
         if gain == -np.inf:
             continue
@@ -294,83 +349,3 @@ def search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
     if mode == DEVIATION:  # in one call with the rest: constants would be compiled once more
         cap, unit, slack, sqrt_loss = 1, 1.0, False, False
     return best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss) > 0.0
-
-
-# ----- trees of labels --------------------------------------------------------------------------
-
-
-@kernel
-def label_potentials(rows, columns, i, w, work):
-    """Fill ``unary`` and ``tables`` for example i; see `tree.LabelColumns`."""
-    work.tables[:] = 0.0
-    for v in range(len(work.n_labels)):
-        for k in range(work.n_labels[v]):
-            work.unary[v, k] = 0.0
-    for e in range(rows.indptr[i], rows.indptr[i + 1]):
-        column = rows.indices[e]
-        x = rows.values[e]
-        base = columns.weight_start[column]
-        target = columns.table_start[column]
-        if target >= 0:
-            for j in range(columns.width[column]):
-                work.tables[target + j] += x * w[base + j]
-        else:
-            unary = work.unary[columns.node[column]]
-            for k in range(columns.width[column]):
-                unary[k] += x * w[base + k]
-
-
-@kernel
-def label_oracle(
-    shape, rows, columns, labels, examples, w, mode, unit, slack, sqrt_loss, zero_one, work, out
-):
-    """Most violated labelling of each example as a sparse row of dpsi.
-
-    With ``mode`` ADDITIVE it maximises ``unit * wrong labels - <dpsi, w>``; see `search_tree` for
-    the others. In: ``labels`` (n, V), ``columns`` (`tree.LabelColumns`). Out: rows and losses in
-    ``out``; a row is empty, with loss 0, where nothing beats the truth.
-    """
-    V = len(shape.order)
-    path = work.path
-    filled = 0
-    out.indptr[0] = 0
-    for r in range(len(examples)):
-        i = examples[r]
-        truth = labels[i]
-        label_potentials(rows, columns, i, w, work)
-        if mode == ADDITIVE:
-            for v in range(V):
-                for k in range(work.n_labels[v]):
-                    work.unary[v, k] += unit
-                work.unary[v, truth[v]] -= unit
-        wrong = 0
-        if search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
-            for v in range(V):
-                wrong += path[v] != truth[v]
-        if wrong > 0:
-            for e in range(rows.indptr[i], rows.indptr[i + 1]):
-                column = rows.indices[e]
-                v = columns.node[column]
-                good, bad = truth[v], path[v]
-                if columns.table_start[column] >= 0:
-                    p = shape.parent[v]
-                    good += truth[p] * work.n_labels[v]
-                    bad += path[p] * work.n_labels[v]
-                if good != bad:
-                    base = columns.weight_start[column]
-                    out.indices[filled] = base + good
-                    out.values[filled] = rows.values[e]
-                    out.indices[filled + 1] = base + bad
-                    out.values[filled + 1] = -rows.values[e]
-                    filled += 2
-        out.losses[r] = 1.0 if zero_one and wrong > 0 else wrong * unit
-        out.indptr[r + 1] = filled
-
-
-@kernel
-def decode_labels(shape, rows, columns, w, work, labels):
-    """Best labelling of every row into ``labels`` (n, V)."""
-    for i in range(len(labels)):
-        label_potentials(rows, columns, i, w, work)
-        best_labelling(shape, work)
-        labels[i] = work.path
