@@ -96,16 +96,6 @@ def draw_case(data, **options):
     return case, scale * rng.normal(size=case.twin.n_features)
 
 
-def has_search(projective, loss, rescaling, sqrt_loss):
-    """Whether there is an exact search: for all but a loss that does not add up over arcs."""
-    return (
-        projective
-        or loss == "zero-one"
-        or rescaling == "none"
-        or (rescaling == "margin" and not sqrt_loss)
-    )
-
-
 @pytest.mark.parametrize("projective", [True, False], ids=["projective", "any"])
 @pytest.mark.parametrize("sqrt_loss", [False, True], ids=["plain", "sqrt"])
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
@@ -114,11 +104,7 @@ def has_search(projective, loss, rescaling, sqrt_loss):
 @given(data=st.data())
 def test_oracle_finds_the_best_of_all_trees(loss, rescaling, sqrt_loss, projective, data):
     case, w = draw_case(data, loss=loss, projective=projective)
-    if has_search(projective, loss, rescaling, sqrt_loss):
-        check_oracle(case, w, rescaling, sqrt_loss)
-    else:
-        with pytest.raises(ValueError, match="no exact search for non-projective trees"):
-            case.problem.oracle(np.arange(1), w, rescaling, sqrt_loss)
+    check_oracle(case, w, rescaling, sqrt_loss)
 
 
 @pytest.mark.nojit
@@ -126,8 +112,6 @@ def test_oracle_finds_the_best_of_all_trees(loss, rescaling, sqrt_loss, projecti
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_oracle_without_compilation(loss, rescaling, projective):
-    if not has_search(projective, loss, rescaling, False):
-        pytest.skip("there is no exact search")
     for seed, n_labels in ((0, 0), (1, 2)):
         rng = np.random.default_rng(seed)
         case = tree_case(rng, n_labels=n_labels, loss=loss, projective=projective)
@@ -198,9 +182,11 @@ def test_predictions_are_the_best_trees(projective, data):
         (Formulation(), {}),
         (Formulation(), {"projective": False, "n_labels": 2}),
         (Formulation("slack"), {"loss": "normalized-hamming"}),
+        (Formulation("slack"), {"loss": "normalized-hamming", "projective": False}),
+        (Formulation("slack", "l2"), {"projective": False, "n_labels": 2}),
         (Formulation("margin", "l2", sqrt_loss=False), {"n_labels": 2}),
     ],
-    ids=["plain", "any-labeled", "slack", "l2"],
+    ids=["plain", "any-labeled", "slack", "any-slack", "any-slack-l2", "l2"],
 )
 def test_training_reaches_the_optimum(formulation, options):
     case = tree_case(np.random.default_rng(5), lengths=(3, 2, 3), **options)

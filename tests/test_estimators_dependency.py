@@ -152,7 +152,6 @@ def test_sample_weights_and_warm_start():
         ({"labeled": True}, r"expected a pair \(head, label\)"),
         ({"loss": "f1"}, "loss must be"),
         ({"hash_bits": 2}, "hash_bits must be"),
-        ({"rescaling": "slack", "projective": False}, "no exact search for non-projective"),
     ],
 )
 def test_bad_input_is_refused(change, message):

@@ -45,9 +45,9 @@ class DependencyParser(MaxMarginEstimator):
     labeled : bool, default=False
         Learn labels of the arcs too.
     loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
-        Number of tokens with a wrong head (or label), their share, or 1 if there is any. For
-        non-projective trees the first two go with margin rescaling only, for there is no exact
-        search for other rescalings; nor is there one for their square roots.
+        Number of tokens with a wrong head (or label), their share, or 1 if there is any. All go
+        with every rescaling; slack rescaling and square roots of the first two take several
+        searches for each sentence.
     single_root : bool, default=True
         Whether exactly one token of a sentence hangs on the root.
     hash_bits : int, default=22

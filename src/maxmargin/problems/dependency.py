@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Rescaling
 from ..problem import Planes, Problem
+from .bounded_search import Violation
+from .dependency_bounded import bounded_tree_oracle
 from .dependency_features import (
     DEFAULT_TEMPLATES,
     ArcKeys,
@@ -257,18 +259,11 @@ class DependencyProblem(Problem):
         return self._rows(repeated, starts, found, work)
 
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Kind of search for a formulation; ValueError where there is none."""
+        """Kind of search for a formulation."""
         if self.options.zero_one or rescaling == "none":
             return DEVIATION
         if rescaling == "margin" and not sqrt_loss:
             return ADDITIVE
-        if not self.options.projective:
-            raise ValueError(
-                f"there is no exact search for non-projective trees with rescaling={rescaling!r} "
-                f"and sqrt_loss={sqrt_loss}: the loss does not add up over arcs; use "
-                "rescaling='margin' (with slack='l2' also sqrt_loss=False), loss='zero-one', or "
-                "projective=True"
-            )
         return LEVELS
 
     def _search(
@@ -284,21 +279,12 @@ class DependencyProblem(Problem):
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         work = self._work(examples)
         starts, found = self._room(examples)
-        truth = (self.gold, self.gold_labels)
-        tree_oracle(
-            self.arcs,
-            *truth,
-            examples,
-            starts,
-            w,
-            float(scale),
-            self.options,
-            mode,
-            slack,
-            sqrt_loss,
-            work,
-            found,
-        )
+        given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
+        if mode == LEVELS and not self.options.projective:
+            violation = Violation(slack, sqrt_loss)
+            bounded_tree_oracle(*given, self.options, violation, work, found)
+        else:
+            tree_oracle(*given, self.options, mode, slack, sqrt_loss, work, found)
         return self._rows(examples, starts, found, work)
 
     def _work(self, examples: NDArray[np.int64]) -> TreeWork:

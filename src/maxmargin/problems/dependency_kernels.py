@@ -9,7 +9,8 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
 
 ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
 others go through `dependency_levels`. For arborescences DEVIATION is the best of n trees, each
-without one of the true arcs; no polynomial search is known for LEVELS.
+without one of the true arcs; LEVELS, for which no polynomial search is known, is the branch and
+bound of `dependency_bounded`.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _search(n, gold, truth_score, options, mode, slack, sqrt_loss, loss_unit, wo
         total = _best_tree(work.scores, n, options, work, heads)
         _mark_wrong(n, gold, 0, work.wrong, heads)
         return total > truth_score
-    if not options.projective:  # LEVELS is refused before
+    if not options.projective:  # LEVELS of these is searched elsewhere
         return _search_deviation(n, gold, truth_score, options, work, heads)
     truth, single_root = work.truth[RIGHT_LABEL], options.single_root
     cap = 1 if mode == DEVIATION else n
