@@ -216,6 +216,29 @@ def test_inactive_constraints_go():
     assert few.n_planes < many.n_planes
 
 
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+def test_the_papers_stopping_rule(slack):
+    case = multiclass_case(np.random.default_rng(3), n=12, K=4)
+    formulation, C = Formulation("none", slack), 1.0
+    best = solve(case.problem, C, formulation).primal
+    blocks = all_planes(case.twin, formulation)
+    primal_values = []
+    for violation in (0.5, 0.05):
+        result = solve(case.problem, C, formulation, violation=violation, batch=1)
+        implied = result.state.look(np.arange(12), np.inf).slacks  # of the working sets, at w
+        beyond = slacks(blocks, result.w) - implied
+        assert result.converged and beyond.max() <= violation + 1e-9
+        primal_values.append(result.primal)
+    assert primal_values[0] > primal_values[1] * 1.001 > best  # it is not the gap that ends it
+
+
+def test_the_papers_stopping_rule_needs_slacks():
+    problem = separable("multiclass")
+    for formulation, violation in ((HARD, 0.1), (Formulation(), 0.0), (Formulation(), np.nan)):
+        with pytest.raises(ValueError, match="violation must be positive"):
+            solve(problem, 1.0, formulation, violation=violation)
+
+
 def test_a_warm_start_of_hard_margins():
     problem = separable("multiclass")
     first = solve(problem, 1.0, HARD)

@@ -48,13 +48,21 @@ class Cutting:
     """A run of the method: working sets, bounds, and what the current pass has seen."""
 
     def __init__(
-        self, run: Run, sets: WorkingSets, stopping: Stopping, C: float, weights: Floats
+        self,
+        run: Run,
+        sets: WorkingSets,
+        stopping: Stopping,
+        C: float,
+        weights: Floats,
+        violation: float | None = None,
     ) -> None:
         self.run = run
         self.sets = sets
         self.stopping = stopping
         self.C = C
         self.weights = weights
+        self.violation = violation
+        self.violation_met = False
         self.formulation = sets.formulation
         self.n = len(weights)
         self.dual = sets.dual()
@@ -73,7 +81,9 @@ class Cutting:
         return self.stopping.target(max(float(best), 0.0))
 
     def converged(self) -> bool:
-        """Whether the certificate meets the stopping criterion."""
+        """Whether the certificate, or the last pass, meets the stopping criterion."""
+        if self.violation_met:
+            return True
         found = self.certificate  # hard margins that are not met have an infinite primal value
         return found is not None and self.stopping.met(found)
 
@@ -91,6 +101,8 @@ class Cutting:
 
     def epsilon(self, slacks: Floats) -> float:
         """Violation up to which constraints are left alone: half the target gap would be lost."""
+        if self.violation is not None:
+            return self.violation
         half = 0.5 * self.sharpness * self.target
         if self.formulation.slack == "l1":
             return half / max(self.stopping.total_C, 1e-300)
@@ -129,12 +141,17 @@ class NSlack(Solver):
         Constraints to add before the dual is solved again.
     inactive_limit : int
         Constraints without weight in so many solutions in a row are dropped.
+    violation : float, optional
+        The papers' own stopping rule: end after a pass in which no constraint is violated by more
+        than this beyond its example's slack, whatever the gap. ``tol`` and ``epsilon`` then say
+        how well the dual over the working sets is solved, no more. Not for hard margins.
     """
 
     qp: Literal["fsmo", "block"] = "fsmo"
     variant: Literal["full", "subspace"] = "full"
     batch: int = 100
     inactive_limit: int = 50
+    violation: float | None = None
 
     name: ClassVar[str] = "n-slack"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2", "none")
@@ -147,6 +164,11 @@ class NSlack(Solver):
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {self.batch}")
+        if self.violation is not None and (formulation.slack == "none" or not self.violation > 0.0):
+            raise ValueError(
+                f"violation must be positive and there must be slacks, got {self.violation!r} with "
+                f"slack={formulation.slack!r}"
+            )
 
     def solve(
         self,
@@ -164,7 +186,7 @@ class NSlack(Solver):
         run = Run(self, problem.n_examples, callbacks)
         sets = self._working_sets(problem, formulation, C * weights, warm_start)
         stopping = Stopping(self.tol, self.epsilon, C * float(weights.sum()))
-        cutting = Cutting(run, sets, stopping, C, weights)
+        cutting = Cutting(run, sets, stopping, C, weights, self.violation)
         status = "converged"
         try:
             self._iterate(cutting)
@@ -217,6 +239,7 @@ class NSlack(Solver):
                     pending, changed = 0, []
             if added == 0:
                 self._certify_pass(cutting, hinges, offsets)
+                cutting.violation_met = self.violation is not None
                 if cutting.converged():
                     cutting.record()
                     return
