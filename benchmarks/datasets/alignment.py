@@ -4,12 +4,19 @@ Table 4: the paper's generator, SVM2 with C = 0.01, local alignment with one wei
 ten samples of training and test examples. Beside it is the paper's generative model. The limit of 2
 is on the distance from the paper's figure in standard errors, those of both means together.
 
-The paper's objective divides C by n and its precision is epsilon = 0.1. The column that is judged
-has C undivided by n. It was chosen because with C / n and epsilon = 0.1 training stops early:
-slacks are so cheap that after about five passes no constraint is violated by 0.1 more than its
-slack, and the test error stays far above the paper's from n = 10 on. With C undivided the same
-precision is enough, as the paper says it is. This is our reading of the paper, not what it states.
-Both are run, and solved to optimality, such that neither depends on epsilon.
+What C = 0.01 means. The paper's formula for SVM2 has C / 2n. Its program SVM-struct, as released in
+July 2004, minimises 1/2 |w|^2 + C sum xi^2: every difference of features gets one more entry,
+1 / sqrt(2 C), and nothing is divided by n. Only the program's meaning fits the training errors that
+the paper reports, 0 to 2 %: with C / 2n and epsilon = 0.1 training stops so early that from n = 10
+on more than one training example in ten is wrong. The column that is judged has the program's C.
+
+What epsilon = 0.1 means. Algorithm 1 ends when no constraint is violated by 0.1 beyond its slack.
+The paper says that smaller values are no better. Here they are where examples are few, so the
+column that is judged is solved to optimality, and Algorithm 1 with 0.1 has a column of its own.
+
+The paper does not say how many examples it tests on. Its standard errors vary as if they were few:
+0.3 at n = 40, 0.6 at n = 80. With 30 samples instead of 10 all rows stay within 2 standard errors
+but n = 40, where the error is 4.2 +- 0.3 and the paper's is 3.0 +- 0.3.
 
 BAliBASE: pairs of rows of reference alignments; families with even numbers train, the others test,
 and the other way round. BLOSUM62 with gap 11/1 is run in global and in local mode.
@@ -29,6 +36,7 @@ from maxmargin.features import AMINO_ACIDS, blosum62, log_odds_scores
 from maxmargin.formats import pairs_of_rows, read_fasta_groups
 from maxmargin.formulation import C_from_paper
 from maxmargin.metrics_alignment import alignment_scores
+from maxmargin.solvers import NSlack
 
 from ..case import Case, Contestant, Options, Outcome, Target
 from ..data import data_path
@@ -54,10 +62,13 @@ PAPER_GENERATIVE = {
 }
 N_SAMPLES, N_TEST = 10, 200
 C_PAPER = 0.01
+EPSILON_PAPER = 0.1
 #: The paper's -0.2 is in units it does not give; this is as good as any on large samples.
 GENERATIVE_GAP = -1.2
 LETTERS = "ABCDEFGHIJKLMNOPQRST"
-UNDIVIDED, DIVIDED, GENERATIVE = "SVM2, C", "SVM2, C / n", "generative"
+SVM2, SVM2_EARLY = "SVM2", "SVM2, epsilon = 0.1"
+DIVIDED, DIVIDED_EARLY = "SVM2, C / 2n", "SVM2, C / 2n, epsilon = 0.1"
+GENERATIVE = "generative"
 
 PAIRS_PER_FAMILY = 10
 BALIBASE_C = 0.003
@@ -79,19 +90,13 @@ def cases(options: Options) -> Iterator[Case]:
 def _table_row(n: int, n_samples: int, n_test: int) -> Case:
     """One number of training examples."""
 
-    def svm(C: float) -> Callable[[Any], mm.SequenceAligner]:
-        def train(data: Any) -> mm.SequenceAligner:
-            aligner = mm.SequenceAligner(
-                C=C, task="rank", gaps="linear", slack="l2", tol=1e-5, random_state=0
-            )
-            return aligner.fit(*_as_ranking(data))
-
-        return train
-
+    algorithm_1 = NSlack(batch=1, inactive_limit=10**9, violation=EPSILON_PAPER)
     divided = C_from_paper(C_PAPER, n, "tsochantaridis", "l2")
     models = {
-        UNDIVIDED: (svm(n * divided), PAPER[n]),
-        DIVIDED: (svm(divided), PAPER[n]),
+        SVM2: (_svm(C_PAPER), PAPER[n]),
+        SVM2_EARLY: (_svm(C_PAPER, solver=algorithm_1), PAPER[n]),
+        DIVIDED: (_svm(divided), PAPER[n]),
+        DIVIDED_EARLY: (_svm(divided, solver=algorithm_1), PAPER[n]),
         GENERATIVE: (_generative, PAPER_GENERATIVE[n]),
     }
     targets = []
@@ -100,13 +105,17 @@ def _table_row(n: int, n_samples: int, n_test: int) -> Case:
         targets += [
             Target(f"test error of {label}", label, "test_error", reference, "%"),
             Target(f"its standard error ({label})", label, "standard_error", "", "%"),
+            Target(f"training error of {label}", label, "train_error", unit="%"),
             Target(
                 f"standard errors from the paper ({label})",
                 label,
                 "distance",
-                at_most=2.0 if label == UNDIVIDED else None,
+                at_most=2.0 if label == SVM2 else None,
             ),
         ]
+    targets += [
+        Target(f"constraints ({label})", label, "planes") for label in (SVM2_EARLY, DIVIDED_EARLY)
+    ]
     return Case(
         f"homologues among 10 decoys, n = {n}",
         [
@@ -115,6 +124,24 @@ def _table_row(n: int, n_samples: int, n_test: int) -> Case:
         ],
         targets,
     )
+
+
+def _svm(C: float, **parameters: Any) -> Callable[[Any], mm.SequenceAligner]:
+    """Training of the paper's model."""
+
+    def train(data: Any) -> mm.SequenceAligner:
+        aligner = mm.SequenceAligner(
+            C=C,
+            task="rank",
+            gaps="linear",
+            rescaling="none",
+            slack="l2",
+            random_state=0,
+            **{"tol": 1e-5, **parameters},
+        )
+        return aligner.fit(*_as_ranking(data))
+
+    return train
 
 
 def _as_ranking(data: Any) -> tuple[list[Any], list[Any]]:
@@ -143,11 +170,12 @@ def _samples(
     """Train on every sample, and measure on as many test samples."""
 
     def run() -> Outcome:
-        errors = []
+        errors, planes = [], []
         for sample in range(n_samples):
             rng = np.random.default_rng([n, sample])
             data, test = (make_homologues(size, random_state=rng) for size in (n, n_test))
             aligner = train(data)
+            planes.append(aligner.result_.n_planes)
             errors.append([100.0 * (1.0 - aligner.score(*_as_ranking(d))) for d in (data, test)])
         train_error, test_error = np.mean(errors, axis=0)
         standard_error = float(np.std(errors, axis=0, ddof=1)[1] / np.sqrt(n_samples))
@@ -158,6 +186,7 @@ def _samples(
                 "test_error": float(test_error),
                 "standard_error": standard_error,
                 "distance": float(distance),
+                "planes": float(np.mean(planes)),
             }
         )
 
