@@ -4,8 +4,8 @@ Table 4: the paper's generator, SVM2 with C = 0.01, local alignment with one wei
 ten samples of training and test examples. Beside it is the paper's generative model. The limit of 2
 is on the distance from the paper's figure in standard errors, those of both means together.
 
-What C = 0.01 means. The paper's formula for SVM2 has C / 2n. Its program SVM-struct, as released in
-July 2004, minimises 1/2 |w|^2 + C sum xi^2: every difference of features gets one more entry,
+What C = 0.01 means. The paper's formula for SVM2 has C / 2n. Its program SVM-struct, in a source
+of July 2004, minimises 1/2 |w|^2 + C sum xi^2: every difference of features gets one more entry,
 1 / sqrt(2 C), and nothing is divided by n. Only the program's meaning fits the training errors that
 the paper reports, 0 to 2 %: with C / 2n and epsilon = 0.1 training stops so early that from n = 10
 on more than one training example in ten is wrong. The column that is judged has the program's C.
