@@ -6,9 +6,10 @@ is on the distance from the paper's figure in standard errors, those of both mea
 
 What C = 0.01 means. The paper's formula for SVM2 has C / 2n. Its program SVM-struct, in a source
 of July 2004, minimises 1/2 |w|^2 + C sum xi^2: every difference of features gets one more entry,
-1 / sqrt(2 C), and nothing is divided by n. Only the program's meaning fits the training errors that
-the paper reports, 0 to 2 %: with C / 2n and epsilon = 0.1 training stops so early that from n = 10
-on more than one training example in ten is wrong. The column that is judged has the program's C.
+1 / sqrt(2 C), and nothing is divided by n. At the paper's epsilon = 0.1 only the program's meaning
+fits the training errors that the paper reports, 0 to 2 %: with C / 2n training stops so early that
+from n = 10 on more than one training example in ten is wrong. Solved to optimality, C / 2n has
+5.8 % test errors at n = 40 and 4.3 % at n = 80. The column that is judged has the program's C.
 
 What epsilon = 0.1 means. Algorithm 1 ends when no constraint is violated by 0.1 beyond its slack.
 The paper says that smaller values are no better. Here they are where examples are few, so the
