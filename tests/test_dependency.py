@@ -194,6 +194,14 @@ def test_training_reaches_the_optimum(formulation, options):
     check_optimal(result, case, 0.1, formulation)
 
 
+@pytest.mark.parametrize("name", ["fasole", "n-slack", "sdm"])
+def test_solvers_agree_where_arcs_may_cross(name):
+    case = tree_case(np.random.default_rng(6), lengths=(4, 3, 3), projective=False)
+    formulation = Formulation("slack")
+    result = solve(name, case.problem, 0.1, formulation)
+    check_optimal(result, case, 0.1, formulation)
+
+
 def as_output(heads, labels):
     names = [None if label < 0 else label for label in labels.tolist()]
     return tuple(zip(heads.tolist(), names, strict=True))

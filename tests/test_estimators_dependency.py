@@ -68,6 +68,11 @@ def test_heads_are_learned():
     assert model.score_outputs(X, model.predict(X)).min() >= model.score_outputs(X, HEADS).min()
 
 
+def test_slack_rescaling_where_arcs_may_cross():
+    model = parser(projective=False, labeled=True, rescaling="slack").fit(X[:30], LABELED[:30])
+    assert model.result_.converged and model.score(X[30:], LABELED[30:]) > 0.95
+
+
 def test_labels_are_learned(labeled):
     assert labeled.labels_.tolist() == ["amod", "det", "nsubj", "obj", "root"]
     assert labeled.score(X[30:], LABELED[30:]) > 0.95
