@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import maxmargin as mm
 from brute import plane_terms
-from cases import STRUCTURES, chain_case, make_case, multiclass_case
+from cases import STRUCTURES, make_case, multiclass_case
 from maxmargin.problem import Problem
 
 STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
@@ -69,10 +69,13 @@ def chain_options(draw):
     }
 
 
-def rescalings_of(structure, loss):
-    if structure == "multiclass" or loss == "zero-one":
-        return [("margin", False), ("slack", False), ("none", False), ("slack", True)]
-    return [("margin", False), ("none", False)]
+RESCALINGS = [
+    ("margin", False),
+    ("slack", False),
+    ("none", False),
+    ("slack", True),
+    ("margin", True),
+]
 
 
 @pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
@@ -84,7 +87,7 @@ def test_candidates(structure, loss, data, seed, k):
     # Weights of 0 and small whole ones make many ties.
     w = data.draw(st.sampled_from([0.0, 1.0])) * rng.normal(size=case.twin.n_features)
     w = np.rint(w) if data.draw(st.booleans()) else w
-    for rescaling, sqrt_loss in rescalings_of(structure, loss):
+    for rescaling, sqrt_loss in RESCALINGS:
         check_k_best(case, w, k, rescaling, sqrt_loss)
 
 
@@ -93,7 +96,9 @@ def test_candidates(structure, loss, data, seed, k):
 def test_candidates_without_compilation(structure):
     rng = np.random.default_rng(0)
     case = make_case(structure, rng)
-    check_k_best(case, rng.normal(size=case.twin.n_features), 4, "margin")
+    w = rng.normal(size=case.twin.n_features)
+    for rescaling in ("margin", "slack"):
+        check_k_best(case, w, 4, rescaling)
 
 
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
@@ -124,13 +129,6 @@ def test_predictions_have_the_best_score(seed):
         assert score == pytest.approx(case.twin.best_score(i, w), rel=1e-8, abs=1e-8)
         if planes.losses[i] == 0:
             assert planes.indptr[i] == planes.indptr[i + 1]
-
-
-def test_what_chains_cannot_rank():
-    case = chain_case(np.random.default_rng(2))
-    w = np.zeros(case.twin.n_features)
-    with pytest.raises(ValueError, match="no k-best search for slack rescaling"):
-        case.problem.k_best(np.arange(2), w, 3, "slack")
 
 
 def test_problems_without_a_search():

@@ -313,11 +313,6 @@ class ChainProblem(Problem):
     ) -> Planes:
         """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
         mode = self._mode(rescaling, sqrt_loss)
-        if mode == LEVELS:
-            raise ValueError(
-                "chains have no k-best search for slack rescaling or square roots of a loss that "
-                "counts labels; use rescaling='margin' without sqrt_loss, or loss='zero-one'"
-            )
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         capacity = k * int(self._row_bounds[examples].sum())
         out = Planes(
@@ -329,9 +324,11 @@ class ChainProblem(Problem):
         transition, start, stop = self.decoder.potentials(w)
         longest = int(self._lengths[examples].max(initial=1))
         work = self.decoder.scratch(longest, start, stop)
-        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1)
-        augmented = mode == ADDITIVE
-        chain_k_best(self.data, examples, w, transition, k, augmented, work, paths, out)
+        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode == LEVELS)
+        slack = rescaling == "slack"
+        chain_k_best(
+            self.data, examples, w, transition, k, mode, slack, sqrt_loss, work, paths, out
+        )
         filled = out.indptr[-1]
         return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
 

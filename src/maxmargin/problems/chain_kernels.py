@@ -138,14 +138,9 @@ def best_deviation(unary, length, transition, K, truth, forward, path):
 
 
 @kernel
-def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path):
-    """Labelling that maximises the rescaled violation; returns that maximum (0 at the truth).
-
-    levels[t, m, k] is the best score of a prefix that ends in k with m wrong labels. With the loss
-    Delta = m * loss_unit (or its root) and the margin lost, ``gain = score - score(truth)``, the
-    value of a level is Delta + gain (margin rescaling) or Delta (1 + gain) (slack rescaling).
-    """
-    levels = np.full((length, length + 1, K), -np.inf)
+def fill_levels(unary, length, transition, K, truth, levels):
+    """levels[t, m, k] = best score of a prefix that ends in k at t with m wrong labels."""
+    levels[:length, : length + 1] = -np.inf
     reached = np.empty(K)
     for k in range(K):
         levels[0, int(k != truth[0]), k] = unary[0, k]
@@ -154,6 +149,25 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
             _advance(levels[t - 1, m], transition, K, reached)
             for k in range(K):
                 levels[t, m + int(k != truth[t]), k] = reached[k] + unary[t, k]
+
+
+@kernel
+def level_terms(m, loss_unit, slack, sqrt_loss):
+    """Offset and scale of a labelling with m wrong labels, whose loss is m * loss_unit or its root.
+
+    Its violation is offset + scale * gain, with ``gain = score - score(truth)``.
+    """
+    loss = m * loss_unit
+    if sqrt_loss:
+        loss = np.sqrt(loss)
+    return loss, loss if slack else 1.0
+
+
+@kernel
+def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path):
+    """Labelling that maximises the rescaled violation; returns that maximum (0 at the truth)."""
+    levels = np.empty((length, length + 1, K))
+    fill_levels(unary, length, transition, K, truth, levels)
     truth_score = levels[length - 1, 0, truth[length - 1]]
     best_value, best_level, best_label = 0.0, 0, truth[length - 1]
     for m in range(1, length + 1):
@@ -161,10 +175,8 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
         gain = levels[length - 1, m, label] - truth_score
         if gain == -np.inf:
             continue
-        loss = m * loss_unit
-        if sqrt_loss:
-            loss = np.sqrt(loss)
-        value = loss * (1.0 + gain) if slack else loss + gain
+        offset, scale = level_terms(m, loss_unit, slack, sqrt_loss)
+        value = offset + scale * gain
         if value > best_value:
             best_value, best_level, best_label = value, m, label
     m, label = best_level, best_label
