@@ -194,8 +194,6 @@ def test_mira(fused, seed, k):
     Steps are compared one by one: they leave candidates tied, so rounding decides the next ones.
     """
     case, formulation, C, weights = draw(seed)
-    if k > 1:
-        formulation = Formulation("margin")
     problem = case.problem if fused else bare(case.problem)
     used = np.flatnonzero(weights > 0)
     rng = np.random.default_rng(0)

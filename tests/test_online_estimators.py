@@ -123,6 +123,51 @@ def test_data_in_pieces(solver, words):
     assert model.classes_.tolist() == labels.tolist()
 
 
+@pytest.mark.parametrize("solver", ["sgd", "pegasos"])
+def test_pieces_make_up_one_objective(solver, iris):
+    """The regulariser is that of all examples, each with its weight, however they come."""
+    X, y = iris
+    order = np.random.default_rng(1).permutation(len(y))
+    weights = np.linspace(0.2, 2.0, len(y))
+    pieces = np.array_split(order, [20, 60, 110])
+    C = 0.05
+    model = mm.MulticlassSVM(C=C, solver=solver, random_state=0)
+    for _ in range(60):
+        for piece in pieces:
+            model.partial_fit(
+                X[piece], y[piece], classes=np.unique(y), sample_weight=weights[order][piece]
+            )
+    exact = mm.MulticlassSVM(C=C, tol=1e-6, random_state=0).fit(X, y, weights[order])
+    codes = np.searchsorted(exact.classes_, y)
+
+    def primal(w):
+        scores = np.column_stack([X, np.ones(len(y))]) @ w.reshape(-1, 3)
+        margins = 1.0 + scores - scores[np.arange(len(y)), codes][:, None]
+        margins[np.arange(len(y)), codes] = 0.0
+        return 0.5 * w @ w + C * weights[order] @ margins.max(axis=1)
+
+    assert exact.result_.primal == pytest.approx(primal(exact.coef_), rel=1e-9)
+    assert primal(model.coef_) < 1.03 * exact.result_.primal
+    seen = model._online.state.seen
+    assert seen.count == len(y)
+    assert seen.weight == pytest.approx(weights.sum())
+
+
+def test_examples_of_a_fit_count(iris):
+    X, y = iris
+    model = mm.MulticlassSVM(solver="pegasos", max_passes=2, random_state=0).fit(X, y)
+    before = model.coef_.copy()
+    model.partial_fit(X[:2], y[:2])
+    assert model._online.state.seen.count == pytest.approx(model_size(X, y) + 2)
+    assert np.linalg.norm(model.coef_ - before) < 0.5 * np.linalg.norm(before)
+
+
+def model_size(X, y):
+    """Number of examples that differ, for identical ones are merged."""
+    codes = np.unique(y, return_inverse=True)[1]
+    return len(np.unique(np.column_stack([X, codes]), axis=0))
+
+
 def test_features_of_later_pieces():
     """Names that the first call did not know have no weights."""
     model = mm.SequenceTagger(solver="perceptron", random_state=0)
@@ -137,8 +182,9 @@ def test_going_on_after_fit_and_load(tmp_path, words):
     model.fit(words.X_train, words.y_train)
     model.save(tmp_path / "model.mm")
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match="partial_fit"):
+    with pytest.raises(AttributeError) as caught:
         model.partial_fit(words.X_train, words.y_train)
+    assert all(repr(name) in str(caught.value) for name in [*ONLINE, "auto"])
     loaded = mm.load(tmp_path / "model.mm").set_params(solver="perceptron")
     before = loaded.coef_.copy()
     loaded.partial_fit(words.X_train[:1], words.y_train[:1])

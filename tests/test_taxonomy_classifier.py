@@ -1,5 +1,7 @@
 """Classes with features: oracle against listing, training against an exact QP, estimator."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,6 +18,7 @@ from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
 from maxmargin.problems.class_features import ClassFeatureProblem
 from maxmargin.solvers import SOLVERS, make_solver, solvers_for
+from test_k_best import check_k_best
 from test_oracles import check_oracle, dense_row
 
 RESCALINGS = ("margin", "slack", "none")
@@ -63,6 +66,16 @@ def test_oracle_and_parts(rescaling, seed, sizes, layout, fit_intercept, sqrt_lo
         parts = case.problem.parts
         expanded = expand_parts(parts, in_parts.indices[row], in_parts.values[row], len(w))
         assert np.allclose(expanded, dense_row(plain, r, len(w)))
+
+
+@pytest.mark.nojit
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 6), scale=st.sampled_from([0.0, 0.3, 3.0]))
+def test_k_best_wrong_classes(seed, k, scale):
+    rng = np.random.default_rng(seed)
+    case = random_case(rng, K=2 + seed % 4, fit_intercept=seed % 3 == 0)
+    w = scale * rng.normal(size=case.twin.n_features)
+    for rescaling, sqrt_loss in itertools.product(RESCALINGS, (False, True)):
+        check_k_best(case, w, k, rescaling, sqrt_loss)
 
 
 @pytest.mark.parametrize("rescaling", RESCALINGS)
@@ -192,3 +205,27 @@ def test_save_and_load(zoo, tmp_path, kind):
 def test_bad_descriptions(zoo, options, message):
     with pytest.raises(ValueError, match=message):
         mm.MulticlassSVM(**options).fit(*zoo)
+
+
+@pytest.mark.parametrize("kind", ["flat", "taxonomy"])
+def test_the_k_best_classes(zoo, kind):
+    X, y = zoo
+    options = {"taxonomy": ANIMALS} if kind == "taxonomy" else {}
+    model = mm.MulticlassSVM(C=1.0, random_state=0, **options).fit(X, y)
+    scores = model.decision_function(X).reshape(X.shape[0], -1)
+    for k in (1, 3, 9):
+        for row, best, ranked in zip(scores, model.predict(X), model.predict_k(X, k), strict=True):
+            assert ranked[0][0] == best
+            labels = [label for label, _ in ranked]
+            assert len(set(labels)) == len(labels) == min(k, len(row))
+            assert [score for _, score in ranked] == sorted(row, reverse=True)[:k]
+            places = np.searchsorted(model.classes_, labels)
+            assert row[places].tolist() == [score for _, score in ranked]
+    few = model.predict_k(X, 9, classes=model.classes_[1:3])
+    for ranked, best in zip(few, model.predict(X, classes=model.classes_[1:3]), strict=True):
+        assert ranked[0][0] == best
+        assert {label for label, _ in ranked} == set(model.classes_[1:3].tolist())
+    with pytest.raises(ValueError, match="which the model does not know"):
+        model.predict_k(X, 2, classes=["unicorn"])
+    with pytest.raises(ValueError, match="k must be a whole number"):
+        model.predict_k(X, 0)

@@ -96,6 +96,11 @@ class Result:
     state: Any = field(default=None, repr=False)
 
     @property
+    def n_examples(self) -> int:
+        """Number of examples trained on; 0 if there was no training."""
+        return round(self.n_oracle_calls / self.n_passes) if self.n_passes > 0 else 0
+
+    @property
     def gap(self) -> float | None:
         """Certified duality gap."""
         if self.primal is None or self.dual is None:

@@ -9,6 +9,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
+from types import MethodType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,9 +23,10 @@ from ..formulation import Formulation, Rescaling, Slack
 from ..problem import Problem
 from ..progress import ProgressDisplay
 from ..result import Callback, Result
-from ..solvers import Solver, is_online, make_solver
+from ..solvers import SOLVERS, Solver, is_online, make_solver
+from ..solvers.online import Seen
 
-__all__ = ["MaxMarginEstimator", "fingerprint", "learns_online"]
+__all__ = ["MaxMarginEstimator", "OnlineMethod", "checked_k", "fingerprint"]
 
 logger = logging.getLogger("maxmargin")
 Estimator = TypeVar("Estimator", bound="MaxMarginEstimator")
@@ -186,16 +188,24 @@ class MaxMarginEstimator(BaseEstimator):
         return problem
 
     def _train_online(
-        self, problem: Problem, sample_weight: NDArray[np.float64] | None, earlier: Result | None
+        self, problem: Problem, data: tuple[Any, ...], sample_weight: NDArray[np.float64] | None
     ) -> None:
         """One more pass of an online solver, over ``problem``, and set ``coef_`` and ``result_``.
 
-        ``earlier`` is what this method has left in ``_online`` before; without it, training goes on
-        from ``coef_`` where there is one of the right size.
+        Training goes on from what the last call has left in ``_online``; without it, from ``coef_``
+        where there is one of the right size. ``data`` is all that the problem is made of: the same
+        again adds nothing to the examples seen, whose weights are what C multiplies.
         """
         solver = dataclasses.replace(self._make_solver(), max_passes=1)
-        if earlier is None and len(getattr(self, "coef_", ())) == problem.n_features:
-            earlier = dataclasses.replace(self.result_, w=self.coef_, state=None)
+        earlier: Result | None = getattr(self, "_online", None)
+        content = fingerprint(*data, sample_weight)
+        if earlier is not None:
+            if content in earlier.state.seen.contents:
+                earlier.state.counted = problem
+        elif len(getattr(self, "coef_", ())) == problem.n_features:
+            n = self.result_.n_examples
+            seen = Seen(count=float(n), weight=float(n))
+            earlier = dataclasses.replace(self.result_, w=self.coef_, state=seen)
         result = solver.solve(
             problem,
             Formulation(self.rescaling, self.slack, self.sqrt_loss),
@@ -204,6 +214,7 @@ class MaxMarginEstimator(BaseEstimator):
             warm_start=earlier,
             callbacks=tuple(self.callbacks),
         )
+        result.state.seen.contents.add(content)
         result.state.forget_examples()
         self.coef_ = result.w
         self._online = result
@@ -246,14 +257,33 @@ class MaxMarginEstimator(BaseEstimator):
         check_is_fitted(self, "coef_")
 
 
-def learns_online(estimator: MaxMarginEstimator) -> bool:
-    """Whether an estimator has `partial_fit`; for scikit-learn's ``available_if``."""
-    if is_online(estimator.solver):
-        return True
-    raise AttributeError(
-        "partial_fit needs an online solver ('perceptron', 'mira', 'sgd' or 'pegasos'), "
-        f"got solver={estimator.solver!r}"
-    )
+class OnlineMethod:
+    """A method that an estimator has only while its solver is an online one; a decorator.
+
+    Like scikit-learn's ``available_if``, which however says no more than that there is no such
+    attribute.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self.method
+        if not is_online(estimator.solver):
+            names = [repr(name) for name in SOLVERS if is_online(name)]
+            raise AttributeError(
+                f"{self.method.__name__} needs a solver that takes examples as they come, "
+                f"{', '.join(names[:-1])} or {names[-1]}; got solver={estimator.solver!r}"
+            )
+        return MethodType(self.method, estimator)
+
+
+def checked_k(k: Any) -> int:
+    """The k of `predict_k`."""
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+    return int(k)
 
 
 def fingerprint(*parts: Any) -> str:

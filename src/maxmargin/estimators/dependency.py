@@ -18,7 +18,7 @@ from ..problems.dependency_features import DEFAULT_TEMPLATES, ArcTemplates, Toke
 from ..problems.dependency_work import make_work
 from ..result import Callback
 from ..solvers import Solver
-from .base import MaxMarginEstimator, with_shared_parameters
+from .base import MaxMarginEstimator, checked_k, with_shared_parameters
 from .labels import FlatLabels, LabelEncoder, flatten_labels
 
 __all__ = ["DependencyParser"]
@@ -224,10 +224,9 @@ class DependencyParser(MaxMarginEstimator):
             For each sentence its k trees of the largest score ``<w, psi(x, y)>``, best first, each
             as `predict` gives it. The list is shorter where there are fewer trees.
         """
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        k = checked_k(k)
         self._check_fitted()
-        ranked = self._decoder.decode_k_best(_fields(X), self.coef_, int(k))
+        ranked = self._decoder.decode_k_best(_fields(X), self.coef_, k)
         return [
             [(self._output(tree.heads[1:], tree.labels[1:]), tree.score) for tree in trees]
             for trees in ranked

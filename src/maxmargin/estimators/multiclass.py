@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
@@ -21,7 +20,7 @@ from ..problems.multiclass import MulticlassProblem, class_scores
 from ..problems.rows import make_rows
 from ..result import Callback
 from ..solvers import Solver
-from .base import MaxMarginEstimator, learns_online, with_shared_parameters
+from .base import MaxMarginEstimator, OnlineMethod, checked_k, with_shared_parameters
 from .class_descriptions import as_taxonomy, describe_classes
 from .merging import merge_examples
 
@@ -161,7 +160,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         self._train(lambda: self._problem(X, codes, costs), data, weights)
         return self
 
-    @available_if(learns_online)
+    @OnlineMethod
     def partial_fit(
         self,
         X: Any,
@@ -173,6 +172,11 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
 
         As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
         or with a model that was loaded, training goes on from the weights there are.
+
+        C multiplies the sum of the slacks of all examples seen so far: `sgd` and `pegasos`
+        minimise the objective that `fit` would have on the examples of all calls together.
+        Examples of a call that is repeated count once. Of a model that was fitted or loaded, the
+        examples of its last training count, with weight 1.
 
         Parameters
         ----------
@@ -214,7 +218,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         weights = _checked_weights(sample_weight, X)
         X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
         problem = self._problem(X, codes, self._costs(as_taxonomy(self.taxonomy)))
-        self._train_online(problem, weights, getattr(self, "_online", None))
+        self._train_online(problem, (X, codes), weights)
         return self
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
@@ -277,9 +281,44 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         ndarray of shape (n_examples,)
         """
         scores = self._scores(X)
-        if classes is None:
-            return self.classes_[np.argmax(scores, axis=1)]
-        number = {label: k for k, label in enumerate(self.classes_.tolist())}
+        labels = self.classes_
+        if classes is not None:
+            chosen = self._chosen(classes)
+            labels, scores = labels[chosen], scores[:, chosen]
+        return labels[np.argmax(scores, axis=1)]
+
+    def predict_k(
+        self, X: Any, k: int, classes: ArrayLike | None = None
+    ) -> list[list[tuple[Any, float]]]:
+        """The k best classes of each example, with their scores.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+        k : int
+            How many to return for each example.
+        classes : array, optional
+            Classes that come into question, by default all of ``classes_``.
+
+        Returns
+        -------
+        list of list of (class, score)
+            For each example its k classes of the largest score ``<w, psi(x, y)>``, best first; all
+            of them where there are not so many.
+        """
+        k = checked_k(k)
+        scores = self._scores(X)
+        chosen = np.arange(len(self.classes_)) if classes is None else self._chosen(classes)
+        scores = scores[:, chosen]
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        labels = self.classes_[chosen][order].tolist()
+        ranked = np.take_along_axis(scores, order, axis=1).astype(np.float64).tolist()
+        return [list(zip(*answer, strict=True)) for answer in zip(labels, ranked, strict=True)]
+
+    def _chosen(self, classes: ArrayLike) -> NDArray[np.int64]:
+        """Numbers of the classes that come into question."""
+        number = {label: c for c, label in enumerate(self.classes_.tolist())}
         chosen = np.unique(np.asarray(classes)).tolist()
         unknown = [label for label in chosen if label not in number]
         if unknown or not chosen:
@@ -288,8 +327,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
                 if unknown
                 else "classes is empty; at least one class must come into question"
             )
-        allowed = np.array([number[label] for label in chosen])
-        return self.classes_[allowed[np.argmax(scores[:, allowed], axis=1)]]
+        return np.array([number[label] for label in chosen])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..problems.grammar_data import Nodes, Sentences, TreeDecoder, encode, make_
 from ..problems.grammar_k_best import best_derivations
 from ..problems.grammar_rules import Derivation, Grammar, derive
 from ..tree_metrics import bracket_scores
+from .base import checked_k
 
 logger = logging.getLogger("maxmargin")
 
@@ -121,15 +121,14 @@ class ParserMixin:
             fallback tree, with a score of minus infinity.
         """
         check_is_fitted(self, "coef_")
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        k = checked_k(k)
         decoder = self._decoder()
         found = []
         for sentence in self._tokens(X):
             words = [token.word for token in sentence]
             best: list[tuple[Tree, float]] = []
             if self._is_short(sentence):
-                listed = best_derivations(decoder, self._encode([sentence]), self.coef_, int(k))
+                listed = best_derivations(decoder, self._encode([sentence]), self.coef_, k)
                 best = [(decoder.tree(nodes, words), score) for nodes, score in listed]
             found.append(best or [(self._fallback(sentence), -np.inf)])
         return found

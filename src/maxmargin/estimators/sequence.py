@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
 from ..formats import TokenColumns
@@ -20,7 +18,7 @@ from ..problems.multiclass import class_scores
 from ..problems.rows import Rows, make_rows
 from ..result import Callback
 from ..solvers import Solver
-from .base import MaxMarginEstimator, learns_online, with_shared_parameters
+from .base import MaxMarginEstimator, OnlineMethod, checked_k, with_shared_parameters
 from .constraints import make_constraints
 from .labels import FlatLabels, LabelEncoder, flatten_labels
 
@@ -161,7 +159,7 @@ class SequenceTagger(MaxMarginEstimator):
         self._train(lambda: self._problem(tokens, offsets, codes), data, weights)
         return self
 
-    @available_if(learns_online)
+    @OnlineMethod
     def partial_fit(
         self,
         X: Any,
@@ -174,6 +172,11 @@ class SequenceTagger(MaxMarginEstimator):
         As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
         or with a model that was loaded, training goes on from the weights there are. Features are
         those of the first call: what is new in later ones has no weights and is ignored.
+
+        C multiplies the sum of the slacks of all examples seen so far: `sgd` and `pegasos`
+        minimise the objective that `fit` would have on the examples of all calls together.
+        Examples of a call that is repeated count once. Of a model that was fitted or loaded, the
+        examples of its last training count, with weight 1.
 
         Parameters
         ----------
@@ -209,7 +212,7 @@ class SequenceTagger(MaxMarginEstimator):
         _refuse_unknown(codes, labels)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         problem = self._problem(tokens, offsets, codes)
-        self._train_online(problem, weights, getattr(self, "_online", None))
+        self._train_online(problem, (tokens, offsets, codes), weights)
         return self
 
     def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
@@ -272,10 +275,9 @@ class SequenceTagger(MaxMarginEstimator):
             as arrays of labels with their scores. Constraints hold. The list is shorter where there
             are fewer labellings.
         """
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        k = checked_k(k)
         rows, offsets = self._rows(X)
-        answers = self._decoder.decode_k_best(rows, offsets, self.coef_, int(k))
+        answers = self._decoder.decode_k_best(rows, offsets, self.coef_, k)
         return [
             [(self.classes_[codes], float(score)) for codes, score in zip(*answer, strict=True)]
             for answer in answers

@@ -19,6 +19,7 @@ from ..formulation import Formulation, Rescaling
 from ..parts import rows_under_labels
 from ..problem import Planes, Problem
 from .multiclass import checked_costs, class_scores
+from .multiclass_kernels import keep_best
 from .rows import Rows, add_scores, check_codes, make_rows
 
 __all__ = ["ClassFeatureProblem", "described_class_scores"]
@@ -130,10 +131,27 @@ class ClassFeatureProblem(Problem):
         """The same, in parts: an example's whole input under an output feature."""
         return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
 
-    def _search(
-        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool, as_parts: bool
+    def k_best(
+        self,
+        indices: Ints,
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
     ) -> Planes:
-        """Run the oracle kernel for the listed examples."""
+        """The k best wrong classes of each listed example; see `Problem.k_best`."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False, k=k)
+
+    def _search(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling,
+        sqrt_loss: bool,
+        as_parts: bool,
+        k: int = 0,
+    ) -> Planes:
+        """Run the oracle kernel for the listed examples, or with k > 0 that for the k best."""
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         key = (rescaling, sqrt_loss)
         if key not in self._terms:
@@ -142,18 +160,19 @@ class ClassFeatureProblem(Problem):
             shape = self.costs.shape
             self._terms[key] = offsets.reshape(shape).copy(), scales.reshape(shape).copy()
         offsets, scales = self._terms[key]
+        n_each = max(k, 1)
         bounds = self._longest_parts if as_parts else self._longest_rows
-        capacity = int(bounds[examples].sum())
+        capacity = n_each * int(bounds[examples].sum())
         out = Planes(
-            np.empty(len(examples) + 1, np.int64),
+            np.empty(n_each * len(examples) + 1, np.int64),
             np.empty(capacity, np.int32),
             np.empty(capacity),
-            np.empty(len(examples)),
+            np.empty(n_each * len(examples)),
         )
         described_class_oracle(
-            self.rows, self.labels, examples, w, self.output, offsets, scales, as_parts, out
+            self.rows, self.labels, examples, w, self.output, offsets, scales, k, as_parts, out
         )
-        truths = self.labels[examples]
+        truths = np.repeat(self.labels[examples], n_each)
         losses = self.costs[truths, out.losses.astype(np.int64)]
         filled = out.indptr[-1]
         return Planes(out.indptr, out.indices[:filled], out.values[:filled], losses)
@@ -166,7 +185,7 @@ def described_class_scores(rows: Rows, w: Floats, features: sp.csr_matrix) -> Fl
 
 
 @kernel
-def described_class_oracle(rows, labels, examples, w, output, offsets, scales, as_parts, out):
+def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k, as_parts, out):
     """Most violated class of each example, and its row of dpsi in features or in parts.
 
     Problem solved for example i of class t, over the allowed classes y:
@@ -175,12 +194,16 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, a
 
     In: ``output`` (OutputFeatures); weights ``w[f * m + r]``. Out: ``out.indptr, out.indices,
     out.values``, and the class itself in ``out.losses``: the truth, with an empty row, where no
-    value is positive.
+    value is positive. With k > 0 there are k rows for each example instead, of the k best classes
+    but the truth whatever the sign of their values, and behind these of the truth.
     """
     m = output.n_columns
     K = len(output.indptr) - 1
     products = np.empty(m)
     difference = np.zeros(m)
+    values = np.empty(K)
+    n_each = max(k, 1)
+    best = np.empty(n_each, np.int64)
     filled = 0
     out.indptr[0] = 0
     for r in range(len(examples)):
@@ -189,28 +212,40 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, a
         products[:] = 0.0
         add_scores(rows, i, w, m, products)
         own = _class_score(output, truth, products)
-        best, best_value = truth, 0.0
+        found = 0
         for y in range(K):
             if y != truth and output.allowed[y]:
                 margin = own - _class_score(output, y, products)
-                value = offsets[truth, y] - scales[truth, y] * margin
-                if value > best_value:
-                    best, best_value = y, value
-        out.losses[r] = best
-        if best != truth:
-            for e in range(output.indptr[truth], output.indptr[truth + 1]):
-                difference[output.indices[e]] += output.values[e]
-            for e in range(output.indptr[best], output.indptr[best + 1]):
-                difference[output.indices[e]] -= output.values[e]
-            for y in (truth, best):
-                for e in range(output.indptr[y], output.indptr[y + 1]):
-                    column = output.indices[e]
-                    if difference[column] != 0.0:
-                        filled = _write_column(
-                            rows, i, column, m, difference[column], as_parts, out, filled
-                        )
-                        difference[column] = 0.0
-        out.indptr[r + 1] = filled
+                values[y] = offsets[truth, y] - scales[truth, y] * margin
+                if k > 0 or values[y] > 0.0:
+                    found = keep_best(values, y, best, found, n_each)
+        best[found:] = truth
+        for c in range(n_each):
+            row = r * n_each + c
+            out.losses[row] = best[c]
+            if best[c] != truth:
+                filled = _write_difference(
+                    rows, i, truth, best[c], output, difference, as_parts, out, filled
+                )
+            out.indptr[row + 1] = filled
+
+
+@kernel
+def _write_difference(rows, i, truth, candidate, output, difference, as_parts, out, filled):
+    """Append the row of dpsi of a candidate; ``difference`` is zeros, and left so."""
+    for e in range(output.indptr[truth], output.indptr[truth + 1]):
+        difference[output.indices[e]] += output.values[e]
+    for e in range(output.indptr[candidate], output.indptr[candidate + 1]):
+        difference[output.indices[e]] -= output.values[e]
+    m = output.n_columns
+    for y in (truth, candidate):
+        for e in range(output.indptr[y], output.indptr[y + 1]):
+            column = output.indices[e]
+            if difference[column] != 0.0:
+                value = difference[column]
+                filled = _write_column(rows, i, column, m, value, as_parts, out, filled)
+                difference[column] = 0.0
+    return filled
 
 
 @kernel

@@ -84,6 +84,20 @@ def class_oracle(rows, labels, examples, w, offsets, scales, K, best, values):
 
 
 @kernel
+def keep_best(values, y, best, found, k):
+    """Put y into its place among the ``found`` in ``best``, k at most; returns their number."""
+    position = found  # insertion sort into a list of k
+    while position > 0 and values[best[position - 1]] < values[y]:
+        if position < k:
+            best[position] = best[position - 1]
+        position -= 1
+    if position == k:
+        return found
+    best[position] = y
+    return min(found + 1, k)
+
+
+@kernel
 def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
     """The k classes but the truth with the largest ``b - <a, w>``, best first; truths behind."""
     scores = np.empty(K)
@@ -97,16 +111,8 @@ def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
             values[y] = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
         found = 0
         for y in range(K):
-            if y == truth:
-                continue
-            position = found  # insertion sort into a list of k
-            while position > 0 and values[best[r, position - 1]] < values[y]:
-                if position < k:
-                    best[r, position] = best[r, position - 1]
-                position -= 1
-            if position < k:
-                best[r, position] = y
-                found = min(found + 1, k)
+            if y != truth:
+                found = keep_best(values, y, best[r], found, k)
         for c in range(found, k):
             best[r, c] = truth
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -39,7 +39,7 @@ from ..result import Callback, Result
 from .base import Run, Solver, StopTraining, checked_weights
 from .certify import DualPoint, certificate_of
 
-__all__ = ["HELD_OUT_BATCH", "Learner", "OnlineSolver", "Training", "batches"]
+__all__ = ["HELD_OUT_BATCH", "Learner", "OnlineSolver", "Seen", "Training", "batches"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,6 +47,21 @@ Ints = NDArray[np.int64]
 CHUNK = 1024  # examples between looks at the clock, where a problem steps through them by itself
 HELD_OUT_BATCH = 512  # examples per call where the weights stand still
 DEFAULT_PASSES = 10
+
+
+@dataclass
+class Seen:
+    """The examples that training has been given so far, in one problem after the other.
+
+    Examples that come again with the same problem, or in a chunk whose fingerprint is among
+    ``contents``, count once.
+    """
+
+    count: float = 0.0
+    weight: float = 0.0  # sum of their weights, the s_i of the objective
+    losses: float = 0.0  # of `pegasos`: sum of s_i times the largest loss of an output
+    measured: float = 0.0  # sum of the weights of the examples in that
+    contents: set[str] = field(default_factory=set)
 
 
 class Learner:
@@ -62,8 +77,8 @@ class Learner:
         self.rng: np.random.Generator = rng
         self.average = average
         self.eta0: float | None = None  # of `sgd`, once it has been chosen
-        self.radius: float | None = None  # of `pegasos`, once it has been measured
-        self.total_weight: float | None = None  # of the examples of a pass
+        self.seen = Seen()
+        self.counted: Any = None  # the problem whose examples have been counted last
         self.trained_on: Any = None  # the problem that the multipliers belong to
 
     def begin_at(self, w: Floats, steps: float) -> None:
@@ -83,7 +98,7 @@ class Learner:
 
     def forget_examples(self) -> None:
         """Drop all that belongs to the examples, such that the learner is as small as can be."""
-        self.trained_on = None
+        self.trained_on = self.counted = None
         self.state = self.state._replace(
             alpha=np.zeros(0), alpha_lagged=np.zeros(0), scratch=np.zeros(0)
         )
@@ -170,7 +185,12 @@ class OnlineSolver(Solver):
         warm_start: Result | None = None,
         callbacks: Iterable[Callback] = (),
     ) -> Result:
-        """Train; see `Solver.solve`. A warm start may be of another problem with these features."""
+        """Train; see `Solver.solve`.
+
+        A warm start may be of another problem with these features. If it has a learner's state, the
+        examples of both problems make up the objective that `sgd` and `pegasos` minimise from then
+        on; without, the examples behind its weights are not known and do not count.
+        """
         self.check(problem, formulation, C)
         weights = checked_weights(sample_weight, problem.n_examples)
         run = Run(self, problem.n_examples, callbacks)
@@ -234,8 +254,10 @@ class OnlineSolver(Solver):
             return earlier
         rng = np.random.default_rng(self.random_state)
         learner = Learner(d, n, self.average, self.products, rng)
+        if isinstance(earlier, Seen):
+            learner.seen = earlier
         if warm is not None:
-            learner.begin_at(warm.w, float(n))
+            learner.begin_at(warm.w, learner.seen.count or float(n))
         else:
             learner.trained_on = problem
         return learner
@@ -270,16 +292,21 @@ class Training:
         self.examples: Ints = np.sort(used[n_held_out:])
         if len(self.examples) == 0:
             raise ValueError("no examples are left to train on")
-        if learner.total_weight is None:
-            learner.total_weight = float(weights[self.examples].sum())
+        self.has_new_examples = learner.counted is not problem
+        if self.has_new_examples:
+            learner.counted = problem
+            learner.seen.count += len(self.examples)
+            learner.seen.weight += float(weights[self.examples].sum())
         self.best_loss = np.inf
         self.best_w: Floats | None = None
 
     @property
     def decay(self) -> float:
-        """The lambda = 1 / (C sum_i s_i), the strength of the regulariser beside the mean hinge."""
-        assert self.learner.total_weight is not None
-        return 1.0 / (self.C * self.learner.total_weight)
+        """The lambda = 1 / (C sum_i s_i), the strength of the regulariser beside the mean hinge.
+
+        The sum is over all examples seen so far, those of earlier problems included.
+        """
+        return 1.0 / (self.C * self.learner.seen.weight)
 
     def passes(self) -> str:
         """Visit the examples in random order, again and again; returns why that ended."""
@@ -328,7 +355,7 @@ class Training:
         """Weights of the examples: relative to their mean where steps are of the mean hinge."""
         if rule.decay == 0.0:
             return self.weights
-        return self.weights * (len(self.examples) / self.weights[self.examples].sum())
+        return self.weights * (self.learner.seen.count / self.learner.seen.weight)
 
     def _step(self, batch: Ints, weights: Floats, rule: OnlineRule, state: OnlineState) -> None:
         """Ask for candidates and make steps from them."""

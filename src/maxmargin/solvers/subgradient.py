@@ -2,7 +2,8 @@
 
 Both minimise ``P(w) / (C sum_i s_i) = lambda/2 |w|^2 + mean hinge`` with lambda = 1/(C sum_i s_i),
 the mean weighted by s, and step along a subgradient of the regulariser and of one hinge, or of a
-few.
+few. Where examples come in chunks (`partial_fit`), the sums are over all that have come so far:
+each chunk makes lambda smaller, and the weights go on from where they are.
 """
 
 from __future__ import annotations
@@ -106,23 +107,20 @@ class Pegasos(OnlineSolver):
 
     def rule(self, training: Training) -> OnlineRule:
         """See `OnlineSolver`."""
-        learner = training.learner
-        if self.radius is not None:
-            learner.radius = float(self.radius)
-        elif learner.radius is None:
-            learner.radius = self._radius(training)
-        kind, decay, radius = SUBGRADIENT, training.decay, learner.radius
+        radius = self._radius(training) if self.radius is None else float(self.radius)
+        kind, decay = SUBGRADIENT, training.decay
         return OnlineRule(kind, False, training.C, decay, 0.0, radius, self.average)
 
     @staticmethod
     def _radius(training: Training) -> float:
         """The dual value at the optimum is at most C sum_i s_i L, and |w|^2 at most that."""
-        nothing = np.zeros(len(training.learner.state.v))
-        total = 0.0
-        for batch in batches(training.examples, HELD_OUT_BATCH):
-            planes = training.candidates(batch, nothing, plain=False)
-            offsets, _ = training.formulation.plane_terms(planes.losses)
-            total += float(training.weights[batch] @ offsets)
-            training.run.count(oracle_calls=len(batch))
-        mean = total / float(training.weights[training.examples].sum())
-        return float(np.sqrt(mean / training.decay))
+        seen = training.learner.seen
+        if training.has_new_examples or seen.measured == 0.0:
+            nothing = np.zeros(len(training.learner.state.v))
+            for batch in batches(training.examples, HELD_OUT_BATCH):
+                planes = training.candidates(batch, nothing, plain=False)
+                offsets, _ = training.formulation.plane_terms(planes.losses)
+                seen.losses += float(training.weights[batch] @ offsets)
+                seen.measured += float(training.weights[batch].sum())
+                training.run.count(oracle_calls=len(batch))
+        return float(np.sqrt(seen.losses / seen.measured / training.decay))
