@@ -13,14 +13,14 @@ from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values, plane_values
 from maxmargin.problems import alignment
-from maxmargin.problems.alignment import (
+from maxmargin.problems.alignment import AlignmentProblem
+from maxmargin.problems.alignment_layout import (
     Aligner,
     AlignmentLayout,
-    AlignmentProblem,
-    HomologueProblem,
     pack_alignments,
     pack_strings,
 )
+from maxmargin.problems.homologues import HomologueProblem
 from maxmargin.solvers import make_solver
 
 K = 3

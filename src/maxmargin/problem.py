@@ -33,6 +33,7 @@ from .formulation import Formulation, Rescaling
 __all__ = ["Planes", "Problem", "check_problem"]
 
 Floats = NDArray[np.float64]
+Row = tuple[NDArray[np.int32], Floats]  # indices and values
 LARGE = 2.0**40  # times weights, makes any loss small; a power of two, so that nothing is rounded
 
 
@@ -269,7 +270,7 @@ class Problem:
         return None
 
 
-def _entries(features: Any) -> tuple[NDArray[np.int32], Floats]:
+def _entries(features: Any) -> Row:
     """Turn any joint feature vector into (indices, values)."""
     if isinstance(features, Mapping):
         return (
@@ -284,7 +285,7 @@ def _entries(features: Any) -> tuple[NDArray[np.int32], Floats]:
     return indices.astype(np.int32), dense[indices]
 
 
-def _difference(truth: Any, candidate: Any) -> tuple[NDArray[np.int32], Floats]:
+def _difference(truth: Any, candidate: Any) -> Row:
     """``psi(x, y_i) - psi(x, y)`` as (indices, values)."""
     if isinstance(truth, np.ndarray) and isinstance(candidate, np.ndarray):
         return _entries(truth - candidate)
@@ -292,7 +293,7 @@ def _difference(truth: Any, candidate: Any) -> tuple[NDArray[np.int32], Floats]:
     return np.concatenate([plus[0], minus[0]]), np.concatenate([plus[1], -minus[1]])
 
 
-def _stack(rows: list[tuple[NDArray[np.int32], Floats]], losses: Floats) -> Planes:
+def _stack(rows: list[Row], losses: Floats) -> Planes:
     """Stack (indices, values) rows."""
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(indices) for indices, _ in rows], out=indptr[1:])
@@ -304,6 +305,13 @@ def _stack(rows: list[tuple[NDArray[np.int32], Floats]], losses: Floats) -> Plan
         np.concatenate([values for _, values in rows]),
         losses,
     )
+
+
+def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
+    """The answer of `Problem.k_best` from (row, loss) lists, one for each example, k at most."""
+    nothing = (np.empty(0, np.int32), np.empty(0)), 0.0
+    filled = [pair for listed in found for pair in listed + [nothing] * (k - len(listed))]
+    return _stack([row for row, _ in filled], np.array([loss for _, loss in filled], np.float64))
 
 
 def validate_planes(planes: Planes, indices: NDArray[np.int64], n_features: int) -> None:

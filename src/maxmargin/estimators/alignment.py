@@ -12,17 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from ..formulation import Rescaling, Slack
 from ..metrics_alignment import pair_accuracies
 from ..problem import Problem
-from ..problems.alignment import (
-    Aligner,
-    AlignmentLayout,
-    AlignmentProblem,
-    HomologueProblem,
-    pack_alignments,
-)
+from ..problems.alignment import AlignmentProblem
+from ..problems.alignment_kernels import Strings
+from ..problems.alignment_layout import Aligner, AlignmentLayout, pack_alignments
+from ..problems.homologues import HomologueProblem
 from ..result import Callback, Result
 from ..solvers import Solver
-from .alignment_data import as_pairs, encode, letters_of, split_homologues, split_pairs
-from .base import MaxMarginEstimator, with_shared_parameters
+from .alignment_data import (
+    as_pairs,
+    encode,
+    letters_of,
+    partners_as_pairs,
+    split_homologues,
+    split_pairs,
+)
+from .base import MaxMarginEstimator, checked_k, with_shared_parameters
 
 __all__ = ["SequenceAligner"]
 
@@ -271,6 +275,35 @@ class SequenceAligner(MaxMarginEstimator):
         scores = self.decision_function(X)
         return np.array([int(np.argmax(row)) for row in scores], dtype=np.int64)
 
+    def predict_k(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best alignments of each pair of sequences, or the k best candidates, with scores.
+
+        Parameters
+        ----------
+        X : list
+            As for `fit`.
+        k : int
+            How many to return for each example.
+
+        Returns
+        -------
+        list of list of (alignment, score) or (number, score)
+            For each example, best first: with ``task="align"`` its k alignments of the largest
+            score, each as `predict` gives it and none twice; with ``task="rank"`` the numbers of
+            the k candidates whose best alignments have the largest scores. The list is shorter
+            where there are not so many.
+        """
+        k = checked_k(k)
+        if self.task == "align":
+            self._check_fitted()
+            xs, ys = self._encode(split_pairs(X), split_pairs(X, 1))
+            return [
+                [(partners_as_pairs(best.partner), best.score) for best in ranked]
+                for ranked in self._aligner.align_k(xs, ys, self.coef_, k)
+            ]
+        orders = ((row, np.argsort(-row, kind="stable")[:k]) for row in self.decision_function(X))
+        return [[(int(c), float(row[c])) for c in order] for row, order in orders]
+
     def align(self, X: Any) -> list[NDArray[np.int64]]:
         """Best alignment of each pair of sequences, whatever the task.
 
@@ -286,10 +319,7 @@ class SequenceAligner(MaxMarginEstimator):
         """
         partners, _, offsets = self._align(split_pairs(X), split_pairs(X, 1))
         rows = (partners[a:b] for a, b in pairwise(offsets))
-        return [
-            np.column_stack([np.flatnonzero(row >= 0), row[row >= 0]]).astype(np.int64)
-            for row in rows
-        ]
+        return [partners_as_pairs(row) for row in rows]
 
     def similarity(self, X: Any) -> Floats:
         """Score of the best alignment of each pair of sequences, whatever the task.
@@ -369,9 +399,16 @@ class SequenceAligner(MaxMarginEstimator):
     def _align(self, firsts: list[Any], seconds: list[Any]) -> tuple[Any, Floats, Any]:
         """Partners, scores and offsets of the best alignments."""
         self._check_fitted()
-        xs, ys = (encode(strings, self.alphabet_, warn=True) for strings in (firsts, seconds))
+        xs, ys = self._encode(firsts, seconds)
         partners, scores = self._aligner.align(xs, ys, self.coef_)
         return partners, scores, xs.offsets
+
+    def _encode(self, firsts: list[Any], seconds: list[Any]) -> tuple[Strings, Strings]:
+        """Sequences by the letters of the alphabet, with a warning for letters that it lacks."""
+        return (
+            encode(firsts, self.alphabet_, warn=True),
+            encode(seconds, self.alphabet_, warn=True),
+        )
 
     def _check_options(self) -> None:
         """Raise ValueError for a parameter that is none of its values."""

@@ -9,10 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats.fasta import pairs_of_rows
-from ..problems.alignment import pack_strings
 from ..problems.alignment_kernels import Strings
+from ..problems.alignment_layout import pack_strings
 
-__all__ = ["as_pairs", "encode", "letters_of", "split_homologues", "split_pairs"]
+__all__ = [
+    "as_pairs",
+    "encode",
+    "letters_of",
+    "partners_as_pairs",
+    "split_homologues",
+    "split_pairs",
+]
 
 MOST_LETTERS = 255  # one code is left for letters that are not known
 
@@ -48,6 +55,12 @@ def encode(strings: list[Any], alphabet: list[Any], *, warn: bool = False) -> St
             stacklevel=5,
         )
     return packed
+
+
+def partners_as_pairs(partner: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Paired positions, from the position of each letter's partner or -1."""
+    paired = partner >= 0
+    return np.column_stack([np.flatnonzero(paired), partner[paired]]).astype(np.int64)
 
 
 def split_pairs(X: Any, which: int = 0) -> list[Any]:

@@ -96,6 +96,14 @@ def score_ends(length, left, unit, end_open, end_extend, begin, end):
 
 
 @kernel
+def sum_errors(left, length, before):
+    """before[p] = errors of unpaired letters before p."""
+    before[0] = 0
+    for p in range(length):
+        before[p + 1] = before[p] + np.int64(left[p])
+
+
+@kernel
 def best_alignment(x, y, scoring, truth, unit, work):
     """Best alignment of x and y into work.partner, each error worth ``unit``; returns its value.
 

@@ -18,6 +18,7 @@ from .alignment_kernels import (
     count_errors,
     errors_of_letters,
     score_ends,
+    sum_errors,
     write_row,
 )
 
@@ -55,14 +56,6 @@ class LevelScratch(NamedTuple):
 
 
 @kernel
-def _sum_errors(left, length, before):
-    """before[p] = errors of unpaired letters before p."""
-    before[0] = 0
-    for p in range(length):
-        before[p + 1] = before[p] + np.int64(left[p])
-
-
-@kernel
 def _enter(values, errors, cap, value, source, from_errors, shift, back):
     """Offer a way into a state at ``errors``, or at the cap, with what leads back from there."""
     level = min(errors, cap)
@@ -86,8 +79,8 @@ def best_by_errors(x, y, scoring, truth, cap, work, levels):
     score_ends(m, work.left_x, 0.0, end_open, end_extend, work.begin_x, work.end_x)
     score_ends(n, work.left_y, 0.0, end_open, end_extend, work.begin_y, work.end_y)
     before_x, before_y = levels.before_x, levels.before_y
-    _sum_errors(work.left_x, m, before_x)
-    _sum_errors(work.left_y, n, before_y)
+    sum_errors(work.left_x, m, before_x)
+    sum_errors(work.left_y, n, before_y)
     for e in range(cap + 1):
         levels.score[e] = -np.inf
         for j in range(n + 1):
