@@ -25,7 +25,7 @@ from maxmargin.problems.dependency_features import (
 from maxmargin.problems.dependency_kernels import best_tree
 from maxmargin.problems.dependency_work import TreeOptions, make_work
 from solving import check_optimal, solve
-from test_k_best import check_k_best
+from test_k_best import RESCALINGS, check_k_best
 from test_oracles import check_oracle, dense_row
 
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
@@ -154,11 +154,13 @@ def test_decoding_and_ranking(projective, data):
 @given(data=st.data(), k=st.integers(1, 12))
 def test_k_best_wrong_trees(loss, projective, data, k):
     case, w = draw_case(data, loss=loss, projective=projective)
-    check_k_best(case, w, k, "margin")
-    check_k_best(case, w, k, "none")
-    if loss != "zero-one":
-        with pytest.raises(ValueError):
-            case.problem.k_best(np.arange(1), w, k, "slack")
+    for rescaling, sqrt_loss in RESCALINGS:
+        adds_up = loss == "zero-one" or rescaling == "none"
+        if projective or adds_up or (rescaling, sqrt_loss) == ("margin", False):
+            check_k_best(case, w, k, rescaling, sqrt_loss)
+        else:
+            with pytest.raises(ValueError, match="non-projective trees"):
+                case.problem.k_best(np.arange(1), w, k, rescaling, sqrt_loss)
 
 
 @pytest.mark.parametrize("projective", [True, False], ids=["projective", "any"])

@@ -36,19 +36,19 @@ def test_oracle_is_exact(loss, options, seed, scale):
 
 
 @pytest.mark.parametrize("loss", ["f1", "zero-one"])
-@given(grammar_options(), st.integers(0, 2**32 - 1), st.integers(1, 6))
-def test_k_best_wrong_derivations(loss, options, seed, k):
+@given(
+    grammar_options(),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 12),
+    st.sampled_from([0.0, 0.3, 3.0]),
+)
+def test_k_best_wrong_derivations(loss, options, seed, k, scale):
     rng = np.random.default_rng(seed)
     case = Case(*grammar_case(rng, loss=loss, **options))
-    w = rng.normal(size=case.twin.n_features)
-    for rescaling in ("margin", "none") if loss == "f1" else RESCALINGS:
-        check_k_best(case, w, k, rescaling)
-
-
-def test_what_has_no_k_best_search():
-    problem, _ = grammar_case(np.random.default_rng(0))
-    with pytest.raises(ValueError, match="no k-best search for slack rescaling"):
-        problem.k_best(np.arange(1), np.zeros(problem.n_features), 2, "slack")
+    w = scale * rng.normal(size=case.twin.n_features)
+    for rescaling in RESCALINGS:
+        for sqrt_loss in (False, True):
+            check_k_best(case, w, k, rescaling, sqrt_loss)
 
 
 def test_predictions_of_the_problem_are_those_of_the_parser():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..formulation import Rescaling
+from ..formulation import Formulation, Rescaling
 from ..problem import Planes, Problem
 from .bounded_search import Violation
 from .dependency_bounded import bounded_tree_oracle
@@ -35,6 +35,7 @@ from .dependency_kernels import (
     tree_oracle,
     write_differences,
 )
+from .dependency_level_k_best import rank_trees_by_level
 from .dependency_work import FoundTrees, TreeOptions, TreeWork, make_work
 from .rows import check_codes
 
@@ -226,11 +227,13 @@ class DependencyProblem(Problem):
     ) -> Planes:
         """The k best wrong trees of each listed sentence; see `Problem.k_best`."""
         mode = self._mode(rescaling, sqrt_loss)
-        if mode == LEVELS:
+        if mode == LEVELS and not self.options.projective:
             raise ValueError(
-                "the k best trees are found for losses that add up over arcs: use "
-                "rescaling='margin' with sqrt_loss=False, or 'none'"
+                "there is no search for the k best non-projective trees where the loss does not "
+                "add up over arcs; use rescaling='margin' with sqrt_loss=False, loss='zero-one', "
+                "or projective=True"
             )
+        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         work = self._work(examples)
         repeated = np.repeat(examples, k)
@@ -240,11 +243,18 @@ class DependencyProblem(Problem):
             gold, gold_labels = self.gold[truth], self.gold_labels[truth]
             arcs, labels = sentence_scores(self.arcs, i, w, work)
             unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
-            if mode == ADDITIVE:
-                _add_loss(arcs, labels, gold, gold_labels, unit)
+            if mode == LEVELS:
+                terms = formulation.plane_terms(np.arange(len(gold), dtype=np.float64) * unit)
+                offsets = terms[0] - terms[1] * _tree_score(arcs, labels, gold, gold_labels)
+                truth_and_terms = (gold, gold_labels, offsets, terms[1])
+                listed = rank_trees_by_level(arcs, labels, k + 1, self.options, *truth_and_terms)
+            else:
+                if mode == ADDITIVE:
+                    _add_loss(arcs, labels, gold, gold_labels, unit)
+                listed = rank_trees(arcs, labels, k + 1, self.options, work)
             ranked = [
                 tree
-                for tree in rank_trees(arcs, labels, k + 1, self.options, work)
+                for tree in listed
                 if (tree.heads[1:] != gold[1:]).any() or (tree.labels[1:] != gold_labels[1:]).any()
             ]
             for place in range(k):
@@ -317,6 +327,15 @@ class DependencyProblem(Problem):
         write_differences(*given, work, out)
         filled = out.indptr[-1]
         return out._replace(indices=out.indices[:filled], values=out.values[:filled])
+
+
+def _tree_score(arcs: Floats, labels: Floats, heads: Ints, its_labels: Ints) -> float:
+    """Score of a tree that is given by node."""
+    tokens = np.arange(1, len(heads))
+    score = arcs[heads[1:], tokens].sum()
+    if labels.shape[2]:
+        score += labels[heads[1:], tokens, its_labels[1:]].sum()
+    return float(score)
 
 
 def _add_loss(arcs: Floats, labels: Floats, gold: Ints, gold_labels: Ints, unit: float) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formulation import Rescaling
-from ..problem import Planes, Problem
+from ..formulation import Formulation, Rescaling
+from ..problem import Planes, Problem, Row, stack_k_best
 from .grammar_data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
-from .grammar_k_best import best_derivations
+from .grammar_k_best import best_derivations, best_rescaled_derivations
 from .grammar_kernels import count_right, is_same, mark_gold
 from .grammar_oracle import ADDITIVE, DEVIATION, LEVELS, grammar_oracle
 from .grammar_rules import Grammar
@@ -127,28 +127,17 @@ class GrammarProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong derivations of each listed sentence; see `Problem.k_best`."""
-        mode = self._mode(rescaling, sqrt_loss)
-        if mode == LEVELS:
-            raise ValueError(
-                "trees have no k-best search for slack rescaling or square roots of the F1 loss; "
-                "use rescaling='margin' without sqrt_loss, or loss='zero-one'"
-            )
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
-        rows: list[tuple[NDArray[np.int64], Floats]] = []
-        losses = np.zeros(k * len(examples))
-        for r, i in enumerate(examples.tolist()):
-            found = self._wrong_derivations(i, np.asarray(w, np.float64), k, mode == ADDITIVE)
-            rows += [row for row, _ in found]
-            rows += [(np.empty(0, np.int64), np.empty(0))] * (k - len(found))
-            losses[r * k : r * k + len(found)] = [loss for _, loss in found]
-        indptr = np.concatenate([[0], np.cumsum([len(columns) for columns, _ in rows])])
-        columns = np.concatenate([np.empty(0, np.int64), *(row[0] for row in rows)])
-        values = np.concatenate([np.empty(0), *(row[1] for row in rows)])
-        return Planes(indptr.astype(np.int64), columns.astype(np.int32), values, losses)
+        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+        weights = np.asarray(w, np.float64)
+        found = [
+            self._wrong_derivations(i, weights, k, formulation)
+            for i in np.asarray(indices).tolist()
+        ]
+        return stack_k_best(found, k)
 
     def _wrong_derivations(
-        self, i: int, w: Floats, k: int, augmented: bool
-    ) -> list[tuple[tuple[NDArray[np.int64], Floats], float]]:
+        self, i: int, w: Floats, k: int, formulation: Formulation
+    ) -> list[tuple[Row, float]]:
         """Rows of dpsi and losses of the k best derivations of sentence i but the truth."""
         decoder, sentences, gold = self.decoder, self.sentences, self.gold
         arrays = decoder.grammar.arrays
@@ -156,10 +145,16 @@ class GrammarProblem(Problem):
         base = int(2 * sentences.offsets[i] - i)
         gold_label = np.empty(n * (n + 1) // 2, np.int32)
         mark_gold(arrays, gold, base, n, gold_label)
-        unit = 1.0 / (2 * n - 1) if augmented else 0.0
-        answers: list[tuple[tuple[NDArray[np.int64], Floats], float]] = []
         true = decoder.psi(sentences, i, gold, base)
-        for nodes, _ in best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit):
+        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        if mode == LEVELS:
+            truth = (gold, base, gold_label, float(w[true].sum()))
+            ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, truth, formulation)
+        else:
+            unit = 1.0 / (2 * n - 1) if mode == ADDITIVE else 0.0
+            ranked = best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit)
+        answers: list[tuple[Row, float]] = []
+        for nodes, _ in ranked:
             if is_same(nodes, gold, base, n) or len(answers) == k:
                 continue
             mine = decoder.psi(sentences, i, nodes, 0)
@@ -169,7 +164,7 @@ class GrammarProblem(Problem):
             keep = values != 0
             right = int(count_right(arrays, nodes, n, gold_label))
             loss = 1.0 if self.loss_name == "zero-one" else 1.0 - right / (2 * n - 1)
-            answers.append(((columns[keep], values[keep]), loss))
+            answers.append(((columns[keep].astype(np.int32), values[keep]), loss))
         return answers
 
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:

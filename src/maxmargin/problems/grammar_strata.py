@@ -6,7 +6,8 @@ best score of every symbol over every span for every m, and the best m is chosen
 keep this short without loss of exactness:
 
 * Among derivations of the same symbol and span, one with fewer right nodes and no smaller score is
-  at least as good in any context, so that lists of (m, score) rise in both.
+  at least as good in any context, so that lists of (m, score) rise in both. (Not for the k best,
+  whose lists have every m.)
 * A derivation beats a known value v only if its score exceeds the truth's by more than v - 1, for
   the loss is at most 1. Symbols over spans through which no derivation scores as much are left out;
   the best score through each comes from an inside and an outside pass.
@@ -111,12 +112,12 @@ def _make_lists(inner, around, needed, inside, n_cells):
 
 
 @kernel
-def _append(lists, cell, A, row, size, filled):
-    """Store the entries (m, row[m]) that none with a smaller m beats, and empty the row."""
+def _append(lists, cell, A, row, size, every, filled):
+    """Store the entries (m, row[m]), or those that none with a smaller m beats; empty the row."""
     lists.ptr[cell, A] = filled
     best = -np.inf
     for m in range(size):
-        if row[m] > best:
+        if row[m] > (-np.inf if every else best):
             best = row[m]
             lists.levels[filled] = m
             lists.scores[filled] = best
@@ -140,7 +141,7 @@ def _combine(grammar, w, r, tops, left_cell, right_cell, row):
 
 
 @kernel
-def _fill_lists(grammar, n, w, spans, needed, inside, work, lows, tops):
+def _fill_lists(grammar, n, w, spans, needed, every, inside, work, lows, tops):
     """Fill the lists of both layers, from short spans to long ones."""
     K = len(grammar.start)
     table = np.full((K, 2 * n), -np.inf)
@@ -172,7 +173,7 @@ def _fill_lists(grammar, n, w, spans, needed, inside, work, lows, tops):
                     elif len(spans) > 0:
                         for m in range(size):
                             table[A, m] += spans[cell, A]
-                    low_filled = _append(lows, cell, A, table[A], size, low_filled)
+                    low_filled = _append(lows, cell, A, table[A], size, every, low_filled)
             for A in range(K):
                 if not work.top[cell, A] + work.around_top[cell, A] > needed:
                     continue
@@ -186,7 +187,7 @@ def _fill_lists(grammar, n, w, spans, needed, inside, work, lows, tops):
                         score = lows.scores[x] + w[grammar.first_unary + u]
                         if score > row[lows.levels[x] + shift]:
                             row[lows.levels[x] + shift] = score
-                top_filled = _append(tops, cell, A, row, size, top_filled)
+                top_filled = _append(tops, cell, A, row, size, every, top_filled)
 
 
 @kernel
@@ -271,6 +272,24 @@ def rescaled(loss, gain, slack, sqrt_loss):
 
 
 @kernel
+def list_levels(grammar, sentences, first, n, gold, base, w, needed, every, work):
+    """Lists of both layers, low and top, for derivations with scores above ``needed``.
+
+    They have ``every`` number of right nodes, or those that may matter to the best derivation.
+    """
+    n_cells = n * (n + 1) // 2
+    fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
+    spans = _span_scores(grammar, sentences, first, n, w, work.features)
+    fill_outside(grammar, n, w, work, spans)
+    inside = np.empty(n_cells, np.int64)
+    _gold_inside(gold, base, n, inside)
+    lows = _make_lists(work.low, work.around_low, needed, inside, n_cells)
+    tops = _make_lists(work.top, work.around_top, needed, inside, n_cells)
+    _fill_lists(grammar, n, w, spans, needed, every, inside, work, lows, tops)
+    return lows, tops
+
+
+@kernel
 def best_by_level(
     grammar, sentences, first, n, gold, base, w, truth_score, known, slack, sqrt_loss, work, found
 ):
@@ -278,17 +297,9 @@ def best_by_level(
 
     Returns that violation, and ``known`` if there is none; ``found`` is then left as it was.
     """
-    n_cells = n * (n + 1) // 2
-    fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
-    spans = _span_scores(grammar, sentences, first, n, w, work.features)
-    fill_outside(grammar, n, w, work, spans)
     needed = truth_score + known - 1.0
     needed -= ROUNDING * (1.0 + abs(needed))
-    inside = np.empty(n_cells, np.int64)
-    _gold_inside(gold, base, n, inside)
-    lows = _make_lists(work.low, work.around_low, needed, inside, n_cells)
-    tops = _make_lists(work.top, work.around_top, needed, inside, n_cells)
-    _fill_lists(grammar, n, w, spans, needed, inside, work, lows, tops)
+    lows, tops = list_levels(grammar, sentences, first, n, gold, base, w, needed, False, work)
     whole = cell_of(0, n, n)
     best, root, level = known, -1, -1
     for A in range(len(grammar.start)):
