@@ -264,9 +264,9 @@ def mira_steps(planes, examples, b, c, weights, k, rule, state):
         alpha[0] = cap
         for j in range(1, k + 1):
             row = first + j
-            if planes.indptr[row + 1] > planes.indptr[row]:
-                product = state.numbers[SCALE] * _product(planes, row, state.v)
-                hinges[j] = b[row] - c[row] * product
+            # Other outputs may have the features of the truth; only rows that pad have b = 0.
+            product = state.numbers[SCALE] * _product(planes, row, state.v)
+            hinges[j] = b[row] - c[row] * product
             largest = max(largest, hinges[j])
             _expand(planes, row, state.scratch, 1.0)
             for other in range(1, j + 1):
