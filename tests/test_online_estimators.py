@@ -113,7 +113,7 @@ def test_calls_are_passes_over_sequences(solver, words):
 
 @pytest.mark.parametrize("solver", ONLINE)
 def test_data_in_pieces(solver, words):
-    model = mm.SequenceTagger(C=1.0, solver=solver, random_state=0)
+    model = mm.SequenceTagger(C=0.1, solver=solver, random_state=0)
     labels = np.unique(np.concatenate(words.y_train))
     for _ in range(3):
         for start in range(0, 60, 15):

@@ -11,7 +11,7 @@ from ..formulation import Formulation, Rescaling
 from ..problem import Planes, Problem, Row, stack_k_best
 from .alignment_k_best import PLAIN, Ranking, rank_alignments
 from .alignment_kernels import Scoring, Strings, add_counts, count_errors
-from .alignment_layout import Aligner, AlignmentLayout, each_string, empty_planes, trim
+from .alignment_layout import Aligner, AlignmentLayout, empty_planes, string_at, trim
 from .alignment_oracles import (
     ADDITIVE,
     DEVIATION,
@@ -156,10 +156,10 @@ class AlignmentProblem(Problem):
         """
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
         given, bounds = self.true_pairs, self.xs.offsets
-        xs, ys = each_string(self.xs), each_string(self.ys)
         found: list[list[tuple[Row, float]]] = []
         for i in np.asarray(indices).tolist():
-            x, y, truth = xs[i], ys[i], given.partners[bounds[i] : bounds[i + 1]]
+            x, y = string_at(self.xs, i), string_at(self.ys, i)
+            truth = given.partners[bounds[i] : bounds[i + 1]]
             ranking = self._ranking(i, w, rescaling, sqrt_loss)
             listed: list[tuple[Row, float]] = []
             for partner, _ in rank_alignments(x, y, scoring, k + 1, work, truth, ranking):

@@ -134,6 +134,47 @@ def rank_alignments(
 
 
 @kernel
+def _extend(before, value, errors, here):
+    """Offer all paths to a state, by number of errors, a step of this value and errors more."""
+    cap = len(here) - 1
+    for e in range(cap + 1):
+        level = min(e + errors, cap)
+        here[level] = max(here[level], before[e] + value)
+
+
+@kernel
+def _fill_table(x, y, scoring, truth, unit, work, table):
+    """Scores of the best paths to all states, as in `alignment_kernels.best_alignment`."""
+    m, n, cap = len(x), len(y), table.cap
+    best = table.best.reshape(m, n, 3, cap + 1)
+    best[:] = -np.inf
+    before_x, before_y = table.before_x, table.before_y
+    begin_x, begin_y = work.begin_x, work.begin_y
+    wrong_x, wrong_y, left_x, left_y = work.wrong_x, work.wrong_y, work.left_x, work.left_y
+    gap_open, extend = scoring.gaps[0], scoring.gaps[1]
+    for i in range(m):
+        scores = scoring.substitution[x[i]]
+        for j in range(n):
+            pair, skip_x, skip_y = best[i, j, 0], best[i, j, 1], best[i, j, 2]
+            made = 0.0 if truth[i] == j else wrong_x[i] + wrong_y[j]
+            value = scores[y[j]] + unit * made
+            first = min(before_x[i] + before_y[j] + np.int64(made), cap)
+            pair[first] = begin_x[i] + begin_y[j] + value
+            if i > 0 and j > 0:
+                for kind in range(3):
+                    _extend(best[i - 1, j - 1, kind], value, np.int64(made), pair)
+            if i > 0:
+                made, value = left_x[i], extend + unit * left_x[i]
+                _extend(best[i - 1, j, 0], gap_open + value, np.int64(made), skip_x)
+                _extend(best[i - 1, j, 1], value, np.int64(made), skip_x)
+            if j > 0:
+                made, value = left_y[j], extend + unit * left_y[j]
+                _extend(best[i, j - 1, 0], gap_open + value, np.int64(made), skip_y)
+                _extend(best[i, j - 1, 1], gap_open + value, np.int64(made), skip_y)
+                _extend(best[i, j - 1, 2], value, np.int64(made), skip_y)
+
+
+@kernel
 def _list_ways(x, y, i, j, kind, errors, scoring, truth, unit, work, table, ways):
     """List the ways into a state (kind 0: pair, 1: skip_x, 2: skip_y); returns their number."""
     n, cap = len(y), table.cap
@@ -167,7 +208,7 @@ def _list_ways(x, y, i, j, kind, errors, scoring, truth, unit, work, table, ways
         for level in range(first, last + 1):
             source = (cell + before) * (cap + 1) + level
             if table.best[source] > -np.inf:
-                ways.value[count] = table.best[source] + opened + score
+                ways.value[count] = table.best[source] + (opened + score)
                 ways.source[count] = source
                 count += 1
     return count
@@ -210,6 +251,25 @@ def _take(turns):
 
 
 @kernel
+def _offer_last_pairs(m, n, ranking, work, table, turns):
+    """Put the best paths to the end on the list, one for each last pair and number of errors."""
+    best, cap, offsets, scales = table.best, table.cap, ranking.offsets, ranking.scales
+    before_x, before_y, end_x, end_y = table.before_x, table.before_y, work.end_x, work.end_y
+    k, counts, values = len(turns.value), turns.counts, turns.value
+    for i in range(m):
+        for j in range(n):
+            behind = before_x[m] - before_x[i + 1] + before_y[n] - before_y[j + 1]
+            end = end_x[i + 1] + end_y[j + 1]
+            for e in range(cap + 1):
+                state = (i * n + j) * 3 * (cap + 1) + e
+                level = min(e + behind, cap)
+                score = best[state] + end
+                value = offsets[level] + scales[level] * score if scales[level] > 0.0 else -np.inf
+                if value > -np.inf and (counts[0] < k or value > values[counts[1]]):
+                    _offer(turns, value, score, level, -1, -1, state)
+
+
+@kernel
 def k_best_alignments(
     x, y, scoring, truth, ranking, work, table, ways, turns, paths, partners, scores
 ):
@@ -219,38 +279,21 @@ def k_best_alignments(
     ``work`` are scratch, and so is ``table`` but for the cap.
     """
     m, n, k, cap = len(x), len(y), len(scores), table.cap
-    unit, best = ranking.unit, table.best
+    unit = ranking.unit
     errors_of_letters(truth, m, n, ranking.residues, work)
     end_open, end_extend = scoring.gaps[2], scoring.gaps[3]
     score_ends(m, work.left_x, unit, end_open, end_extend, work.begin_x, work.end_x)
     score_ends(n, work.left_y, unit, end_open, end_extend, work.begin_y, work.end_y)
     sum_errors(work.left_x, m, table.before_x)
     sum_errors(work.left_y, n, table.before_y)
-    all_x, all_y = table.before_x[m], table.before_y[n]
     turns.counts[0] = 0
     score = work.begin_x[m] + work.begin_y[n]  # nothing is paired
-    level = min(all_x + all_y, cap)
+    level = min(table.before_x[m] + table.before_y[n], cap)
     if ranking.scales[level] > 0.0:
         value = ranking.offsets[level] + ranking.scales[level] * score
         _offer(turns, value, score, level, -1, -1, NOWHERE)
-    for i in range(m):
-        for j in range(n):
-            for kind in range(3):
-                for e in range(cap + 1):
-                    state = ((i * n + j) * 3 + kind) * (cap + 1) + e
-                    count = _list_ways(x, y, i, j, kind, e, scoring, truth, unit, work, table, ways)
-                    best[state] = -np.inf
-                    for c in range(count):
-                        best[state] = max(best[state], ways.value[c])
-            behind = all_x - table.before_x[i + 1] + all_y - table.before_y[j + 1]
-            end = work.end_x[i + 1] + work.end_y[j + 1]
-            for e in range(cap + 1):
-                state = (i * n + j) * 3 * (cap + 1) + e
-                level = min(e + behind, cap)
-                if best[state] > -np.inf and ranking.scales[level] > 0.0:
-                    score = best[state] + end
-                    value = ranking.offsets[level] + ranking.scales[level] * score
-                    _offer(turns, value, score, level, -1, -1, state)
+    _fill_table(x, y, scoring, truth, unit, work, table)
+    _offer_last_pairs(m, n, ranking, work, table, turns)
     for found in range(k):
         if turns.counts[0] == 0:
             return found

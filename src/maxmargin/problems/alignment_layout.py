@@ -8,7 +8,6 @@ then, with ``own_ends``, the same for unpaired letters before the first and afte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +20,10 @@ from .alignment_kernels import AlignmentScratch, Scoring, Strings, align_pairs, 
 __all__ = [
     "Aligner",
     "AlignmentLayout",
-    "each_string",
     "empty_planes",
     "pack_alignments",
     "pack_strings",
+    "string_at",
     "trim",
 ]
 
@@ -103,9 +102,9 @@ def pack_strings(strings: Sequence[ArrayLike]) -> Strings:
     return Strings(np.concatenate([np.empty(0, np.uint8), *arrays]), offsets)
 
 
-def each_string(strings: Strings) -> list[NDArray[np.uint8]]:
-    """The coded strings, one by one."""
-    return [strings.letters[a:b] for a, b in pairwise(strings.offsets.tolist())]
+def string_at(strings: Strings, i: int) -> NDArray[np.uint8]:
+    """Coded string i."""
+    return strings.letters[strings.offsets[i] : strings.offsets[i + 1]]
 
 
 def pack_alignments(alignments: Sequence[ArrayLike], xs: Strings, ys: Strings) -> NDArray[np.int32]:
@@ -172,8 +171,8 @@ class Aligner:
         """The k best alignments of each pair of strings, with their scores."""
         scoring, work = self.layout.scoring(w), self.scratch(xs, ys)
         return [
-            rank_alignments(x, y, scoring, k, work)
-            for x, y in zip(each_string(xs), each_string(ys), strict=True)
+            rank_alignments(string_at(xs, i), string_at(ys, i), scoring, k, work)
+            for i in range(len(xs.offsets) - 1)
         ]
 
     def psi(self, xs: Strings, ys: Strings, partners: NDArray[np.int32]) -> Planes:

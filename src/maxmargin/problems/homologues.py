@@ -10,7 +10,7 @@ from ..problem import Planes, Problem, Row, stack_k_best
 from .alignment import check_examples, dpsi_row
 from .alignment_k_best import Ranked, rank_alignments
 from .alignment_kernels import Strings, best_alignment, errors_of_letters
-from .alignment_layout import Aligner, AlignmentLayout, each_string, empty_planes, trim
+from .alignment_layout import Aligner, AlignmentLayout, empty_planes, string_at, trim
 from .alignment_oracles import TruePairs, homologue_oracle
 
 __all__ = ["HomologueProblem"]
@@ -114,18 +114,17 @@ class HomologueProblem(Problem):
         An output is a decoy with an alignment, so that a decoy may be among them more than once.
         """
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.natives, self.decoys)
-        natives, decoys = each_string(self.natives), each_string(self.decoys)
         found: list[list[tuple[Row, float]]] = []
         for i in np.asarray(indices).tolist():
-            x = natives[i]
+            x = string_at(self.natives, i)
             nothing = np.full(len(x), -1, np.int32)
-            group = range(int(self.groups[i]), int(self.groups[i + 1]))
-            highest = {}
-            for d in group:
+            decoys, highest = {}, {}
+            for d in range(int(self.groups[i]), int(self.groups[i + 1])):
+                decoys[d] = string_at(self.decoys, d)
                 errors_of_letters(nothing, len(x), len(decoys[d]), False, work)
                 highest[d] = best_alignment(x, decoys[d], scoring, nothing, 0.0, work)
             listed: list[tuple[int, Ranked]] = []
-            for d in sorted(group, key=lambda d: -highest[d]):
+            for d in sorted(decoys, key=lambda d: -highest[d]):
                 if len(listed) == k and highest[d] <= listed[-1][1].score:
                     break  # no alignment of this decoy, nor of those behind it, is good enough
                 listed += [(d, r) for r in rank_alignments(x, decoys[d], scoring, k, work)]

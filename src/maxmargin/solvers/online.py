@@ -254,7 +254,9 @@ class OnlineSolver(Solver):
             return earlier
         rng = np.random.default_rng(self.random_state)
         learner = Learner(d, n, self.average, self.products, rng)
-        if isinstance(earlier, Seen):
+        if isinstance(earlier, Learner):
+            learner.seen, learner.counted = earlier.seen, earlier.counted
+        elif isinstance(earlier, Seen):
             learner.seen = earlier
         if warm is not None:
             learner.begin_at(warm.w, learner.seen.count or float(n))
