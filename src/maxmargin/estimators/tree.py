@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +30,7 @@ from ..problems.tree import (
 )
 from ..result import Callback
 from ..solvers import Solver
-from .base import MaxMarginEstimator, with_shared_parameters
+from .base import MaxMarginEstimator, checked_k, with_shared_parameters
 from .labels import FlatLabels, LabelEncoder
 from .tree_inputs import (
     as_images,
@@ -216,13 +215,12 @@ class TreeLabeler(MaxMarginEstimator):
             For each example its k outputs of the largest score ``<w, psi(x, y)>``, best first, as
             arrays of shape (n_nodes,) or (n_nodes, 2). The list is shorter where there are fewer.
         """
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        k = checked_k(k)
         self._check_fitted()
         if isinstance(self._layout, GridLayout):
-            ranked = rank_parts(self._maps(X), self._layout, self.coef_, int(k))
+            ranked = rank_parts(self._maps(X), self._layout, self.coef_, k)
         else:
-            found = rank_label_trees(self._rows(X), self._layout, self.coef_, int(k))
+            found = rank_label_trees(self._rows(X), self._layout, self.coef_, k)
             ranked = [(self._decoded(codes), scores) for codes, scores in found]
         return [list(zip(outputs, scores.tolist(), strict=True)) for outputs, scores in ranked]
 
