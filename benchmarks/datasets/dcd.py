@@ -29,8 +29,8 @@ GRID = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0)  # the paper's
 ROUNDS = 25
 GRID_GAP = 0.02  # F1 hardly changes beyond
 L1 = FORMULATION  # not in the paper
-# C of the grid by F1 in cross-validation on the training part (three of five consecutive parts held
-# out in turn); the test part had no say. There, linear slacks are the better ones.
+# C of the grid by F1 on held-out parts of the training part (`held_out.py`); the test part had no
+# say. There, linear slacks are the better ones.
 BEST_C = {L2: 0.05, L1: 0.1}
 BEST = L1
 OTHERS = {  # solver, slacks and C: the best of those tried by the same protocol
