@@ -176,3 +176,23 @@ def _largest(values):
 def test_kernels_keep_infinities_with_and_without_jit():
     assert _largest(np.array([-np.inf, -np.inf])) == -np.inf
     assert _largest(np.array([-np.inf, 2.0, 1.0])) == 2.0
+
+
+@_jit.kernel
+def _place(k, flag):
+    return k if flag else np.int64(7)
+
+
+@_jit.kernel
+def _call_with_many_integers(short):
+    total = 0
+    total += _place(0, True) + _place(-1, True) + _place(total, False)
+    total += _place(short[0], True) + _place(k=short[0] + 1, flag=len(short) > 3)
+    return total
+
+
+@pytest.mark.nojit
+def test_integers_of_all_kinds_share_one_version():
+    assert _call_with_many_integers(np.array([5], np.int32)) == -1 + 7 + 5 + 7
+    if hasattr(_place, "signatures"):  # not without compilation
+        assert len(_place.signatures) == 1

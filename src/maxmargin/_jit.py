@@ -4,6 +4,8 @@ Numba's cache notices an edit of the file a kernel is written in, and no other. 
 one of another file would therefore run the callee's old code after an edit or an upgrade. `kernel`
 adds a fingerprint of the package's sources to the version Numba compares, so that any change to
 them makes every cached kernel compile again.
+
+It also spares compilations: a kernel has one version for all integers it is called with.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import numba
+from numba.core import types
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +76,32 @@ def _compiled(function: F, *, inline: bool) -> F:
         # A cache without the full stamp could run stale code, so rather none than Numba's own.
         logger.debug("%s is compiled without a cache: %s", function.__qualname__, error)
         compiled = numba.njit(**options)(function)
+    _widen_integers(compiled)
     return compiled
+
+
+def _widen_integers(compiled: Any) -> None:
+    """Let calls from other kernels pass all signed integers as int64.
+
+    Numba compiles a function anew for each constant in a call (their types are literals) and for
+    each mixture of int32 and int64, of which calls between kernels have many. If a version of
+    Numba asks for the types in another way, this does nothing.
+    """
+    get_call_template = getattr(compiled, "get_call_template", None)
+    if get_call_template is None:
+        return
+
+    def with_wide_integers(args: Any, kws: dict[str, Any]) -> Any:
+        wide = {name: _widened(kind) for name, kind in kws.items()}
+        return get_call_template([_widened(kind) for kind in args], wide)
+
+    compiled.get_call_template = with_wide_integers
+
+
+def _widened(kind: Any) -> Any:
+    """The type itself, or int64 for signed integers and constants among them."""
+    kind = types.unliteral(kind)
+    return types.int64 if kind in types.signed_domain else kind
 
 
 def _enable_stamped_cache(compiled: Any) -> None:
