@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -191,6 +192,20 @@ def test_fallback_trees_are_flagged():
     assert parser.score_outputs([odd], ["(X (NN a) (DT b))"])[0] == -np.inf
 
 
+def test_words_for_tags_are_noticed():
+    parser = mm.PCFGParser().fit(TREES)
+    words = [[word for word, _ in sentence] for sentence in SENTENCES]
+    with pytest.warns(UserWarning, match=r"18 of 23 tags are unknown .*'the'.*pairs") as caught:
+        assert all(tree.is_fallback for tree in parser.predict(words))
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="trained on tags"):
+        parser.predict_k(words[:1], 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parser.predict([["WP", "VBZ", "."], ["DT", "NN"], *SENTENCES])
+        parser.predict([])
+
+
 def test_long_sentences_are_left_out_of_training(caplog):
     with caplog.at_level(logging.WARNING, "maxmargin"):
         parser = mm.GrammarParser(max_length=4, random_state=0)
@@ -207,7 +222,15 @@ def test_a_model_file_keeps_the_parser(options, tmp_path):
     assert loaded.get_params() == parser.get_params()
     assert loaded.predict(SENTENCES) == parser.predict(SENTENCES)
     assert loaded.predict_k(SENTENCES, 3) == parser.predict_k(SENTENCES, 3)
-    assert loaded.predict([["WP"]])[0].is_fallback
+    assert loaded.predict([["WP", ".", "."]])[0].is_fallback
+
+
+def test_a_model_file_keeps_the_baseline(tmp_path):
+    parser = mm.PCFGParser(horizontal=1).fit(TREES)
+    parser.save(tmp_path / "parser.mm")
+    loaded = mm.load(tmp_path / "parser.mm")
+    assert loaded.get_params() == parser.get_params() and not hasattr(loaded, "result_")
+    assert loaded.predict_k(SENTENCES, 3) == parser.predict_k(SENTENCES, 3)
 
 
 def test_relative_frequencies():

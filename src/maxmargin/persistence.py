@@ -42,6 +42,7 @@ ESTIMATORS = {
     "DependencyParser": "maxmargin.estimators.dependency",
     "GrammarParser": "maxmargin.estimators.grammar",
     "MulticlassSVM": "maxmargin.estimators.multiclass",
+    "PCFGParser": "maxmargin.estimators.grammar",
     "SequenceAligner": "maxmargin.estimators.alignment",
     "SequenceTagger": "maxmargin.estimators.sequence",
     "TreeLabeler": "maxmargin.estimators.tree",
@@ -94,7 +95,8 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
         cls = _import(ESTIMATORS, header["estimator"])
         estimator = cls(**decode(header["params"]))
         estimator.coef_ = _unpack_weights(decode(header["coef"]))
-        estimator.result_ = _unpack_result(decode(header["result"]), estimator.coef_)
+        if header["result"] is not None:
+            estimator.result_ = _unpack_result(decode(header["result"]), estimator.coef_)
         estimator._set_state(decode(header["state"]))
         extra: dict[str, Any] = decode(header["extra"])
     if extra:
@@ -120,7 +122,7 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
         "params": _pack_params(estimator, encode),
         "state": encode(state),
         "coef": encode(_pack_weights(estimator.coef_)),
-        "result": encode(_pack_result(estimator.result_)),
+        "result": encode(_pack_result(getattr(estimator, "result_", None))),
         "extra": encode(extra if extra is not None else getattr(estimator, "_saved_extra", {})),
     }
     with _writing(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -182,8 +184,10 @@ _RESULT_FIELDS = [
 _PROGRESS_FIELDS = [field.name for field in dataclasses.fields(Progress)]
 
 
-def _pack_result(result: Result) -> dict[str, Any]:
-    """A result without its weights and its solver's state."""
+def _pack_result(result: Result | None) -> dict[str, Any] | None:
+    """A result without its weights and its solver's state; None where nothing was optimised."""
+    if result is None:
+        return None
     packed = {name: _plain(getattr(result, name)) for name in _RESULT_FIELDS}
     packed["history"] = [
         [_plain(getattr(record, name)) for name in _PROGRESS_FIELDS] for record in result.history

@@ -26,7 +26,7 @@ from ..result import Callback, Result
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.online import Seen
 
-__all__ = ["MaxMarginEstimator", "OnlineMethod", "checked_k", "fingerprint"]
+__all__ = ["MaxMarginEstimator", "OnlineMethod", "Savable", "checked_k", "fingerprint"]
 
 logger = logging.getLogger("maxmargin")
 Estimator = TypeVar("Estimator", bound="MaxMarginEstimator")
@@ -85,7 +85,47 @@ class _Kept(NamedTuple):
     problem: Problem
 
 
-class MaxMarginEstimator(BaseEstimator):
+class Savable:
+    """Estimators with ``coef_`` that can be written to a file, and read by `maxmargin.load`."""
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to one file, to be read by `maxmargin.load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write. It appears complete or not at all. It holds arrays and JSON, no pickle.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has not been fitted.
+        ValueError
+            If it holds something that such a file cannot keep.
+        """
+        from ..persistence import save_model
+
+        save_model(self, path)
+
+    # ----- what persistence asks for ------------------------------------------------------------
+
+    def _get_state(self) -> dict[str, Any]:
+        """What was learned, other than ``coef_`` and ``result_``, as values that can be saved."""
+        raise ValueError(
+            f"{type(self).__name__} cannot be saved, for it is made of code of your own; keep "
+            "coef_ with numpy.save, and set it on a new estimator"
+        )
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_get_state` gave; ``coef_`` is set already."""
+        raise NotImplementedError
+
+    def _check_fitted(self) -> None:
+        """Raise NotFittedError before the first fit."""
+        check_is_fitted(self, "coef_")
+
+
+class MaxMarginEstimator(Savable, BaseEstimator):
     """Base class of the estimators."""
 
     def __init__(
@@ -120,25 +160,6 @@ class MaxMarginEstimator(BaseEstimator):
         self.verbose = verbose
         self.warm_start = warm_start
         self.callbacks = callbacks
-
-    def save(self, path: Any) -> None:
-        """Write the fitted estimator to one file, to be read by `maxmargin.load`.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write. It appears complete or not at all. It holds arrays and JSON, no pickle.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator has not been fitted.
-        ValueError
-            If it holds something that such a file cannot keep.
-        """
-        from ..persistence import save_model
-
-        save_model(self, path)
 
     # ----- training -----------------------------------------------------------------------------
 
@@ -238,23 +259,6 @@ class MaxMarginEstimator(BaseEstimator):
             max_time=self.max_time,
             random_state=_seed(self.random_state),
         )
-
-    # ----- what persistence asks for ------------------------------------------------------------
-
-    def _get_state(self) -> dict[str, Any]:
-        """What was learned, other than ``coef_`` and ``result_``, as values that can be saved."""
-        raise ValueError(
-            f"{type(self).__name__} cannot be saved, for it is made of code of your own; keep "
-            "coef_ with numpy.save, and set it on a new estimator"
-        )
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_get_state` gave; ``coef_`` is set already."""
-        raise NotImplementedError
-
-    def _check_fitted(self) -> None:
-        """Raise NotFittedError before the first fit."""
-        check_is_fitted(self, "coef_")
 
 
 class OnlineMethod:

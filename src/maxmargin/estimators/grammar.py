@@ -16,7 +16,7 @@ from ..problems.grammar_data import encode
 from ..problems.grammar_rules import relative_frequencies
 from ..result import Callback
 from ..solvers import Solver
-from .base import MaxMarginEstimator, with_shared_parameters
+from .base import MaxMarginEstimator, Savable, with_shared_parameters
 from .parsing import ParserMixin, with_grammar_parameters
 
 __all__ = ["GrammarParser", "PCFGParser"]
@@ -174,7 +174,7 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
 
 
 @with_grammar_parameters
-class PCFGParser(ParserMixin, BaseEstimator):
+class PCFGParser(ParserMixin, Savable, BaseEstimator):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -87,10 +88,11 @@ class ParserMixin:
         list of Tree
             A sentence that the grammar cannot derive (an unknown tag or word, a sequence without a
             derivation, more than ``max_length`` words) gets a flat tree whose ``is_fallback`` is
-            true.
+            true. Where most tags (or words) are unknown, a UserWarning says what was expected.
         """
         check_is_fitted(self, "coef_")
         tokens = self._tokens(X)
+        self._warn_if_unknown(tokens)
         decoder = self._decoder()
         trees: list[Tree] = []
         for sentence, (nodes, score) in zip(tokens, self._parse(tokens, decoder), strict=True):
@@ -123,8 +125,10 @@ class ParserMixin:
         check_is_fitted(self, "coef_")
         k = checked_k(k)
         decoder = self._decoder()
+        tokens = self._tokens(X)
+        self._warn_if_unknown(tokens)
         found = []
-        for sentence in self._tokens(X):
+        for sentence in tokens:
             words = [token.word for token in sentence]
             best: list[tuple[Tree, float]] = []
             if self._is_short(sentence):
@@ -177,6 +181,22 @@ class ParserMixin:
             sentences = self._encode([sentence])
             scores[i] = self.coef_[decoder.psi(sentences, 0, nodes, 0)].sum()
         return scores
+
+    def _warn_if_unknown(self, tokens: list[list[Token]]) -> None:
+        """Warn if most of what is given is not in the grammar, such as words in place of tags."""
+        known = self.grammar_.terminal_number
+        given = [terminal for sentence in tokens for terminal in self._terminals(sentence)]
+        unknown = [terminal for terminal in given if terminal not in known]
+        if 2 * len(unknown) > len(given):
+            pairs = " or pairs (word, tag)" if self.terminals == "tags" else ""
+            warnings.warn(
+                f"{len(unknown)} of {len(given)} {self.terminals} are unknown to the grammar, such "
+                f"as {unknown[0]!r:.40}; this parser was trained on {self.terminals} "
+                f"(terminals={self.terminals!r}) and expects sentences of {self.terminals} like "
+                f"{self.grammar_.terminals[-1]!r:.40}{pairs}",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _decoder(self) -> TreeDecoder:
         """What parses with the grammar."""
