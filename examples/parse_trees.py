@@ -17,8 +17,8 @@ import numpy as np
 
 import maxmargin as mm
 from maxmargin.formats import Tree, clean_tree, read_trees
+from maxmargin.metrics import bracket_scores
 from maxmargin.report import plot_tree
-from maxmargin.tree_metrics import bracket_scores
 
 LONGEST = 15
 WORDS = {

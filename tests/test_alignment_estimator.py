@@ -11,7 +11,7 @@ from maxmargin.datasets import make_homologues
 from maxmargin.features import AMINO_ACIDS, blosum62, log_odds_scores
 from maxmargin.formats import gapped_rows, pairs_of_rows, read_fasta_groups
 from maxmargin.formulation import C_from_paper
-from maxmargin.metrics_alignment import alignment_scores, pair_accuracies
+from maxmargin.metrics import alignment_scores, pair_accuracies
 
 ROWS = [("ACGT", "A-GT"), ("TCGA", "T-GA"), ("GAT-", "GATC")]
 X = [pairs_of_rows(*rows)[:2] for rows in ROWS]

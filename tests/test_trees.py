@@ -5,7 +5,7 @@ import lzma
 import pytest
 
 from maxmargin.formats import Tree, as_tree, clean_tree, parse_tree, read_trees, write_trees
-from maxmargin.tree_metrics import bracket_scores
+from maxmargin.metrics import bracket_scores
 
 CAT = Tree("S", (Tree("NP", (Tree("DT", ("the",)), Tree("NN", ("cat",)))), Tree("VB", ("sat",))))
 CAT_TEXT = "(S (NP (DT the) (NN cat)) (VB sat))"

@@ -36,7 +36,7 @@ from maxmargin.datasets import make_homologues
 from maxmargin.features import AMINO_ACIDS, blosum62, log_odds_scores
 from maxmargin.formats import pairs_of_rows, read_fasta_groups
 from maxmargin.formulation import C_from_paper
-from maxmargin.metrics_alignment import alignment_scores
+from maxmargin.metrics import alignment_scores
 from maxmargin.solvers import NSlack
 
 from ..case import Case, Contestant, Options, Outcome, Target

@@ -17,7 +17,7 @@ import numpy as np
 
 import maxmargin as mm
 from maxmargin.formats import Tree, clean_tree, read_trees
-from maxmargin.tree_metrics import bracket_scores
+from maxmargin.metrics import bracket_scores
 
 from ..case import Case, Contestant, Options, Outcome, Target
 from ..data import data_path

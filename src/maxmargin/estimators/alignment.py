@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Rescaling, Slack
-from ..metrics_alignment import pair_accuracies
+from ..metrics import pair_accuracies
 from ..problem import Problem
 from ..problems.alignment import AlignmentProblem
 from ..problems.alignment_kernels import Strings

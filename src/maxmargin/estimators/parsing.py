@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..formats.trees import Tree, as_tree, clean_tree
+from ..metrics import bracket_scores
 from ..problems.grammar_data import Nodes, Sentences, TreeDecoder, encode, make_sentences
 from ..problems.grammar_k_best import best_derivations
 from ..problems.grammar_rules import Derivation, Grammar, derive
-from ..tree_metrics import bracket_scores
 from .base import checked_k
 
 logger = logging.getLogger("maxmargin")
@@ -138,7 +138,7 @@ class ParserMixin:
         return found
 
     def score(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> float:
-        """F1 of the labelled constituents of the predictions; see `maxmargin.tree_metrics`.
+        """F1 of the labelled constituents of the predictions; see `maxmargin.metrics`.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .formats.trees import Tree, as_tree
+from ..formats.trees import Tree, as_tree
 
 __all__ = ["BracketScores", "bracket_scores"]
 

@@ -1,0 +1,100 @@
+"""How good predicted alignments are: by pairs of letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["AlignmentScores", "alignment_scores", "pair_accuracies"]
+
+
+class AlignmentScores(NamedTuple):
+    """Scores of predicted alignments.
+
+    Attributes
+    ----------
+    pair_accuracy : float
+        Share of the true pairs that were found, mean over the examples (the developer score or
+        Q-score of the alignment literature).
+    precision, recall, f1 : float
+        Over the pairs of all examples together; 0 where there is nothing to divide by.
+    exact : float
+        Share of alignments that are right as a whole.
+    """
+
+    pair_accuracy: float
+    precision: float
+    recall: float
+    f1: float
+    exact: float
+
+
+def _counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> NDArray[np.float64]:
+    """True pairs, predicted pairs, and those that are both, of each example."""
+    if len(truths) != len(predictions):
+        raise ValueError(f"{len(truths)} true alignments, but {len(predictions)} predicted ones")
+    counts = np.zeros((len(truths), 3))
+    for row, truth, prediction in zip(counts, truths, predictions, strict=True):
+        true_pairs, found = (
+            set(map(tuple, np.asarray(pairs, dtype=np.int64).reshape(-1, 2).tolist()))
+            for pairs in (truth, prediction)
+        )
+        row[:] = len(true_pairs), len(found), len(true_pairs & found)
+    return counts
+
+
+def pair_accuracies(
+    truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]
+) -> NDArray[np.float64]:
+    """Share of the true pairs of each example that were found; 1 where there are none.
+
+    Parameters
+    ----------
+    truths, predictions : sequence of array of int, shape (n_pairs, 2)
+        Paired positions.
+
+    Returns
+    -------
+    ndarray of shape (n_examples,)
+    """
+    n_true, _, n_right = _counts(truths, predictions).T
+    shares: NDArray[np.float64] = np.where(n_true > 0, n_right / np.maximum(n_true, 1.0), 1.0)
+    return shares
+
+
+def alignment_scores(
+    truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]
+) -> AlignmentScores:
+    """Compare predicted alignments with the true ones.
+
+    Parameters
+    ----------
+    truths, predictions : sequence of array of int, shape (n_pairs, 2)
+        Paired positions.
+
+    Returns
+    -------
+    AlignmentScores
+
+    Examples
+    --------
+    >>> alignment_scores([[[0, 0], [1, 1]]], [[[0, 0], [1, 2]]]).recall
+    0.5
+    """
+    if len(truths) == 0:
+        raise ValueError("expected at least one alignment, found none")
+    counts = _counts(truths, predictions)
+    n_true, n_found, n_right = counts.sum(axis=0)
+    precision = float(n_right / n_found) if n_found else 0.0
+    recall = float(n_right / n_true) if n_true else 0.0
+    both = precision + recall
+    return AlignmentScores(
+        pair_accuracy=float(pair_accuracies(truths, predictions).mean()),
+        precision=precision,
+        recall=recall,
+        f1=2.0 * precision * recall / both if both else 0.0,
+        exact=float((counts == counts[:, :1]).all(axis=1).mean()),
+    )
