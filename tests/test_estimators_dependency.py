@@ -148,12 +148,14 @@ def test_sample_weights_and_warm_start():
         ({"X": []}, "at least one sentence"),
         ({"X": [[]]}, "sentence 0 is empty"),
         ({"X": ["word"]}, "sentence 0 is 'word', expected a list of tokens"),
-        ({"X": [["word"]]}, "sentence 0, token 0: 'word', expected"),
-        ({"X": [[("a", "N", 3)]]}, "sentence 0, token 0"),
+        ({"X": [["word"]]}, "sentence 0, word 0: 'word', expected"),
+        ({"X": [[("a", "N", 3)]]}, "sentence 0, word 0"),
         ({"Y": None}, "Y is missing"),
-        ({"Y": [[0, 1]]}, "sequence 0 has 1 tokens but 2 labels"),
-        ({"Y": [["x"]]}, "token 0: 'x', expected the number of its head"),
-        ({"Y": [[1]]}, "sentence 0: the head of token 1 is 1"),
+        ({"Y": [[0, 1]]}, "sentence 0 has 1 words but 2 heads"),
+        ({"Y": [[0], [0]]}, "X has 1 sentences but Y has 2"),
+        ({"Y": [0]}, r"Y\[0\] is 0, expected a sequence of heads, one for each word"),
+        ({"Y": [["x"]]}, "sentence 0, word 0: 'x', expected the number of its head"),
+        ({"Y": [[1]]}, "sentence 0: the head of word 1 is 1"),
         ({"labeled": True}, r"expected a pair \(head, label\)"),
         ({"loss": "f1"}, "loss must be"),
         ({"hash_bits": 2}, "hash_bits must be"),
@@ -168,7 +170,7 @@ def test_bad_input_is_refused(change, message):
 
 def test_unknown_labels(labeled):
     other = [[(head, "other") for head in tree] for tree in HEADS[:2]]
-    with pytest.warns(UserWarning, match="labels are unknown to the model"):
+    with pytest.warns(UserWarning, match="labels are unknown to the model.*sentence 0, word 0"):
         assert labeled.score(X[:2], other) == 0.0
     with pytest.raises(ValueError, match="label 'other' is not known"):
         labeled.score_outputs(X[:2], other)

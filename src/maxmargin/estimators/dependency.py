@@ -19,11 +19,13 @@ from ..problems.dependency_work import make_work
 from ..result import Callback
 from ..solvers import Solver
 from .base import MaxMarginEstimator, checked_k, with_shared_parameters
-from .labels import FlatLabels, LabelEncoder, flatten_labels
+from .labels import FlatLabels, LabelEncoder, Wording, flatten_labels
 
 __all__ = ["DependencyParser"]
 
 Ints = NDArray[np.int32]
+
+WORDING = Wording("sentence", "word", "head")
 
 
 class _FlatTrees(NamedTuple):
@@ -372,7 +374,7 @@ def _check_token(i: int, t: int, token: Any) -> None:
         and all(isinstance(field, str) for field in token)
     ):
         raise ValueError(
-            f"sentence {i}, token {t}: {token!r:.60}, expected (word, tag) or "
+            f"sentence {i}, word {t}: {token!r:.60}, expected (word, tag) or "
             "(word, tag, fine tag), all strings"
         )
 
@@ -390,7 +392,7 @@ def _trees(X: Any, Y: Any, labeled: bool) -> Any:
 
 def _flat_trees(Y: Any, bounds: NDArray[np.int64], labeled: bool) -> _FlatTrees:
     """Check trees against the lengths of the sentences, and flatten them."""
-    flat = flatten_labels(Y, bounds - np.arange(len(bounds)))
+    flat = flatten_labels(Y, bounds - np.arange(len(bounds)), WORDING)
     labels: list[Any] = []
     heads = np.empty(len(flat.values), dtype=np.int32)
     expected = "a pair (head, label)" if labeled else "the number of its head"
@@ -403,4 +405,4 @@ def _flat_trees(Y: Any, bounds: NDArray[np.int64], labeled: bool) -> _FlatTrees:
         if not isinstance(head, Integral):
             raise ValueError(f"{flat.place(token)}: {arc!r:.60}, expected {expected}")
         heads[token] = int(head)
-    return _FlatTrees(heads, FlatLabels(labels, flat.offsets) if labeled else None)
+    return _FlatTrees(heads, FlatLabels(labels, flat.offsets, WORDING) if labeled else None)

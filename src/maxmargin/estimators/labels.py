@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FlatLabels", "LabelEncoder", "flatten_labels"]
+__all__ = ["FlatLabels", "LabelEncoder", "Wording", "flatten_labels"]
+
+
+class Wording(NamedTuple):
+    """What errors call an example, its parts, and what is given for each part."""
+
+    example: str = "sequence"
+    part: str = "token"
+    label: str = "label"
 
 
 class FlatLabels(NamedTuple):
@@ -17,29 +25,37 @@ class FlatLabels(NamedTuple):
 
     values: list[Any]
     offsets: NDArray[np.int64]
+    wording: Wording = Wording()
 
     def place(self, token: int) -> str:
         """Sequence and token of a position in the list."""
         sequence = int(np.searchsorted(self.offsets, token, side="right")) - 1
-        return f"sequence {sequence}, token {token - int(self.offsets[sequence])}"
+        example, part, _ = self.wording
+        return f"{example} {sequence}, {part} {token - int(self.offsets[sequence])}"
 
 
-def flatten_labels(Y: Any, offsets: NDArray[np.int64] | None = None) -> FlatLabels:
+def flatten_labels(
+    Y: Any, offsets: NDArray[np.int64] | None = None, wording: Wording | None = None
+) -> FlatLabels:
     """Check label sequences, against the lengths of the inputs if their offsets are given.
 
     Raises ValueError that names the first sequence that is wrong.
     """
+    wording = wording or Wording()
+    example, part, label = wording
     if isinstance(Y, (str, bytes)) or not hasattr(Y, "__len__"):
-        raise ValueError(f"Y must be a list of label sequences, got {type(Y).__name__} {Y!r:.40}")
+        raise ValueError(
+            f"Y must be a list of {label}s for each {example}, got {type(Y).__name__} {Y!r:.40}"
+        )
     if offsets is not None and len(Y) != len(offsets) - 1:
         n = len(offsets) - 1
         raise ValueError(
-            f"X has {n} sequences but Y has {len(Y)}; first without a partner: {min(n, len(Y))}"
+            f"X has {n} {example}s but Y has {len(Y)}; first without a partner: {min(n, len(Y))}"
         )
     for i, labels in enumerate(Y):
         if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
             raise ValueError(
-                f"Y[{i}] is {labels!r:.40}, expected a sequence of labels, one for each token"
+                f"Y[{i}] is {labels!r:.40}, expected a sequence of {label}s, one for each {part}"
             )
     lengths = np.fromiter(map(len, Y), np.int64, len(Y))
     if offsets is not None:
@@ -47,11 +63,11 @@ def flatten_labels(Y: Any, offsets: NDArray[np.int64] | None = None) -> FlatLabe
         if len(wrong):
             i = int(wrong[0])
             raise ValueError(
-                f"sequence {i} has {offsets[i + 1] - offsets[i]} tokens but {lengths[i]} labels"
+                f"{example} {i} has {offsets[i + 1] - offsets[i]} {part}s but {lengths[i]} {label}s"
             )
     plain = (labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in Y)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return FlatLabels(list(chain.from_iterable(plain)), bounds)
+    return FlatLabels(list(chain.from_iterable(plain)), bounds, wording)
 
 
 class LabelEncoder:

@@ -378,7 +378,7 @@ def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) ->
         for m, h in enumerate(tree, 1):
             if not 0 <= h <= n or h == m:
                 raise ValueError(
-                    f"sentence {i}: the head of token {m} is {h}, expected 0 (root) or another "
+                    f"sentence {i}: the head of word {m} is {h}, expected 0 (root) or another "
                     f"token, 1 to {n}"
                 )
         reached = [True] + [False] * n
