@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from maxmargin.formulation import C_from_paper
 from maxmargin.problems.multiclass import MulticlassProblem
@@ -37,10 +38,11 @@ def cases(options: Options) -> Iterator[Case]:
     letters = partial(
         chain_problem, words.pixels, words.offsets, words.letters, 26, fit_intercept=True
     )
-    for paper_C, figures in {
+    peers: dict[int, dict[str, Any]] = {
         1000: {"seconds": 29, "passes": 181_279 / 6251, "planes": 119},
         6251: {"seconds": 50},
-    }.items():
+    }
+    for paper_C, figures in peers.items():
         C = C_from_paper(paper_C, len(words.folds), "joachims")
         name = f"OCR letters, folds 1-9, C_paper = {paper_C}, epsilon = 0.1"
         yield _case(name, letters, C, 0.1, options, **figures)

@@ -46,7 +46,8 @@ class Treebank(NamedTuple):
 
     def first(self, limit: int | None) -> Treebank:
         """The first so many sentences of both parts."""
-        return Treebank(*(part[:limit] for part in self))
+        X, Y, X_test, Y_test = self
+        return Treebank(X[:limit], Y[:limit], X_test[:limit], Y_test[:limit])
 
 
 def read_ewt() -> Treebank:
