@@ -71,6 +71,33 @@ def test_weights_of_nodes():
     }
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12))
+def test_balanced_weights_of_random_trees(seed, n):
+    """By default no leaf has more in common with the leaves, itself included, than another."""
+    parents = random_tree(np.random.default_rng(seed), n)
+    taxonomy = mm.Taxonomy(parents)
+    features, nodes = taxonomy.features()
+    everyone = (features @ features.T).toarray().sum(axis=1)
+    if features.shape[0] > 1:
+        above_all = [v for v in range(n) if v not in nodes]
+        rest = sum(taxonomy.weights[v] ** 2 * features.shape[0] for v in above_all)
+        assert np.allclose(everyone + rest, 1.0)
+
+
+def test_children_of_one_root_are_plain_classes():
+    features, _ = mm.Taxonomy(dict.fromkeys("abc", "top")).features()
+    assert np.array_equal(features.toarray(), np.eye(3))
+
+
+def test_balanced_weights():
+    """The square root of step / (height of the tree * number of classes below)."""
+    weights = mm.Taxonomy(ANIMALS).weights
+    expected = {"mammal": 1 / 4, "cat": 1 / 2, "dog": 1 / 2, "fish": 1 / 2, "eel": 1 / 2}
+    assert weights == pytest.approx({k: v**0.5 for k, v in expected.items()} | {"animal": 0.0})
+    features, _ = mm.Taxonomy(ANIMALS, weights={}).features()
+    assert set(features.data) == {1.0}
+
+
 def test_shared_weight_counts_a_chain_of_nodes_once():
     taxonomy = mm.Taxonomy(ANIMALS).with_shared_weight(0.3)
     features, _ = taxonomy.features(["cat", "dog", "eel"])

@@ -31,7 +31,20 @@ class Taxonomy:
         Where the classes are; inner nodes are allowed, but no two classes at one node. By default
         every leaf is a class of that name.
     weights : mapping of node to float, optional
-        Value of a node's feature, where it is not 1: nodes of large weight are learned faster.
+        Values of the nodes' features: nodes of large weight are learned faster. Nodes that a
+        mapping leaves out have 1, so ``{}`` gives the binary features of the paper. By default the
+        weights are balanced; see Notes.
+
+    Notes
+    -----
+    The balanced weight of a node is the square root of ``step / (top * count)``: how much lower it
+    is than its lowest parent, over the height of the whole taxonomy and the number of classes at or
+    below it. What the classes below a node have in common is then their mean, not their sum, so
+    that large groups do not attract inputs that resemble nothing, and the products of a leaf's
+    features with those of all leaves of a tree add up to 1, as for plain classes; where all classes
+    are children of one root, they are plain classes. Inputs should be centred, and an intercept is
+    best left out where classes have about as many examples each: a constant input says nothing of
+    the classes, but with shared features and few examples it favours some of them.
 
     Examples
     --------
@@ -63,6 +76,8 @@ class Taxonomy:
         self.weights: dict[Hashable, float] = {k: float(v) for k, v in (weights or {}).items()}
         self._check()
         self._above = self._list_ancestors()
+        if weights is None:
+            self.weights = self._balanced_weights()
 
     def __repr__(self) -> str:
         return f"Taxonomy of {len(self.parents)} nodes and {len(self.classes)} classes"
@@ -138,15 +153,15 @@ class Taxonomy:
         for number, label in enumerate(chosen):
             for node in self._ancestors_of(label):
                 below.setdefault(node, []).append(number)
-        top = max(self._heights.values())
-        roots = sum(not above for above in self.parents.values())
-        losses = np.full((len(chosen), len(chosen)), float(top + (roots > 1)))
+        losses = np.full((len(chosen), len(chosen)), float(self._top()))
         for node in sorted(below, key=lambda node: -self._heights[node]):
             losses[np.ix_(below[node], below[node])] = self._heights[node]
         np.fill_diagonal(losses, 0.0)
         return losses
 
-    def mean_loss(self, y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+    def mean_loss(
+        self, y_true: Sequence[Any] | NDArray[Any], y_pred: Sequence[Any] | NDArray[Any]
+    ) -> float:
         """Mean tree loss of predictions.
 
         Parameters
@@ -191,14 +206,11 @@ class Taxonomy:
         """
         if not (np.isfinite(shared) and shared >= 0):
             raise ValueError(f"the shared weight must be finite and >= 0, got {shared}")
-        below: dict[Hashable, list[Hashable]] = {}
-        for label in self.classes:
-            for node in self._above[label]:
-                below.setdefault(node, []).append(label)
+        below = self._classes_below()
         weights: dict[Hashable, float] = {}
         met: set[tuple[Hashable, ...]] = set()
         for node in self._order:
-            group = tuple(below.get(node, ()))
+            group = tuple(below[node])
             weights[node] = 0.0 if group in met else (1.0 if len(group) == 1 else float(shared))
             met.add(group)
         parents = {node: list(above) for node, above in self.parents.items()}
@@ -220,6 +232,29 @@ class Taxonomy:
     def _weight(self, node: Hashable) -> float:
         """Value of a node's feature."""
         return self.weights.get(node, 1.0)
+
+    def _top(self) -> int:
+        """Height of the root, or of the one above several roots."""
+        roots = sum(not above for above in self.parents.values())
+        return max(self._heights.values()) + (roots > 1)
+
+    def _classes_below(self) -> dict[Hashable, list[Hashable]]:
+        """For every node, the classes at or below it."""
+        below: dict[Hashable, list[Hashable]] = {node: [] for node in self._order}
+        for label, nodes in self._above.items():
+            for node in nodes:
+                below[node].append(label)
+        return below
+
+    def _balanced_weights(self) -> dict[Hashable, float]:
+        """The weights by default; see the notes of the class."""
+        top = self._top()
+        weights = {}
+        for node, below in self._classes_below().items():
+            above = min((self._heights[parent] for parent in self.parents[node]), default=top)
+            step = above - self._heights[node]
+            weights[node] = float(np.sqrt(step / (max(top, 1) * max(len(below), 1))))
+        return weights
 
     def _ancestors_of(self, label: Any) -> tuple[Hashable, ...]:
         """A class's node and all above it."""
