@@ -34,6 +34,7 @@ class Listed:
         inside = ((lower < self.losses) & (self.losses <= upper)).all(axis=1)
         assert inside.any(), "no region is ever empty"
         self.calls += 1
+        assert self.calls < 1000, "the search does not end"
         totals = np.where(inside, self.gains + multiplier * self.losses.sum(axis=1), -np.inf)
         y = int(np.argmax(totals))
         losses = self.losses[y]
@@ -59,6 +60,22 @@ def test_the_largest_violation_of_all(violation, seed, n_labels, unit, spread):
     else:
         assert found.loss > 0
         assert violation.value(found.loss, found.gain) == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("violation", VIOLATIONS[:2], ids=NAMES[:2])
+@pytest.mark.parametrize("excess", [1e-6, 1e-8, 1e-10])
+def test_violations_of_which_rounding_is_a_part(violation, excess):
+    """As where training is nearly done: gains of many outputs are just above -1."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        listed = Listed(rng, [4, 4, 4], 0.0, 1.0)
+        totals = listed.losses.sum(axis=1)
+        wrong = totals > 0.0
+        listed.gains[wrong] = -1.0 + excess * rng.normal(size=np.count_nonzero(wrong))
+        values = [violation.value(*pair) for pair in zip(totals, listed.gains, strict=True)]
+        found = most_violated(listed.decode, listed.largest, violation)
+        value = 0.0 if found is None else violation.value(found.loss, found.gain)
+        assert value == pytest.approx(max(values), rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("violation", VIOLATIONS, ids=NAMES)

@@ -194,6 +194,8 @@ class _Search:
                 return  # the largest gain of all: no violation is positive
             if bound <= self.enough:
                 return
+            if far is None and near is not None and 0.0 < found.loss <= near.loss:
+                return  # nothing is above the line that touches here; the bound is mere rounding
             if near is not None and far is not None:
                 line = near.gain + multiplier * near.loss
                 above = total - line > ROUNDING * (1.0 + abs(near.gain) + multiplier * far.loss)
