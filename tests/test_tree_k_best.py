@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import maxmargin as mm
 from exact_qp import solve_exactly
+from maxmargin.datasets import make_faces
 from maxmargin.formulation import Formulation
 from maxmargin.problems.grid_parts import rank_parts
 from maxmargin.problems.tree import rank_label_trees
@@ -103,7 +104,7 @@ def test_labeler_lists_its_best_labellings():
 
 
 def test_labeler_lists_its_best_positions():
-    faces = mm.datasets.make_faces(n_train=10, n_test=3, size=16)
+    faces = make_faces(n_train=10, n_test=3, size=16)
     model = mm.TreeLabeler(
         outputs="positions", patch=3, C=0.01, solver="mira", max_passes=3, random_state=0
     ).fit(faces.X_train, faces.y_train)
