@@ -43,7 +43,8 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         Append a constant feature, regularised like the rest.
     taxonomy : Taxonomy or mapping of node to parent, optional
         Where the classes are in a tree, or in a graph without cycles. Every node gets weights,
-        which the classes below it share.
+        which the classes below it share; see `Taxonomy` for how much each node counts. Inputs
+        should be centred, and with few examples of all classes ``fit_intercept=False`` is best.
     class_features : ClassFeatures, mapping of class to vector, or matrix, optional
         Features of the classes: attributes, descriptions, or a similarity
         (``ClassFeatures.from_similarity``). A matrix has a row for each class of ``y``, in sorted
