@@ -307,6 +307,22 @@ def _stack(rows: list[Row], losses: Floats) -> Planes:
     )
 
 
+def empty_planes(n_rows: int, capacity: int) -> Planes:
+    """Room for so many rows with at most so many entries in all, for a kernel to fill."""
+    return Planes(
+        np.zeros(n_rows + 1, np.int64),
+        np.empty(capacity, np.int32),
+        np.empty(capacity),
+        np.zeros(n_rows),
+    )
+
+
+def trim(planes: Planes) -> Planes:
+    """Cut off the room that no row has taken."""
+    filled = planes.indptr[-1]
+    return planes._replace(indices=planes.indices[:filled], values=planes.values[:filled])
+
+
 def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
     """The answer of `Problem.k_best` from (row, loss) lists, one for each example, k at most."""
     nothing = (np.empty(0, np.int32), np.empty(0)), 0.0

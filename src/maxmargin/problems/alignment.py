@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulation import Formulation, Rescaling
-from ..problem import Planes, Problem, Row, stack_k_best
+from ..problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
 from .alignment_k_best import PLAIN, Ranking, rank_alignments
 from .alignment_kernels import Scoring, Strings, add_counts, count_errors
-from .alignment_layout import Aligner, AlignmentLayout, empty_planes, string_at, trim
+from .alignment_layout import Aligner, AlignmentLayout, string_at
 from .alignment_oracles import (
     ADDITIVE,
     DEVIATION,

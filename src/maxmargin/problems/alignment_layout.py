@@ -13,18 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..problem import Planes
+from ..problem import Planes, empty_planes, trim
 from .alignment_k_best import Ranked, rank_alignments
 from .alignment_kernels import AlignmentScratch, Scoring, Strings, align_pairs, psi_rows
 
 __all__ = [
     "Aligner",
     "AlignmentLayout",
-    "empty_planes",
     "pack_alignments",
     "pack_strings",
     "string_at",
-    "trim",
 ]
 
 Floats = NDArray[np.float64]
@@ -182,19 +180,3 @@ class Aligner:
         scoring = self.layout.scoring(np.zeros(self.layout.size))
         psi_rows(xs, ys, partners, scoring, self.scratch(xs, ys), out)
         return trim(out)
-
-
-def empty_planes(n_rows: int, capacity: int) -> Planes:
-    """Room for rows."""
-    return Planes(
-        np.zeros(n_rows + 1, np.int64),
-        np.empty(capacity, np.int32),
-        np.empty(capacity),
-        np.zeros(n_rows),
-    )
-
-
-def trim(planes: Planes) -> Planes:
-    """Cut off what no row uses."""
-    filled = planes.indptr[-1]
-    return planes._replace(indices=planes.indices[:filled], values=planes.values[:filled])

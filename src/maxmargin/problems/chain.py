@@ -16,7 +16,7 @@ from ..formulation import Formulation, Rescaling
 from ..online_steps import OnlineRule, OnlineState
 from ..parts import rows_under_labels
 from ..planes import same_definer
-from ..problem import Planes, Problem
+from ..problem import Planes, Problem, empty_planes, trim
 from .chain_k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .chain_kernels import (
     ADDITIVE,
@@ -315,12 +315,7 @@ class ChainProblem(Problem):
         mode = self._mode(rescaling, sqrt_loss)
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         capacity = k * int(self._row_bounds[examples].sum())
-        out = Planes(
-            np.empty(k * len(examples) + 1, np.int64),
-            np.empty(capacity, np.int32),
-            np.empty(capacity),
-            np.empty(k * len(examples)),
-        )
+        out = empty_planes(k * len(examples), capacity)
         transition, start, stop = self.decoder.potentials(w)
         longest = int(self._lengths[examples].max(initial=1))
         work = self.decoder.scratch(longest, start, stop)
@@ -329,8 +324,7 @@ class ChainProblem(Problem):
         chain_k_best(
             self.data, examples, w, transition, k, mode, slack, sqrt_loss, work, paths, out
         )
-        filled = out.indptr[-1]
-        return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
+        return trim(out)
 
     def online_pass(
         self,
@@ -351,9 +345,7 @@ class ChainProblem(Problem):
             barred[~np.vstack([free.transitions, free.start, free.stop])] = -np.inf
         work = self.decoder.scratch(self.longest, np.empty(K), np.empty(K))
         capacity = int(self._row_bounds[examples].max(initial=0))
-        row = Planes(
-            np.zeros(2, np.int64), np.empty(capacity, np.int32), np.empty(capacity), np.empty(1)
-        )
+        row = empty_planes(1, capacity)
         chain_online(self.data, examples, weights, barred, rule, state, work, row)
         return True
 
@@ -376,19 +368,13 @@ class ChainProblem(Problem):
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         bounds = self._part_bounds if as_parts else self._row_bounds
         capacity = int(bounds[examples].sum())
-        out = Planes(
-            np.empty(len(examples) + 1, np.int64),
-            np.empty(capacity, np.int32),
-            np.empty(capacity),
-            np.empty(len(examples)),
-        )
+        out = empty_planes(len(examples), capacity)
         transition, start, stop = self.decoder.potentials(w)
         work = self.decoder.scratch(self.longest, start, stop)
         chain_oracle(
             self.data, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out
         )
-        filled = out.indptr[-1]
-        return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
+        return trim(out)
 
     def _longest_rows(self) -> NDArray[np.int64]:
         """Upper bound on the entries of each example's row."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..formulation import Formulation
 from ..planes import BlockReport, PlaneStore, StepRule
-from ..problem import Planes
+from ..problem import empty_planes
 from .chain_store_kernels import visit_chains
 
 if TYPE_CHECKING:
@@ -67,12 +67,7 @@ class ChainStore(PlaneStore):
             np.empty((longest, K), np.int32),
         )
         self._room = 4 * longest + 4
-        self._row = Planes(
-            np.zeros(2, np.int64),
-            np.empty(self._room, np.int32),
-            np.empty(self._room),
-            np.empty(1),
-        )
+        self._row = empty_planes(1, self._room)
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one example after the other."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._jit import kernel
 from ..formulation import Formulation, Rescaling
 from ..parts import rows_under_labels
-from ..problem import Planes, Problem
+from ..problem import Planes, Problem, empty_planes, trim
 from .multiclass import checked_costs, class_scores
 from .multiclass_kernels import keep_best
 from .rows import Rows, add_scores, check_codes, make_rows
@@ -163,19 +163,13 @@ class ClassFeatureProblem(Problem):
         n_each = max(k, 1)
         bounds = self._longest_parts if as_parts else self._longest_rows
         capacity = n_each * int(bounds[examples].sum())
-        out = Planes(
-            np.empty(n_each * len(examples) + 1, np.int64),
-            np.empty(capacity, np.int32),
-            np.empty(capacity),
-            np.empty(n_each * len(examples)),
-        )
+        out = empty_planes(n_each * len(examples), capacity)
         described_class_oracle(
             self.rows, self.labels, examples, w, self.output, offsets, scales, k, as_parts, out
         )
         truths = np.repeat(self.labels[examples], n_each)
         losses = self.costs[truths, out.losses.astype(np.int64)]
-        filled = out.indptr[-1]
-        return Planes(out.indptr, out.indices[:filled], out.values[:filled], losses)
+        return trim(out._replace(losses=losses))
 
 
 def described_class_scores(rows: Rows, w: Floats, features: sp.csr_matrix) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Formulation, Rescaling
-from ..problem import Planes, Problem
+from ..problem import Planes, Problem, empty_planes, trim
 from .bounded_search import Violation
 from .dependency_bounded import bounded_tree_oracle
 from .dependency_features import (
@@ -317,16 +317,9 @@ class DependencyProblem(Problem):
     ) -> Planes:
         """Differences between the truth and the trees found."""
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, found)
-        capacity = count_entries(*given)
-        out = Planes(
-            np.empty(len(examples) + 1, np.int64),
-            np.empty(capacity, np.int32),
-            np.empty(capacity),
-            found.losses,
-        )
+        out = empty_planes(len(examples), count_entries(*given))._replace(losses=found.losses)
         write_differences(*given, work, out)
-        filled = out.indptr[-1]
-        return out._replace(indices=out.indices[:filled], values=out.values[:filled])
+        return trim(out)
 
 
 def _tree_score(arcs: Floats, labels: Floats, heads: Ints, its_labels: Ints) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulation import Formulation, Rescaling
-from ..problem import Planes, Problem, Row, stack_k_best
+from ..problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
 from .grammar_data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
 from .grammar_k_best import best_derivations, best_rescaled_derivations
 from .grammar_kernels import count_right, is_same, mark_gold
@@ -94,12 +94,7 @@ class GrammarProblem(Problem):
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         mode = self._mode(rescaling, sqrt_loss)
         capacity = int(self._row_bounds[examples].sum())
-        out = Planes(
-            np.empty(len(examples) + 1, np.int64),
-            np.empty(capacity, np.int32),
-            np.empty(capacity),
-            np.empty(len(examples)),
-        )
+        out = empty_planes(len(examples), capacity)
         work, found = self._work(mode == LEVELS)
         grammar_oracle(
             self.decoder.grammar.arrays,
@@ -115,8 +110,7 @@ class GrammarProblem(Problem):
             found,
             out,
         )
-        filled = out.indptr[-1]
-        return Planes(out.indptr, out.indices[:filled], out.values[:filled], out.losses)
+        return trim(out)
 
     def k_best(
         self,

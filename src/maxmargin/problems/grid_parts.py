@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..problem import Planes
+from ..problem import Planes, empty_planes
 from .grid_parts_kernels import (
     add_part_losses,
     decode_parts,
@@ -28,7 +28,7 @@ from .grid_parts_kernels import (
 )
 from .tree_k_best import rank_labellings
 from .tree_kernels import TreeShape, TreeWork
-from .tree_problem import TreeProblem, empty_planes, make_work
+from .tree_problem import TreeProblem, make_work
 
 __all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Rescaling
-from ..problem import Planes, Problem, Row, stack_k_best
+from ..problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
 from .alignment import check_examples, dpsi_row
 from .alignment_k_best import Ranked, rank_alignments
 from .alignment_kernels import Strings, best_alignment, errors_of_letters
-from .alignment_layout import Aligner, AlignmentLayout, empty_planes, string_at, trim
+from .alignment_layout import Aligner, AlignmentLayout, string_at
 from .alignment_oracles import TruePairs, homologue_oracle
 
 __all__ = ["HomologueProblem"]

@@ -16,7 +16,7 @@ from ..formulation import Formulation, Rescaling
 from ..objective import dual_value, line_step, ridges, scale_to_fit
 from ..online_steps import OnlineRule, OnlineState
 from ..planes import BlockReport, StepRule
-from ..problem import Planes, Problem
+from ..problem import Planes, Problem, empty_planes
 from .multiclass_kernels import (
     add_weighted_classes,
     class_k_best,
@@ -160,9 +160,7 @@ class MulticlassProblem(Problem):
         rows = self.rows
         longest = rows.n_columns if rows.dense.shape[0] else int(np.diff(rows.indptr).max())
         capacity = 2 * (longest + 1)
-        row = Planes(
-            np.zeros(2, np.int64), np.empty(capacity, np.int32), np.empty(capacity), np.empty(1)
-        )
+        row = empty_planes(1, capacity)
         terms = self.terms(formulation)
         class_online(rows, self.labels, examples, weights, terms, self.costs, rule, state, row)
         return True

@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..problem import Planes
+from ..problem import Planes, empty_planes
 from .rows import Rows, check_codes, make_rows
 from .tree_k_best import rank_labellings
 from .tree_kernels import TreeShape, TreeWork
 from .tree_label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
-from .tree_problem import TreeProblem, empty_planes, make_work
+from .tree_problem import TreeProblem, make_work
 
 __all__ = [
     "LabelLayout",

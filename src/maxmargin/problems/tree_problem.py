@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulation import Rescaling
-from ..problem import Planes, Problem
+from ..problem import Planes, Problem, trim
 from .bounded_search import Candidate, Decoder, Violation, most_violated
 from .tree_k_best import rank_labellings
 from .tree_kernels import (
@@ -22,7 +22,7 @@ from .tree_kernels import (
     score_labelling,
 )
 
-__all__ = ["TreeProblem", "TreeScores", "empty_planes", "make_work"]
+__all__ = ["TreeProblem", "TreeScores", "make_work"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,16 +53,6 @@ def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) 
         np.empty(side),
         np.empty(side),
         np.empty(side, np.int64),
-    )
-
-
-def empty_planes(n_rows: int, n_entries: int) -> Planes:
-    """Room for so many rows with at most so many entries."""
-    return Planes(
-        np.empty(n_rows + 1, np.int64),
-        np.empty(n_entries, np.int32),
-        np.empty(n_entries),
-        np.empty(n_rows),
     )
 
 
@@ -131,9 +121,9 @@ class TreeProblem(Problem):
         mode = self._mode(rescaling, sqrt_loss)
         if mode == LEVELS and not self.counts_errors:
             found = self._bounded(examples, w, Violation(rescaling == "slack", sqrt_loss))
-            return _filled(self.write(examples, found))
+            return trim(self.write(examples, found))
         n_levels = {ADDITIVE: 0, DEVIATION: 2, LEVELS: len(self.shape.order) + 1}[mode]
-        return _filled(self.search(examples, w, mode, n_levels, rescaling == "slack", sqrt_loss))
+        return trim(self.search(examples, w, mode, n_levels, rescaling == "slack", sqrt_loss))
 
     def k_best(
         self,
@@ -162,7 +152,7 @@ class TreeProblem(Problem):
             ranked, _ = rank_labellings(self.shape, work, k + 1)
             wrong = ranked[(ranked != self.labels[i]).any(axis=1)][:k]
             found[r * k : r * k + len(wrong)] = wrong
-        return _filled(self.write(repeated, found))
+        return trim(self.write(repeated, found))
 
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
         """Which search of `tree_kernels` a formulation needs."""
@@ -181,12 +171,6 @@ class TreeProblem(Problem):
             if best is not None:
                 found[r] = best.output
         return found
-
-
-def _filled(planes: Planes) -> Planes:
-    """Rows without the room that was left."""
-    n_entries = planes.indptr[-1]
-    return planes._replace(indices=planes.indices[:n_entries], values=planes.values[:n_entries])
 
 
 def _decoder(shape: TreeShape, work: TreeWork, losses: Floats, truth: Ints) -> Decoder:
