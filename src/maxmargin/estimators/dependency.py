@@ -48,8 +48,8 @@ class DependencyParser(MaxMarginEstimator):
         Learn labels of the arcs too.
     loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
         Number of tokens with a wrong head (or label), their share, or 1 if there is any. All go
-        with every rescaling; slack rescaling and square roots of the first two take several
-        searches for each sentence.
+        with every rescaling. With slack rescaling and square roots the first two take more time:
+        for projective trees a search by number of errors, for others several searches.
     single_root : bool, default=True
         Whether exactly one token of a sentence hangs on the root.
     hash_bits : int, default=22
