@@ -369,6 +369,17 @@ def test_going_on_is_the_same_as_not_stopping(name, fused):
     assert result.dual == whole.dual
 
 
+def test_examples_of_a_later_problem_do_not_count_in_an_earlier_result():
+    problems = [chain_case(np.random.default_rng(seed), n_inputs=2, K=2).problem for seed in (0, 1)]
+    first = solve("pegasos", problems[0], 1.0, average=False, max_passes=1)
+    n = problems[0].n_examples
+    for _ in range(2):
+        later = solve(
+            "pegasos", problems[1], 1.0, average=True, max_passes=1, warm_start=first
+        ).state.seen
+        assert (first.state.seen.count, later.count) == (n, n + problems[1].n_examples)
+
+
 def test_a_warm_start_from_weights_alone():
     """Of another solver, say: training goes on from there and does not begin at zero."""
     problem = tagging()

@@ -6,6 +6,7 @@ certificate is asked for, with ``certificate=True`` or afterwards with `certify`
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -255,7 +256,7 @@ class OnlineSolver(Solver):
         rng = np.random.default_rng(self.random_state)
         learner = Learner(d, n, self.average, self.products, rng)
         if isinstance(earlier, Learner):
-            learner.seen, learner.counted = earlier.seen, earlier.counted
+            learner.seen, learner.counted = copy.deepcopy(earlier.seen), earlier.counted
         elif isinstance(earlier, Seen):
             learner.seen = earlier
         if warm is not None:
