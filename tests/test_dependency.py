@@ -298,10 +298,10 @@ def test_steps_that_shrink_the_weights_never_make_them():
 @pytest.mark.parametrize(
     ("heads", "message"),
     [
-        ([2, 1, 0], "sentence 0: the heads of token 1 run in a circle"),
-        ([0, 2, 1], "sentence 0: the head of token 2 is 2"),
-        ([0, 4, 1], "sentence 0: the head of token 2 is 4"),
-        ([0, 0, 1], "sentence 0: 2 tokens hang on the root"),
+        ([2, 1, 0], "sentence 0: the heads of word 1 run in a circle"),
+        ([0, 2, 1], "sentence 0: the head of word 2 is 2"),
+        ([0, 4, 1], "sentence 0: the head of word 2 is 4"),
+        ([0, 0, 1], "sentence 0: 2 words hang on the root"),
         ([0, 1], "expected 3 heads"),
     ],
 )

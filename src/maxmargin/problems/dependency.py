@@ -372,7 +372,7 @@ def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) ->
             if not 0 <= h <= n or h == m:
                 raise ValueError(
                     f"sentence {i}: the head of word {m} is {h}, expected 0 (root) or another "
-                    f"token, 1 to {n}"
+                    f"word, 1 to {n}"
                 )
         reached = [True] + [False] * n
         for m in range(1, n + 1):
@@ -382,12 +382,12 @@ def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) ->
                 path.append(node)
                 node = tree[node - 1]
             if not reached[node]:
-                raise ValueError(f"sentence {i}: the heads of token {m} run in a circle")
+                raise ValueError(f"sentence {i}: the heads of word {m} run in a circle")
             for node in path:
                 reached[node] = True
         if single_root and tree.count(0) != 1:
             raise ValueError(
-                f"sentence {i}: {tree.count(0)} tokens hang on the root, expected one; set "
+                f"sentence {i}: {tree.count(0)} words hang on the root, expected one; set "
                 "single_root=False to allow more"
             )
 
