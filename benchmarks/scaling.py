@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from maxmargin.formulation import C_from_paper
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver
 
 from .case import FORMULATION, ProblemMaker

@@ -16,7 +16,7 @@ import numpy as np
 
 import maxmargin as mm
 from maxmargin.datasets import FACE_PARTS, FACE_TREE, make_faces
-from maxmargin.problems.grid_parts import find_parts, pack_maps
+from maxmargin.problems.tree.grid_parts import find_parts, pack_maps
 
 N_TRAIN, N_TEST, SIZE, PATCH = 300, 200, 32, 9
 LAMBDA = 0.1

@@ -11,9 +11,9 @@ import numpy as np
 
 from brute import Twin
 from maxmargin.formats import Tree
-from maxmargin.problems.grammar import GrammarProblem
-from maxmargin.problems.grammar_data import encode, make_sentences
-from maxmargin.problems.grammar_rules import Grammar, derive
+from maxmargin.problems.grammar.data import encode, make_sentences
+from maxmargin.problems.grammar.problem import GrammarProblem
+from maxmargin.problems.grammar.rules import Grammar, derive
 
 
 def binarise(tree, horizontal, vertical, ancestors=(), start=0):

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from brute import ChainTwin, MulticlassTwin, Twin
 from maxmargin.problem import Planes, Problem
-from maxmargin.problems.chain import ChainConstraints, ChainProblem
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.chain.problem import ChainConstraints, ChainProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 CLASS_LOSSES = ("zero-one", "costs")
 CHAIN_LOSSES = ("hamming", "normalized-hamming", "zero-one")

@@ -10,8 +10,8 @@ from cases import STRUCTURES, make_case
 from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values, primal_value
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS
 from maxmargin.solvers import make_solver
 

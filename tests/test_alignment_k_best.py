@@ -9,7 +9,7 @@ import maxmargin as mm
 from brute import Twin
 from brute_alignment import all_alignments, count_operations
 from cases import Case
-from maxmargin.problems import alignment_k_best
+from maxmargin.problems.alignment import k_best as alignment_k_best
 from test_alignment_problem import LAYOUTS, LOSSES, alignment_case, homologue_case, layouts, seeds
 from test_k_best import RESCALINGS, check_k_best
 

@@ -12,15 +12,15 @@ from brute_alignment import AlignmentTwin, HomologueTwin, all_alignments
 from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values, plane_values
-from maxmargin.problems import alignment
-from maxmargin.problems.alignment import AlignmentProblem
-from maxmargin.problems.alignment_layout import (
+from maxmargin.problems.alignment import problem as alignment_problem
+from maxmargin.problems.alignment.homologues import HomologueProblem
+from maxmargin.problems.alignment.layout import (
     Aligner,
     AlignmentLayout,
     pack_alignments,
     pack_strings,
 )
-from maxmargin.problems.homologues import HomologueProblem
+from maxmargin.problems.alignment.problem import AlignmentProblem
 from maxmargin.solvers import make_solver
 
 K = 3
@@ -170,7 +170,7 @@ def test_training_to_find_homologues_reaches_the_optimum():
 
 def test_searches_that_need_too_much_memory_are_refused(monkeypatch):
     problem, _ = alignment_case(np.random.default_rng(0), LAYOUTS[0])
-    monkeypatch.setattr(alignment, "MOST_LEVEL_BYTES", 1)
+    monkeypatch.setattr(alignment_problem, "MOST_LEVEL_BYTES", 1)
     with pytest.raises(ValueError, match="rescaling='margin'"):
         problem.oracle(np.arange(3), np.zeros(problem.n_features), "slack")
     problem.oracle(np.arange(3), np.zeros(problem.n_features), "margin")

@@ -107,7 +107,7 @@ def test_what_was_stopped_early_does_not_meet_its_target(bench):
 
 
 def test_weights_of_a_peer_in_our_layout(bench):
-    from maxmargin.problems.multiclass import MulticlassProblem
+    from maxmargin.problems.classes.multiclass import MulticlassProblem
 
     objective = bench("objective")
     rng = np.random.default_rng(0)

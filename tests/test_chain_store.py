@@ -10,9 +10,9 @@ from maxmargin.block_steps import WSS2
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values
 from maxmargin.planes import PlaneStore, StepRule, make_store
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.chain_store import ChainStore
-from maxmargin.problems.chain_store_kernels import WORTHWHILE
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.problems.chain.store import ChainStore
+from maxmargin.problems.chain.store_kernels import WORTHWHILE
 
 PLENTY = 10**9
 STEPS = StepRule(WSS2, 20)

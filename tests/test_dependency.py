@@ -11,19 +11,19 @@ from brute_dependency import TreeTwin, all_trees
 from cases import Case
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
-from maxmargin.problems.dependency import (
+from maxmargin.problems.dependency.features import (
+    DEFAULT_TEMPLATES,
+    ArcTemplates,
+    TokenFields,
+)
+from maxmargin.problems.dependency.kernels import best_tree
+from maxmargin.problems.dependency.problem import (
     DependencyProblem,
     TreeDecoder,
     check_trees,
     count_crossing,
 )
-from maxmargin.problems.dependency_features import (
-    DEFAULT_TEMPLATES,
-    ArcTemplates,
-    TokenFields,
-)
-from maxmargin.problems.dependency_kernels import best_tree
-from maxmargin.problems.dependency_work import TreeOptions, make_work
+from maxmargin.problems.dependency.work import TreeOptions, make_work
 from solving import check_optimal, solve
 from test_k_best import RESCALINGS, check_k_best
 from test_oracles import check_oracle, dense_row

@@ -11,7 +11,7 @@ import maxmargin as mm
 from conftest import find_data
 from maxmargin.formats import ConlluTreebank, read_conllu
 from maxmargin.metrics import attachment_scores
-from maxmargin.problems.dependency_features import ArcTemplates
+from maxmargin.problems.dependency.features import ArcTemplates
 
 RNG = np.random.default_rng(0)
 TAGS = ("D", "A", "N", "V", "P")

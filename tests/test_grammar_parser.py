@@ -16,9 +16,9 @@ from conftest import find_data
 from maxmargin.formats import Tree, clean_tree, parse_tree, read_trees
 from maxmargin.formulation import Formulation
 from maxmargin.metrics import bracket_scores
-from maxmargin.problems.grammar_data import TreeDecoder, encode
-from maxmargin.problems.grammar_k_best import best_derivations
-from maxmargin.problems.grammar_rules import Grammar, derive
+from maxmargin.problems.grammar.data import TreeDecoder, encode
+from maxmargin.problems.grammar.k_best import best_derivations
+from maxmargin.problems.grammar.rules import Grammar, derive
 from maxmargin.solvers import make_solver, solvers_for
 from solving import check_optimal, solve
 from test_grammar_oracles import grammar_options

@@ -11,8 +11,8 @@ from exact_qp import solve_exactly
 from maxmargin.cuts.set_kernels import BLOCK, FSMO
 from maxmargin.cuts.working_sets import WorkingSets
 from maxmargin.formulation import Formulation
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver
 
 SOFT = [  # the table of formulations, without its first row

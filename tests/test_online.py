@@ -325,7 +325,7 @@ def test_certificates_of_other_slacks_are_refused():
 
 def tagging(n=40, seed=0, noise=0.5):
     """Sequences that can be learned, with some noise."""
-    from maxmargin.problems.chain import ChainProblem
+    from maxmargin.problems.chain.problem import ChainProblem
 
     rng = np.random.default_rng(seed)
     lengths = rng.integers(2, 6, n)

@@ -16,14 +16,14 @@ from cases import (
     make_case,
     multiclass_case,
 )
-from maxmargin.problems.chain import (
+from maxmargin.problems.chain.problem import (
     ChainConstraints,
     ChainDecoder,
     ChainLayout,
     ChainProblem,
     bio_constraints,
 )
-from maxmargin.problems.multiclass import MulticlassProblem, class_scores
+from maxmargin.problems.classes.multiclass import MulticlassProblem, class_scores
 from maxmargin.problems.rows import make_rows
 
 RESCALINGS = ("margin", "slack", "none")

@@ -16,7 +16,7 @@ from maxmargin.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
 from maxmargin.formulation import Formulation
 from maxmargin.planes import PlaneStore, StepRule, make_store
 from maxmargin.problem import Planes, Problem
-from maxmargin.problems.multiclass import ClassStore
+from maxmargin.problems.classes.multiclass import ClassStore
 
 PLENTY = 10**9
 STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]

@@ -10,8 +10,8 @@ from cases import small_oracle_rows
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values
 from maxmargin.problem import Planes, Problem, check_problem
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS
 from maxmargin.solvers import make_solver, solvers_for
 

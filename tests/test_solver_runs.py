@@ -8,7 +8,7 @@ import pytest
 from cases import chain_case
 from maxmargin.formulation import Formulation
 from maxmargin.planes import PlaneStore
-from maxmargin.problems.chain import ChainProblem
+from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.base import Run
 from solving import (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from cases import STRUCTURES, chain_case, make_case, multiclass_case
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values
-from maxmargin.problems.chain import ChainProblem
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 from solving import (
     PRECISE,
     RESCALINGS,

@@ -13,7 +13,7 @@ from maxmargin.block_steps import ALL_PLANES, COORDINATES, MVP, WSS2, block_gap,
 from maxmargin.formulation import Formulation
 from maxmargin.objective import ridges, scale_to_fit
 from maxmargin.planes import PlaneStore, StepRule, make_store
-from maxmargin.problems.multiclass import ClassStore
+from maxmargin.problems.classes.multiclass import ClassStore
 from maxmargin.solvers import solvers_for
 from solving import (
     RESCALINGS,

@@ -16,7 +16,7 @@ from brute_classes import ClassFeatureTwin
 from cases import Case, expand_parts, random_costs, random_inputs
 from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
-from maxmargin.problems.class_features import ClassFeatureProblem
+from maxmargin.problems.classes.class_features import ClassFeatureProblem
 from maxmargin.solvers import SOLVERS, make_solver, solvers_for
 from test_k_best import check_k_best
 from test_oracles import check_oracle, dense_row

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import make_case
 from maxmargin.formulation import C_to_paper, Formulation
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver
 
 # Algorithms 3 and 4 as printed: no cache, planes at the minimiser, the QP solved well.

@@ -9,8 +9,8 @@ import maxmargin as mm
 from exact_qp import solve_exactly
 from maxmargin.datasets import make_faces
 from maxmargin.formulation import Formulation
-from maxmargin.problems.grid_parts import rank_parts
-from maxmargin.problems.tree import rank_label_trees
+from maxmargin.problems.tree.grid_parts import rank_parts
+from maxmargin.problems.tree.labels import rank_label_trees
 from maxmargin.solvers import make_solver
 from test_k_best import check_k_best, dense_row
 from test_tree_oracles import grid_case, label_case, seeds

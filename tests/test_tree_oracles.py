@@ -10,15 +10,15 @@ from brute_trees import GridPartsTwin, LabelTreeTwin
 from cases import Case
 from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
-from maxmargin.problems.grid_parts import GridLayout, GridPartsProblem, find_parts, pack_maps
-from maxmargin.problems.tree import (
+from maxmargin.problems.tree.grid_parts import GridLayout, GridPartsProblem, find_parts, pack_maps
+from maxmargin.problems.tree.kernels import upper_envelope
+from maxmargin.problems.tree.labels import (
     LabelLayout,
     LabelTreeProblem,
     decode_label_trees,
     pack_columns,
     root_tree,
 )
-from maxmargin.problems.tree_kernels import upper_envelope
 from maxmargin.solvers import make_solver
 from test_oracles import check_oracle
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from maxmargin.formulation import C_from_paper
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 from ..case import Case, Options, ProblemMaker, Target
 from ..data import chain_problem

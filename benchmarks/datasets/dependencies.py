@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from maxmargin.formats import open_text, read_conllu
 from maxmargin.metrics import attachment_scores
-from maxmargin.problems.dependency import DependencyProblem
-from maxmargin.problems.dependency_features import TokenFields
+from maxmargin.problems.dependency.features import TokenFields
+from maxmargin.problems.dependency.problem import DependencyProblem
 from maxmargin.solvers import SOLVERS
 
 from ..case import Case, Contestant, Options, Outcome, Target

@@ -12,8 +12,8 @@ import numpy as np
 
 from maxmargin.datasets import FACE_TREE, make_faces
 from maxmargin.formulation import C_from_paper
-from maxmargin.problems.grid_parts import GridLayout, GridPartsProblem, pack_maps
-from maxmargin.problems.tree import root_tree
+from maxmargin.problems.tree.grid_parts import GridLayout, GridPartsProblem, pack_maps
+from maxmargin.problems.tree.labels import root_tree
 
 from ..case import Case, Options, Target
 from ..solvers import ours

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 from ..case import Case, Floats, Options, Target
 from ..data import data_path

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.formulation import C_from_paper
-from maxmargin.problems.multiclass import MulticlassProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 from ..case import Case, Floats, Options, Target
 from ..data import data_path

@@ -303,13 +303,13 @@ class _Decoder:
 
     def _constraints(self, value: dict[str, Any]) -> Any:
         """Masks of forbidden transitions."""
-        from .problems.chain import ChainConstraints
+        from .problems.chain.problem import ChainConstraints
 
         return ChainConstraints(*(self(mask) for mask in value["masks"]))
 
     def _templates(self, value: dict[str, Any]) -> Any:
         """Features of the arcs of trees."""
-        from .problems.dependency_features import ArcTemplates
+        from .problems.dependency.features import ArcTemplates
 
         return ArcTemplates(*self(value["groups"]))
 

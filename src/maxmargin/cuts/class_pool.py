@@ -13,7 +13,7 @@ from ..formulation import Formulation
 from ..problems.rows import add_scores
 
 if TYPE_CHECKING:
-    from ..problems.multiclass import MulticlassProblem
+    from ..problems.classes.multiclass import MulticlassProblem
 
 __all__ = ["ClassPool"]
 

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..formulation import Rescaling, Slack
 from ..metrics import pair_accuracies
 from ..problem import Problem
-from ..problems.alignment import AlignmentProblem
-from ..problems.alignment_kernels import Strings
-from ..problems.alignment_layout import Aligner, AlignmentLayout, pack_alignments
-from ..problems.homologues import HomologueProblem
+from ..problems.alignment.homologues import HomologueProblem
+from ..problems.alignment.kernels import Strings
+from ..problems.alignment.layout import Aligner, AlignmentLayout, pack_alignments
+from ..problems.alignment.problem import AlignmentProblem
 from ..result import Callback, Result
 from ..solvers import Solver
 from .alignment_data import (

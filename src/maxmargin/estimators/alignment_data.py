@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats.fasta import pairs_of_rows
-from ..problems.alignment_kernels import Strings
-from ..problems.alignment_layout import pack_strings
+from ..problems.alignment.kernels import Strings
+from ..problems.alignment.layout import pack_strings
 
 __all__ = [
     "as_pairs",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problems.chain import ChainConstraints, bio_constraints
+from ..problems.chain.problem import ChainConstraints, bio_constraints
 
 __all__ = ["make_constraints"]
 

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..formats import ConlluTreebank
 from ..formulation import Rescaling, Slack
-from ..problems.dependency import DependencyProblem, TreeDecoder, sentence_scores
-from ..problems.dependency_features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
-from ..problems.dependency_work import make_work
+from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
+from ..problems.dependency.problem import DependencyProblem, TreeDecoder, sentence_scores
+from ..problems.dependency.work import make_work
 from ..result import Callback
 from ..solvers import Solver
 from .base import MaxMarginEstimator, checked_k, with_shared_parameters

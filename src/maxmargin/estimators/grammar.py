@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ..formulation import Rescaling, Slack
-from ..problems.grammar import GrammarProblem
-from ..problems.grammar_data import encode
-from ..problems.grammar_rules import relative_frequencies
+from ..problems.grammar.data import encode
+from ..problems.grammar.problem import GrammarProblem
+from ..problems.grammar.rules import relative_frequencies
 from ..result import Callback
 from ..solvers import Solver
 from .base import MaxMarginEstimator, Savable, with_shared_parameters
@@ -27,7 +27,7 @@ __all__ = ["GrammarParser", "PCFGParser"]
 class GrammarParser(ParserMixin, MaxMarginEstimator):
     """Parse trees for sentences: a weighted context-free grammar, trained as a structural SVM.
 
-    The grammar has all rules of the training trees; see `maxmargin.problems.grammar_rules` for how
+    The grammar has all rules of the training trees; see `maxmargin.problems.grammar.rules` for how
     unary chains and rules with more than two children are treated. Joint features are counts of
     rules, and of span features if there are any.
 

@@ -15,8 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 
 from ..formulation import Rescaling, Slack
 from ..problem import Problem
-from ..problems.class_features import ClassFeatureProblem, described_class_scores
-from ..problems.multiclass import MulticlassProblem, class_scores
+from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
+from ..problems.classes.multiclass import MulticlassProblem, class_scores
 from ..problems.rows import make_rows
 from ..result import Callback
 from ..solvers import Solver

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..formats.trees import Tree, as_tree, clean_tree
 from ..metrics import bracket_scores
-from ..problems.grammar_data import Nodes, Sentences, TreeDecoder, encode, make_sentences
-from ..problems.grammar_k_best import best_derivations
-from ..problems.grammar_rules import Derivation, Grammar, derive
+from ..problems.grammar.data import Nodes, Sentences, TreeDecoder, encode, make_sentences
+from ..problems.grammar.k_best import best_derivations
+from ..problems.grammar.rules import Derivation, Grammar, derive
 from .base import checked_k
 
 logger = logging.getLogger("maxmargin")

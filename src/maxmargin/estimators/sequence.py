@@ -13,8 +13,8 @@ from sklearn.base import clone
 from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
 from ..formats import TokenColumns
 from ..formulation import Rescaling, Slack
-from ..problems.chain import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
-from ..problems.multiclass import class_scores
+from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
+from ..problems.classes.multiclass import class_scores
 from ..problems.rows import Rows, make_rows
 from ..result import Callback
 from ..solvers import Solver

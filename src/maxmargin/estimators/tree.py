@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..formulation import Rescaling, Slack
 from ..problem import Problem
-from ..problems.grid_parts import (
+from ..problems.rows import Rows
+from ..problems.tree.grid_parts import (
     GridLayout,
     GridPartsProblem,
     Maps,
@@ -19,8 +20,7 @@ from ..problems.grid_parts import (
     pack_maps,
     rank_parts,
 )
-from ..problems.rows import Rows
-from ..problems.tree import (
+from ..problems.tree.labels import (
     LabelLayout,
     LabelTreeProblem,
     decode_label_trees,
@@ -90,7 +90,7 @@ class TreeLabeler(MaxMarginEstimator):
     templates_ : ndarray of shape (n_nodes, channels, patch, patch)
         With positions: the templates of the parts.
     coef_ : ndarray
-        All weights; see `maxmargin.problems.tree` and `maxmargin.problems.grid_parts`.
+        All weights; see `maxmargin.problems.tree.labels` and `maxmargin.problems.tree.grid_parts`.
     result_ : Result
         Certificate and history of the training.
 

@@ -1,1 +1,1 @@
-"""What is learned: one file per structure, with its data tuple, kernels and Problem class."""
+"""What is learned: one folder per structure, with its data tuples, kernels and Problem class."""

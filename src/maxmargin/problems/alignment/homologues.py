@@ -1,0 +1,139 @@
+"""Homologues among decoys: which of several strings aligns best with a given one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...formulation import Rescaling
+from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from .k_best import Ranked, rank_alignments
+from .kernels import Strings, best_alignment, errors_of_letters
+from .layout import Aligner, AlignmentLayout, string_at
+from .oracles import TruePairs, homologue_oracle
+from .problem import check_examples, dpsi_row
+
+__all__ = ["HomologueProblem"]
+
+Floats = NDArray[np.float64]
+
+
+class HomologueProblem(Problem):
+    """Find the homologue of a string among decoys, by the score of the best alignment.
+
+    Every decoy has loss 1, so rescalings are all the same.
+
+    Parameters
+    ----------
+    natives, homologues : Strings
+        Coded strings and their homologues.
+    partners : array of int
+        Alignments of those, flat like ``natives.letters``: position of each letter's partner, or
+        -1.
+    decoys : Strings
+        Decoys of all examples.
+    groups : array of int, shape (n_examples + 1,)
+        Example i has the decoys ``groups[i]`` to ``groups[i + 1] - 1``.
+    layout : AlignmentLayout
+        What has a weight.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        natives: Strings,
+        homologues: Strings,
+        partners: NDArray[np.int32],
+        decoys: Strings,
+        groups: ArrayLike,
+        layout: AlignmentLayout,
+    ) -> None:
+        check_examples(natives, homologues, partners)
+        self.natives, self.decoys, self.layout = natives, decoys, layout
+        self.groups = np.ascontiguousarray(groups, dtype=np.int64)
+        n_decoys = len(decoys.offsets) - 1
+        rising = len(self.groups) == len(natives.offsets) and (np.diff(self.groups) >= 0).all()
+        if not rising or self.groups[0] != 0 or self.groups[-1] != n_decoys:
+            raise ValueError(
+                f"groups must rise from 0 to {n_decoys} in {len(natives.offsets) - 1} steps"
+            )
+        self.aligner = Aligner(layout)
+        self.n_features = layout.size
+        ones = np.ones(self.n_examples)
+        psi = self.aligner.psi(natives, homologues, partners)
+        self.true_pairs = TruePairs(
+            np.ascontiguousarray(partners, dtype=np.int32),
+            *psi[:3],
+            units=ones,
+            most_errors=ones.astype(np.int64),
+            residues=False,
+            zero_one=True,
+        )
+
+    @property
+    def n_examples(self) -> int:
+        """Number of native strings."""
+        return len(self.natives.offsets) - 1
+
+    def oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Best decoy of each listed string, in its best alignment; see `Problem.oracle`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        out = empty_planes(len(examples), len(examples) * self.layout.size)
+        work = self.aligner.scratch(self.natives, self.decoys)
+        homologue_oracle(
+            self.natives,
+            self.decoys,
+            self.groups,
+            self.true_pairs,
+            examples,
+            w,
+            self.layout.scoring(w),
+            work,
+            np.empty_like(work.partner),
+            out,
+        )
+        return trim(out)
+
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best alignments with decoys of each listed string; see `Problem.k_best`.
+
+        An output is a decoy with an alignment, so that a decoy may be among them more than once.
+        """
+        scoring, work = self.layout.scoring(w), self.aligner.scratch(self.natives, self.decoys)
+        found: list[list[tuple[Row, float]]] = []
+        for i in np.asarray(indices).tolist():
+            x = string_at(self.natives, i)
+            nothing = np.full(len(x), -1, np.int32)
+            decoys, highest = {}, {}
+            for d in range(int(self.groups[i]), int(self.groups[i + 1])):
+                decoys[d] = string_at(self.decoys, d)
+                errors_of_letters(nothing, len(x), len(decoys[d]), False, work)
+                highest[d] = best_alignment(x, decoys[d], scoring, nothing, 0.0, work)
+            listed: list[tuple[int, Ranked]] = []
+            for d in sorted(decoys, key=lambda d: -highest[d]):
+                if len(listed) == k and highest[d] <= listed[-1][1].score:
+                    break  # no alignment of this decoy, nor of those behind it, is good enough
+                listed += [(d, r) for r in rank_alignments(x, decoys[d], scoring, k, work)]
+                listed = sorted(listed, key=lambda pair: -pair[1].score)[:k]
+            given = (scoring, self.layout.size)
+            found.append(
+                [
+                    (dpsi_row(self.true_pairs, i, x, decoys[d], r.partner, *given), 1.0)
+                    for d, r in listed
+                ]
+            )
+        return stack_k_best(found, k)

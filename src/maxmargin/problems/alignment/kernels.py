@@ -1,0 +1,293 @@
+"""Exact alignment of two strings, and alignments as counts of operations.
+
+An alignment of x and y is a set of pairs (i, j) that rise in both positions. Letters between two
+neighbouring pairs are a gap in the other string; letters before the first and after the last pair
+are its ends. Where both strings have unpaired letters between two pairs there is one gap in each,
+so that the pairs alone say all there is to say. An alignment scores
+
+    sum over pairs   substitution[x_i, y_j]
+    + open + length * extend          for each gap between pairs
+    + end_open + length * end_extend  for each end that is not empty.
+
+Ends that score nothing make this local alignment (Smith & Waterman 1981), ends that score like gaps
+global alignment (Needleman & Wunsch 1970); gaps of two weights are those of Gotoh (1982). Three
+states: `pair` (x_i with y_j), `skip_x` (x_i in a gap), `skip_y` (y_j in a gap, after any skip_x).
+
+An alignment is kept as ``partner``: for each letter of x the position of its partner in y, or -1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._jit import kernel
+
+# Where the best way into a state came from; START: the pair is the first one.
+START, PAIR, SKIP_X, SKIP_Y = 0, 1, 2, 3
+
+
+class Strings(NamedTuple):
+    """Coded strings, one after the other."""
+
+    letters: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
+class Scoring(NamedTuple):
+    """Scores of the operations, and the feature that counts each (-1: none)."""
+
+    substitution: NDArray[np.float64]
+    gaps: NDArray[np.float64]  # open, extend, end_open, end_extend
+    pair_feature: NDArray[np.int32]
+    gap_feature: NDArray[np.int32]
+
+
+class AlignmentScratch(NamedTuple):
+    """Work arrays for the longest strings: of the search, errors of letters, scores of ends."""
+
+    back: NDArray[np.uint8]
+    rows: NDArray[np.float64]
+    wrong_x: NDArray[np.float64]
+    wrong_y: NDArray[np.float64]
+    left_x: NDArray[np.float64]
+    left_y: NDArray[np.float64]
+    begin_x: NDArray[np.float64]
+    begin_y: NDArray[np.float64]
+    end_x: NDArray[np.float64]
+    end_y: NDArray[np.float64]
+    partner: NDArray[np.int32]
+    counts: NDArray[np.float64]
+
+
+@kernel
+def errors_of_letters(truth, m, n, residues, work):
+    """Errors that a letter causes in a wrong pair (wrong_*), and where it is unpaired (left_*).
+
+    With ``residues`` every letter of either string whose partner is not the true one is an error;
+    without, only letters of x that have a true partner count: the true pairs that are missed.
+    """
+    for j in range(n):
+        work.wrong_y[j] = 1.0 if residues else 0.0
+        work.left_y[j] = 0.0
+    for i in range(m):
+        paired = truth[i] >= 0
+        work.wrong_x[i] = 1.0 if residues or paired else 0.0
+        work.left_x[i] = 1.0 if paired else 0.0
+        if residues and paired:
+            work.left_y[truth[i]] = 1.0
+
+
+@kernel
+def score_ends(length, left, unit, end_open, end_extend, begin, end):
+    """begin[p], end[p]: score of an end with the letters before p, from p on, with its errors."""
+    begin[0] = 0.0
+    end[length] = 0.0
+    errors = 0.0
+    for p in range(1, length + 1):
+        errors += unit * left[p - 1]
+        begin[p] = end_open + p * end_extend + errors
+    errors = 0.0
+    for p in range(length - 1, -1, -1):
+        errors += unit * left[p]
+        end[p] = end_open + (length - p) * end_extend + errors
+
+
+@kernel
+def sum_errors(left, length, before):
+    """before[p] = errors of unpaired letters before p."""
+    before[0] = 0
+    for p in range(length):
+        before[p + 1] = before[p] + np.int64(left[p])
+
+
+@kernel
+def best_alignment(x, y, scoring, truth, unit, work):
+    """Best alignment of x and y into work.partner, each error worth ``unit``; returns its value.
+
+    In: ``truth`` and the errors of letters, in ``work``; none of them matters where unit is 0.
+    A cell of ``back`` holds where pair (2 bits), skip_x (2 bits) and skip_y (2 bits) came from.
+    """
+    m, n = len(x), len(y)
+    gap_open, extend = scoring.gaps[0], scoring.gaps[1]
+    end_open, end_extend = scoring.gaps[2], scoring.gaps[3]
+    score_ends(m, work.left_x, unit, end_open, end_extend, work.begin_x, work.end_x)
+    score_ends(n, work.left_y, unit, end_open, end_extend, work.begin_y, work.end_y)
+    pair, skip_x, skip_y = work.rows[0], work.rows[1], work.rows[2]
+    for j in range(n + 1):
+        pair[j] = skip_x[j] = skip_y[j] = -np.inf
+    best = work.begin_x[m] + work.begin_y[n]  # nothing is paired
+    best_i, best_j = -1, -1
+    for i in range(m):
+        scores = scoring.substitution[x[i]]
+        begin, end = work.begin_x[i], work.end_x[i + 1]
+        wrong, left = unit * work.wrong_x[i], unit * work.left_x[i] + extend
+        partner = truth[i]
+        # (i, j) is the cell up and left of the one that is filled; `old_*` are the row above.
+        old_pair, old_x, old_y = pair[0], skip_x[0], skip_y[0]
+        pair[0] = skip_x[0] = skip_y[0] = -np.inf
+        back = work.back[i]
+        for j in range(n):
+            here, source = begin + work.begin_y[j], START
+            if old_pair > here:
+                here, source = old_pair, PAIR
+            if old_x > here:
+                here, source = old_x, SKIP_X
+            if old_y > here:
+                here, source = old_y, SKIP_Y
+            here += scores[y[j]]
+            if partner != j:
+                here += wrong + unit * work.wrong_y[j]
+            old_pair, old_x, old_y = pair[j + 1], skip_x[j + 1], skip_y[j + 1]
+            opened, stayed = old_pair + gap_open, old_x
+            if opened >= stayed:
+                skip_x[j + 1] = opened + left
+                source |= PAIR << 2
+            else:
+                skip_x[j + 1] = stayed + left
+                source |= SKIP_X << 2
+            reached, way = pair[j] + gap_open, PAIR
+            if skip_x[j] + gap_open > reached:
+                reached, way = skip_x[j] + gap_open, SKIP_X
+            if skip_y[j] > reached:
+                reached, way = skip_y[j], SKIP_Y
+            skip_y[j + 1] = reached + extend + unit * work.left_y[j]
+            pair[j + 1] = here
+            back[j] = source | way << 4
+            total = here + end + work.end_y[j + 1]
+            if total > best:
+                best, best_i, best_j = total, i, j
+    _trace(work.back, best_i, best_j, m, work.partner)
+    return best
+
+
+@kernel
+def _trace(back, i, j, m, partner):
+    """Follow the sources back from the last pair (i, j)."""
+    for k in range(m):
+        partner[k] = -1
+    state = PAIR
+    while i >= 0:
+        cell = back[i, j]
+        if state == PAIR:
+            partner[i] = j
+            state = cell & 3
+            if state == START:
+                return
+            i -= 1
+            j -= 1
+        elif state == SKIP_X:
+            state = cell >> 2 & 3
+            i -= 1
+        else:
+            state = cell >> 4 & 3
+            j -= 1
+
+
+@kernel
+def _add_gap(length, first, gap_feature, sign, counts):
+    """Count one gap, by features first (opened) and first + 1 (letters)."""
+    if length > 0:
+        if gap_feature[first] >= 0:
+            counts[gap_feature[first]] += sign
+        if gap_feature[first + 1] >= 0:
+            counts[gap_feature[first + 1]] += sign * length
+
+
+@kernel
+def add_counts(x, y, partner, scoring, sign, counts):
+    """Add sign * psi(x, y, alignment) to the counts."""
+    last_i, last_j = -1, -1
+    gaps = 2  # the first one is an end
+    for i in range(len(x)):
+        j = partner[i]
+        if j < 0:
+            continue
+        feature = scoring.pair_feature[x[i], y[j]]
+        if feature >= 0:
+            counts[feature] += sign
+        _add_gap(i - last_i - 1, gaps, scoring.gap_feature, sign, counts)
+        _add_gap(j - last_j - 1, gaps, scoring.gap_feature, sign, counts)
+        last_i, last_j, gaps = i, j, 0
+    _add_gap(len(x) - last_i - 1, 2, scoring.gap_feature, sign, counts)
+    _add_gap(len(y) - last_j - 1, 2, scoring.gap_feature, sign, counts)
+
+
+@kernel
+def count_errors(x, y, truth, partner, residues):
+    """Number of errors of an alignment; see `errors_of_letters`."""
+    missed, wrong_x, true_pairs, pairs = 0, 0, 0, 0
+    for i in range(len(x)):
+        wrong_x += partner[i] != truth[i]
+        pairs += partner[i] >= 0
+        if truth[i] >= 0:
+            true_pairs += 1
+            missed += partner[i] != truth[i]
+    if not residues:
+        return missed
+    # Letters of y that either alignment pairs, without those that both pair alike.
+    hits = true_pairs - missed
+    wrong_y = true_pairs + pairs - 2 * hits - _differently_paired(truth, partner, len(x))
+    return wrong_x + wrong_y
+
+
+@kernel
+def _differently_paired(truth, partner, m):
+    """Letters of y that both alignments pair, with different letters of x."""
+    shared = 0
+    i, k = 0, 0
+    while i < m and k < m:  # both rise, so one walk finds all
+        if truth[i] < 0:
+            i += 1
+        elif partner[k] < 0:
+            k += 1
+        elif truth[i] < partner[k]:
+            i += 1
+        elif truth[i] > partner[k]:
+            k += 1
+        else:
+            shared += i != k
+            i += 1
+            k += 1
+    return shared
+
+
+@kernel
+def write_row(counts, out, row, filled):
+    """Move the non-zero counts to the end of row ``row``; returns the new position."""
+    for f in range(len(counts)):
+        if counts[f] != 0.0:
+            out.indices[filled] = f
+            out.values[filled] = counts[f]
+            filled += 1
+            counts[f] = 0.0
+    out.indptr[row + 1] = filled
+    return filled
+
+
+@kernel
+def psi_rows(xs, ys, partners, scoring, work, out):
+    """Joint features of given alignments as sparse rows; ``partners`` are flat like xs.letters."""
+    filled = 0
+    out.indptr[0] = 0
+    for i in range(len(xs.offsets) - 1):
+        x = xs.letters[xs.offsets[i] : xs.offsets[i + 1]]
+        y = ys.letters[ys.offsets[i] : ys.offsets[i + 1]]
+        partner = partners[xs.offsets[i] : xs.offsets[i + 1]]
+        add_counts(x, y, partner, scoring, 1.0, work.counts)
+        filled = write_row(work.counts, out, i, filled)
+
+
+@kernel
+def align_pairs(xs, ys, scoring, work, partners, scores):
+    """Best alignment and score of every pair of strings, flat like xs.letters."""
+    for i in range(len(scores)):
+        x = xs.letters[xs.offsets[i] : xs.offsets[i + 1]]
+        y = ys.letters[ys.offsets[i] : ys.offsets[i + 1]]
+        partner = partners[xs.offsets[i] : xs.offsets[i + 1]]
+        partner[:] = -1
+        errors_of_letters(partner, len(x), len(y), False, work)
+        scores[i] = best_alignment(x, y, scoring, partner, 0.0, work)
+        partner[:] = work.partner[: len(x)]

@@ -1,0 +1,215 @@
+"""Alignments of two strings with learned scores; see `layout` for the weights."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulation import Formulation, Rescaling
+from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from .k_best import PLAIN, Ranking, rank_alignments
+from .kernels import Scoring, Strings, add_counts, count_errors
+from .layout import Aligner, AlignmentLayout, string_at
+from .oracles import (
+    ADDITIVE,
+    DEVIATION,
+    LEVELS,
+    LevelScratch,
+    TruePairs,
+    alignment_oracle,
+)
+
+__all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
+
+Floats = NDArray[np.float64]
+AlignmentLoss = Literal["pairs", "residues", "zero-one"]
+#: Searches by number of errors need 2 bytes for each cell and number; more than this is refused.
+MOST_LEVEL_BYTES = 4 * 2**30
+
+
+def dpsi_row(
+    true_pairs: TruePairs,
+    i: int,
+    x: NDArray[np.uint8],
+    y: NDArray[np.uint8],
+    partner: NDArray[np.int32],
+    scoring: Scoring,
+    size: int,
+) -> Row:
+    """Joint features of the truth of example i minus those of an alignment of x and y."""
+    counts = np.zeros(size)
+    own = slice(true_pairs.indptr[i], true_pairs.indptr[i + 1])
+    counts[true_pairs.indices[own]] = true_pairs.values[own]
+    add_counts(x, y, partner, scoring, -1.0, counts)
+    columns = np.flatnonzero(counts)
+    return columns.astype(np.int32), counts[columns]
+
+
+def check_examples(xs: Strings, ys: Strings, partners: NDArray[Any]) -> None:
+    """Raise ValueError unless the arrays fit each other."""
+    if len(xs.offsets) != len(ys.offsets) or len(partners) != len(xs.letters):
+        raise ValueError(
+            f"xs has {len(xs.offsets) - 1} strings of {len(xs.letters)} letters in all, ys has "
+            f"{len(ys.offsets) - 1} strings, and there are {len(partners)} partners"
+        )
+    lengths = np.minimum(np.diff(xs.offsets), np.diff(ys.offsets))
+    if len(lengths) and lengths.min() < 1:
+        raise ValueError(f"example {int(np.argmin(lengths))} has an empty string")
+
+
+class AlignmentProblem(Problem):
+    """Predict the alignment of two strings, with exact oracles for every rescaling.
+
+    Parameters
+    ----------
+    xs, ys : Strings
+        Coded strings, with letters in ``0..layout.n_letters - 1``.
+    partners : array of int
+        True alignments, flat like ``xs.letters``: position of each letter's partner, or -1.
+    layout : AlignmentLayout
+        What has a weight.
+    loss : {"pairs", "residues", "zero-one"}
+        Share of the true pairs that are missed; share of all letters whose partner (or lack of
+        one) is not the true one; or 1 if the alignments differ.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        xs: Strings,
+        ys: Strings,
+        partners: NDArray[np.int32],
+        layout: AlignmentLayout,
+        loss: AlignmentLoss = "pairs",
+    ) -> None:
+        if loss not in ("pairs", "residues", "zero-one"):
+            raise ValueError(f"loss must be 'pairs', 'residues' or 'zero-one', got {loss!r}")
+        check_examples(xs, ys, partners)
+        self.xs, self.ys, self.layout = xs, ys, layout
+        self.aligner = Aligner(layout)
+        self.n_features = layout.size
+        letters = np.diff(xs.offsets) + np.diff(ys.offsets)
+        n_true = np.add.reduceat(partners >= 0, xs.offsets[:-1]).astype(np.int64)
+        if loss == "pairs" and n_true.min() == 0:
+            raise ValueError(
+                f"the true alignment of example {int(np.argmin(n_true))} has no pairs, so its "
+                "share of wrong pairs is not defined; use loss='residues'"
+            )
+        most = {"pairs": n_true, "residues": letters, "zero-one": np.ones_like(letters)}[loss]
+        psi = self.aligner.psi(xs, ys, partners)
+        self.true_pairs = TruePairs(
+            np.ascontiguousarray(partners, dtype=np.int32),
+            *psi[:3],
+            units=1.0 / most,
+            most_errors=most,
+            residues=loss != "pairs",
+            zero_one=loss == "zero-one",
+        )
+
+    @property
+    def n_examples(self) -> int:
+        """Number of pairs of strings."""
+        return len(self.xs.offsets) - 1
+
+    def oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated alignment of each listed pair of strings; see `Problem.oracle`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        mode = self._mode(rescaling, sqrt_loss)
+        out = empty_planes(len(examples), len(examples) * self.layout.size)
+        alignment_oracle(
+            self.xs,
+            self.ys,
+            self.true_pairs,
+            examples,
+            w,
+            self.layout.scoring(w),
+            mode,
+            rescaling == "slack",
+            sqrt_loss,
+            self.aligner.scratch(self.xs, self.ys),
+            self._level_scratch(examples, mode),
+            out,
+        )
+        return trim(out)
+
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong alignments of each listed pair of strings; see `Problem.k_best`.
+
+        With slack rescaling and with none, an alignment without loss (the true pairs and others
+        beside them, if the loss is "pairs") counts as the truth.
+        """
+        scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
+        given, bounds = self.true_pairs, self.xs.offsets
+        found: list[list[tuple[Row, float]]] = []
+        for i in np.asarray(indices).tolist():
+            x, y = string_at(self.xs, i), string_at(self.ys, i)
+            truth = given.partners[bounds[i] : bounds[i + 1]]
+            ranking = self._ranking(i, w, rescaling, sqrt_loss)
+            listed: list[tuple[Row, float]] = []
+            for partner, _ in rank_alignments(x, y, scoring, k + 1, work, truth, ranking):
+                if len(listed) < k and not np.array_equal(partner, truth):
+                    errors = int(count_errors(x, y, truth, partner, given.residues))
+                    loss = float(min(errors, 1) if given.zero_one else errors * given.units[i])
+                    row = dpsi_row(given, i, x, y, partner, scoring, self.layout.size)
+                    listed.append((row, loss))
+            found.append(listed)
+        return stack_k_best(found, k)
+
+    def _ranking(self, i: int, w: Floats, rescaling: Rescaling, sqrt_loss: bool) -> Ranking:
+        """What alignments of example i are ranked by."""
+        given, mode = self.true_pairs, self._mode(rescaling, sqrt_loss)
+        if mode == ADDITIVE:
+            return PLAIN._replace(unit=float(given.units[i]), residues=given.residues)
+        if mode == DEVIATION:  # no errors, or any
+            return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), given.residues)
+        losses = np.arange(given.most_errors[i] + 1) * given.units[i]
+        offsets, scales = Formulation(rescaling, sqrt_loss=sqrt_loss).plane_terms(losses)
+        own = slice(given.indptr[i], given.indptr[i + 1])
+        truth_score = float(w[given.indices[own]] @ given.values[own])
+        return Ranking(0.0, offsets - scales * truth_score, scales.copy(), given.residues)
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
+        """Which search finds the most violated alignment."""
+        if self.true_pairs.zero_one or rescaling == "none":
+            return DEVIATION
+        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
+
+    def _level_scratch(self, examples: NDArray[np.int64], mode: int) -> LevelScratch:
+        """Work arrays for searches by number of errors; empty where there is none."""
+        m = n = levels = 0
+        if mode != ADDITIVE and len(examples):
+            m = int(np.diff(self.xs.offsets)[examples].max())
+            n = int(np.diff(self.ys.offsets)[examples].max())
+            most = 1 if mode == DEVIATION else int(self.true_pairs.most_errors[examples].max())
+            levels = most + 1
+        if 2 * m * n * levels > MOST_LEVEL_BYTES:
+            raise ValueError(
+                f"slack rescaling and square-root losses search by number of errors, which takes "
+                f"{2 * m * n * levels / 2**30:.1f} GiB for strings of {m} and {n} letters; use "
+                "rescaling='margin' with sqrt_loss=False, or shorter strings"
+            )
+        return LevelScratch(
+            np.empty((m, n, levels), np.uint16),
+            np.empty((3, n + 1, levels)),
+            np.empty((2, 3, levels)),
+            np.empty(levels),
+            np.empty((levels, 3), np.int64),
+            np.empty(m + 1, np.int64),
+            np.empty(n + 1, np.int64),
+        )

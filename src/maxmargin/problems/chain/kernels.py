@@ -1,0 +1,283 @@
+"""Exact decoding of first-order chains, and chain candidates as sparse rows.
+
+A chain of L tokens with K labels scores a labelling y by
+
+    sum_t unary[t, y_t] + sum_{t>0} transition[y_{t-1}, y_t],
+
+start and stop weights folded into the first and last row of ``unary``; a forbidden transition is
+-inf. Three searches, each over all K^L labellings:
+
+* `viterbi`          the best labelling;
+* `best_deviation`   the best labelling other than the truth (zero-one loss, and no rescaling);
+* `best_by_level`    the best labelling for each number of wrong labels, then the best level
+                     (slack rescaling and square-root losses; Tsochantaridis et al. 2005, sec. 3.2).
+
+All take time O(L K^2), `best_by_level` O(L^2 K^2). None stores back-pointers: scores are kept and
+the maximiser is found again on the way back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from ..rows import add_scores, write_pair, write_row
+
+# What the oracle maximises; see `chain_oracle`.
+ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
+
+
+@kernel
+def chain_scores(rows, first, length, w, K, start, stop, unary):
+    """Fill unary[:length, :K] with the label scores of the tokens first..first+length-1."""
+    for t in range(length):
+        scores = unary[t]
+        for k in range(K):
+            scores[k] = 0.0
+        add_scores(rows, first + t, w, K, scores)
+    for k in range(K):
+        unary[0, k] += start[k]
+        unary[length - 1, k] += stop[k]
+
+
+@kernel
+def _advance(previous, transition, K, reached):
+    """reached[k] = max_j previous[j] + transition[j, k]; two j a round, for fewer loads."""
+    for k in range(K):
+        reached[k] = previous[0] + transition[0, k]
+    j = 1
+    while j + 1 < K:
+        score0, score1 = previous[j], previous[j + 1]
+        row0, row1 = transition[j], transition[j + 1]
+        for k in range(K):
+            reached[k] = max(reached[k], max(score0 + row0[k], score1 + row1[k]))
+        j += 2
+    if j < K:
+        for k in range(K):
+            reached[k] = max(reached[k], previous[j] + transition[j, k])
+
+
+@kernel
+def first_argmax(values, K):
+    """Position of the first largest value."""
+    best = 0
+    for k in range(1, K):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+@kernel
+def best_predecessor(previous, transition, label, K):
+    """The j that maximises previous[j] + transition[j, label]."""
+    best, best_score = 0, -np.inf
+    for j in range(K):
+        score = previous[j] + transition[j, label]
+        if score > best_score:
+            best, best_score = j, score
+    return best
+
+
+@kernel
+def viterbi(unary, length, transition, K, forward, path):
+    """Best labelling into path[:length]; returns its score. ``forward`` is scratch."""
+    for k in range(K):
+        forward[0, k] = unary[0, k]
+    for t in range(1, length):
+        _advance(forward[t - 1], transition, K, forward[t])
+        for k in range(K):
+            forward[t, k] += unary[t, k]
+    label = first_argmax(forward[length - 1], K)
+    score = forward[length - 1, label]
+    path[length - 1] = label
+    for t in range(length - 2, -1, -1):
+        label = best_predecessor(forward[t], transition, label, K)
+        path[t] = label
+    return score
+
+
+@kernel
+def best_deviation(unary, length, transition, K, truth, forward, path):
+    """Best labelling other than ``truth``; returns its score minus the truth's, or -inf if none.
+
+    forward[t, k] is the best prefix score that ends in k and has left the truth at or before t;
+    the truth's own prefix score is carried along.
+    """
+    prefix = np.empty(length)
+    prefix[0] = unary[0, truth[0]]
+    for k in range(K):
+        forward[0, k] = unary[0, k] if k != truth[0] else -np.inf
+    for t in range(1, length):
+        prefix[t] = prefix[t - 1] + transition[truth[t - 1], truth[t]] + unary[t, truth[t]]
+        _advance(forward[t - 1], transition, K, forward[t])
+        for k in range(K):
+            if k != truth[t]:
+                leave = prefix[t - 1] + transition[truth[t - 1], k]
+                if leave > forward[t, k]:
+                    forward[t, k] = leave
+            forward[t, k] += unary[t, k]
+    label = first_argmax(forward[length - 1], K)
+    score = forward[length - 1, label]
+    if score == -np.inf:
+        return -np.inf
+    t = length - 1
+    path[t] = label
+    while t > 0:
+        previous = best_predecessor(forward[t - 1], transition, label, K)
+        stay = forward[t - 1, previous] + transition[previous, label]
+        if label != truth[t]:
+            leave = prefix[t - 1] + transition[truth[t - 1], label]
+            if leave >= stay:
+                for s in range(t):
+                    path[s] = truth[s]
+                break
+        label = previous
+        t -= 1
+        path[t] = label
+    return score - prefix[length - 1]
+
+
+@kernel
+def fill_levels(unary, length, transition, K, truth, levels):
+    """levels[t, m, k] = best score of a prefix that ends in k at t with m wrong labels."""
+    levels[:length, : length + 1] = -np.inf
+    reached = np.empty(K)
+    for k in range(K):
+        levels[0, int(k != truth[0]), k] = unary[0, k]
+    for t in range(1, length):
+        for m in range(t + 1):
+            _advance(levels[t - 1, m], transition, K, reached)
+            for k in range(K):
+                levels[t, m + int(k != truth[t]), k] = reached[k] + unary[t, k]
+
+
+@kernel
+def level_terms(m, loss_unit, slack, sqrt_loss):
+    """Offset and scale of a labelling with m wrong labels, whose loss is m * loss_unit or its root.
+
+    Its violation is offset + scale * gain, with ``gain = score - score(truth)``.
+    """
+    loss = m * loss_unit
+    if sqrt_loss:
+        loss = np.sqrt(loss)
+    return loss, loss if slack else 1.0
+
+
+@kernel
+def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path):
+    """Labelling that maximises the rescaled violation; returns that maximum (0 at the truth)."""
+    levels = np.empty((length, length + 1, K))
+    fill_levels(unary, length, transition, K, truth, levels)
+    truth_score = levels[length - 1, 0, truth[length - 1]]
+    best_value, best_level, best_label = 0.0, 0, truth[length - 1]
+    for m in range(1, length + 1):
+        label = first_argmax(levels[length - 1, m], K)
+        gain = levels[length - 1, m, label] - truth_score
+        if gain == -np.inf:
+            continue
+        offset, scale = level_terms(m, loss_unit, slack, sqrt_loss)
+        value = offset + scale * gain
+        if value > best_value:
+            best_value, best_level, best_label = value, m, label
+    m, label = best_level, best_label
+    path[length - 1] = label
+    for t in range(length - 1, 0, -1):
+        if label != truth[t]:
+            m -= 1
+        label = best_predecessor(levels[t - 1, m], transition, label, K)
+        path[t - 1] = label
+    return best_value
+
+
+@kernel
+def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out):
+    """Most violated labelling of each example as a sparse row of dpsi, in features or in parts.
+
+    Problem solved for example i, truth y, over all labellings z:
+
+        ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels
+        DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
+        LEVELS      max  the rescaled violation of `best_by_level`
+        PREDICTION  max  -<dpsi(z), w>
+
+    In: ``chain`` (ChainData), ``transition`` (K, K) with -inf where forbidden, ``work``
+    (ChainScratch). Out: ``out.indptr, out.indices, out.values, out.losses``, large enough for the
+    longest rows possible. A row is empty, with loss 0, where nothing beats the truth.
+    """
+    K = chain.n_labels
+    unary, forward, path = work.unary, work.forward, work.path
+    filled = 0
+    out.indptr[0] = 0
+    for r in range(len(examples)):
+        i = examples[r]
+        first = chain.offsets[i]
+        length = chain.offsets[i + 1] - first
+        truth = chain.labels[first : first + length]
+        loss_unit = 1.0 / length if chain.normalized else 1.0
+        chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
+        violated = True
+        if mode == ADDITIVE:
+            for t in range(length):
+                for k in range(K):
+                    unary[t, k] += loss_unit
+                unary[t, truth[t]] -= loss_unit
+            viterbi(unary, length, transition, K, forward, path)
+        elif mode == DEVIATION:
+            gain = best_deviation(unary, length, transition, K, truth, forward, path)
+            violated = gain > -1.0
+        elif mode == PREDICTION:
+            viterbi(unary, length, transition, K, forward, path)
+        else:
+            value = best_by_level(
+                unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path
+            )
+            violated = value > 0.0
+        wrong = 0
+        if violated:
+            for t in range(length):
+                if path[t] != truth[t]:
+                    wrong += 1
+        if wrong > 0:
+            filled = write_difference(chain, first, length, truth, path, as_parts, out, filled)
+        out.losses[r] = wrong * loss_unit
+        if chain.zero_one and wrong > 0:
+            out.losses[r] = 1.0
+        out.indptr[r + 1] = filled
+
+
+@kernel
+def write_difference(chain, first, length, truth, path, as_parts, out, filled):
+    """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
+    rows, K = chain.rows, chain.n_labels
+    singles = len(chain.labels) * K if as_parts else chain.n_inputs * K
+    for t in range(length):
+        good, bad = truth[t], path[t]
+        if good == bad:
+            continue
+        row = first + t
+        if as_parts:
+            filled = write_pair(out, filled, row * K + good, row * K + bad, 1.0)
+        else:
+            filled = write_row(rows, row, K, good, bad, out, filled)
+    for t in range(1, length):
+        good = truth[t - 1] * K + truth[t]
+        bad = path[t - 1] * K + path[t]
+        if good != bad:
+            filled = write_pair(out, filled, singles + good, singles + bad, 1.0)
+    if chain.boundary:
+        base = singles + K * K
+        for t, shift in ((0, 0), (length - 1, K)):
+            if truth[t] != path[t]:
+                good, bad = base + shift + truth[t], base + shift + path[t]
+                filled = write_pair(out, filled, good, bad, 1.0)
+    return filled
+
+
+@kernel
+def decode_chains(rows, offsets, w, K, transition, work, paths):
+    """Best labelling of every sequence into ``paths`` (one label per token)."""
+    for i in range(len(offsets) - 1):
+        first = offsets[i]
+        length = offsets[i + 1] - first
+        chain_scores(rows, first, length, w, K, work.start, work.stop, work.unary)
+        viterbi(work.unary, length, transition, K, work.forward, paths[first : first + length])

@@ -1,0 +1,400 @@
+"""First-order chains: one label per token, with transitions between neighbours.
+
+Joint features, with K labels and feature-major weights: the token features of each label
+(``w[f * K + k]``, an optional constant feature last), then the K x K transitions (from-major),
+then, with ``boundary_weights``, K start and K stop weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...formulation import Formulation, Rescaling
+from ...online_steps import OnlineRule, OnlineState
+from ...parts import rows_under_labels
+from ...planes import same_definer
+from ...problem import Planes, Problem, empty_planes, trim
+from ..rows import Rows, check_codes, make_rows
+from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
+from .kernels import (
+    ADDITIVE,
+    DEVIATION,
+    LEVELS,
+    PREDICTION,
+    chain_oracle,
+    decode_chains,
+)
+from .online import chain_online
+from .store import ChainStore
+
+__all__ = ["ChainProblem", "bio_constraints"]
+
+Floats = NDArray[np.float64]
+ChainLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+
+
+class ChainData(NamedTuple):
+    """What the kernels need to know of the examples."""
+
+    rows: Rows
+    offsets: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    n_labels: int
+    n_inputs: int
+    boundary: bool
+    normalized: bool
+    zero_one: bool
+
+
+class ChainScratch(NamedTuple):
+    """Work arrays of the kernels, for the longest sequence."""
+
+    unary: Floats
+    forward: Floats
+    path: NDArray[np.int32]
+    start: Floats
+    stop: Floats
+
+
+class ChainConstraints(NamedTuple):
+    """Which labels may follow each other, open and close a sequence (True: allowed)."""
+
+    transitions: NDArray[np.bool_]
+    start: NDArray[np.bool_]
+    stop: NDArray[np.bool_]
+
+
+class ChainLayout(NamedTuple):
+    """Where the parts of a chain's weight vector are."""
+
+    n_inputs: int
+    n_labels: int
+    boundary: bool
+
+    @property
+    def size(self) -> int:
+        """Length of the weight vector."""
+        K = self.n_labels
+        return (self.n_inputs + K) * K + (2 * K if self.boundary else 0)
+
+    def emissions(self, w: Floats) -> Floats:
+        """View of the token weights, shape (n_inputs, n_labels)."""
+        return w[: self.n_inputs * self.n_labels].reshape(self.n_inputs, self.n_labels)
+
+    def transitions(self, w: Floats) -> Floats:
+        """View of the transition weights, shape (n_labels, n_labels), from-label first."""
+        K = self.n_labels
+        return w[self.n_inputs * K : (self.n_inputs + K) * K].reshape(K, K)
+
+    def boundaries(self, w: Floats) -> tuple[Floats, Floats]:
+        """Start and stop weights; zeros where the model has none."""
+        K = self.n_labels
+        if not self.boundary:
+            return np.zeros(K), np.zeros(K)
+        return w[-2 * K : -K].copy(), w[-K:].copy()
+
+
+def bio_constraints(labels: list[str]) -> ChainConstraints:
+    """Allowed transitions of BIO (IOB2) tags: I-X only after B-X or I-X, and never first."""
+    K = len(labels)
+    names = [str(label) for label in labels]
+    allowed = np.ones((K, K), dtype=bool)
+    start = np.ones(K, dtype=bool)
+    for k, name in enumerate(names):
+        if name.startswith("I-"):
+            kind = name[2:]
+            allowed[:, k] = [other in (f"B-{kind}", f"I-{kind}") for other in names]
+            start[k] = False
+    return ChainConstraints(allowed, start, np.ones(K, dtype=bool))
+
+
+class ChainDecoder:
+    """Scores and decodes packed sequences with given weights; holds no examples."""
+
+    def __init__(self, layout: ChainLayout, constraints: ChainConstraints | None = None) -> None:
+        self.layout = layout
+        self.constraints = constraints
+
+    def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
+        """Transition, start and stop scores at ``w``, with -inf where forbidden."""
+        transition = self.layout.transitions(w)
+        start, stop = self.layout.boundaries(w)
+        if self.constraints is not None:
+            transition = np.where(self.constraints.transitions, transition, -np.inf)
+            start = np.where(self.constraints.start, start, -np.inf)
+            stop = np.where(self.constraints.stop, stop, -np.inf)
+        return np.ascontiguousarray(transition), start, stop
+
+    def forbidden(self) -> Floats:
+        """0 or, where forbidden, -inf: for transitions, then one row for starts, one for stops."""
+        K = self.layout.n_labels
+        if self.constraints is None:
+            return np.zeros((K + 2, K))
+        allowed = np.vstack(
+            [self.constraints.transitions, self.constraints.start, self.constraints.stop]
+        )
+        return np.where(allowed, 0.0, -np.inf)
+
+    def scratch(self, longest: int, start: Floats, stop: Floats) -> ChainScratch:
+        """Work arrays for sequences of at most ``longest`` tokens."""
+        K = self.layout.n_labels
+        return ChainScratch(
+            np.empty((longest, K)), np.empty((longest, K)), np.empty(longest, np.int32), start, stop
+        )
+
+    def decode(self, rows: Rows, offsets: NDArray[np.int64], w: Floats) -> NDArray[np.int32]:
+        """Best labels of all tokens."""
+        paths = np.empty(int(offsets[-1]), dtype=np.int32)
+        if len(offsets) > 1:
+            transition, start, stop = self.potentials(w)
+            work = self.scratch(int(np.diff(offsets).max()), start, stop)
+            decode_chains(rows, offsets, w, self.layout.n_labels, transition, work, paths)
+        return paths
+
+    def decode_k_best(
+        self, rows: Rows, offsets: NDArray[np.int64], w: Floats, k: int
+    ) -> list[tuple[NDArray[np.int32], Floats]]:
+        """The k best labellings of each sequence, best first, one in a row, and their scores."""
+        n, K, lengths = len(offsets) - 1, self.layout.n_labels, np.diff(offsets)
+        if n == 0:
+            return []
+        longest = int(lengths.max())
+        transition, start, stop = self.potentials(w)
+        work = self.scratch(longest, start, stop)
+        paths = make_k_best_scratch(longest, K, k)
+        labels = np.empty(k * int(offsets[-1]), np.int32)
+        scores, found = np.empty((n, k)), np.empty(n, np.int64)
+        decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, scores, found)
+        answers = []
+        for i, (length, count) in enumerate(zip(lengths.tolist(), found.tolist(), strict=True)):
+            first = k * int(offsets[i])
+            table = labels[first : first + count * length].reshape(count, length)
+            answers.append((table, scores[i, :count]))
+        return answers
+
+
+class ChainProblem(Problem):
+    """Label sequences with exact oracles for every rescaling.
+
+    Parameters
+    ----------
+    tokens : array or CSR matrix of shape (n_tokens, n_token_features)
+        Features of all tokens of all sequences, one after the other.
+    offsets : array of int, shape (n_examples + 1,)
+        Sequence i has the tokens ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    labels : array of int, shape (n_tokens,)
+        True labels, in ``0..n_labels - 1``.
+    n_labels : int, optional
+        Number of labels; by default one more than the largest.
+    loss : {"hamming", "normalized-hamming", "zero-one"}
+        Number of wrong labels, their share, or 1 if any is wrong.
+    fit_intercept : bool
+        Append a constant feature to every token.
+    boundary_weights : bool
+        Learn weights for the first and the last label.
+    constraints : ChainConstraints, optional
+        Forbidden transitions; they hold in the oracles and in `decode`.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        tokens: Any,
+        offsets: ArrayLike,
+        labels: ArrayLike,
+        n_labels: int | None = None,
+        *,
+        loss: ChainLoss = "hamming",
+        fit_intercept: bool = False,
+        boundary_weights: bool = False,
+        constraints: ChainConstraints | None = None,
+    ) -> None:
+        if loss not in ("hamming", "normalized-hamming", "zero-one"):
+            raise ValueError(
+                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
+            )
+        rows = make_rows(tokens, fit_intercept=fit_intercept, sparse=True)
+        # One type only: kernels for another would take as long again to compile.
+        rows = rows._replace(
+            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
+        )
+        codes = np.ascontiguousarray(labels, dtype=np.int32)
+        bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+        lengths = np.diff(bounds)
+        if not len(codes) == rows.n_rows == bounds[-1] or bounds[0] != 0:
+            raise ValueError(
+                f"tokens has {rows.n_rows} rows, labels has {len(codes)} entries and offsets runs "
+                f"from {bounds[0]} to {bounds[-1]}; the first two and the last must be equal"
+            )
+        if len(lengths) and lengths.min() < 1:
+            raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
+        K = int(n_labels if n_labels is not None else codes.max() + 1)
+        check_codes(codes, K, "labels")
+        self.layout = ChainLayout(rows.n_inputs, K, boundary_weights)
+        if self.layout.size >= 2**31:
+            raise ValueError(
+                f"{rows.n_inputs} features x {K} labels make {self.layout.size} weights; "
+                "at most 2**31 - 1 are supported"
+            )
+        self.decoder = ChainDecoder(self.layout, constraints)
+        self.data = ChainData(
+            rows,
+            bounds,
+            codes,
+            K,
+            rows.n_inputs,
+            boundary_weights,
+            loss == "normalized-hamming",
+            loss == "zero-one",
+        )
+        self.n_features = self.layout.size
+        self._lengths = lengths
+        self.longest = int(lengths.max()) if len(lengths) else 0
+        self._row_bounds = self._longest_rows()
+        self._part_bounds = 4 * lengths + 4
+        parts = rows_under_labels(rows, K, self.layout.size)
+        self.parts = parts if parts.n_parts < 2**31 else None
+        if constraints is not None:
+            self._check_truth(constraints)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sequences."""
+        return len(self.data.offsets) - 1
+
+    def compact_store(
+        self, formulation: Formulation, caps: Floats, cache_bytes: int
+    ) -> ChainStore | None:
+        """A store with the oracle inside, where the loss adds up over tokens."""
+        additive = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
+        if not additive or self.data.zero_one or self.parts is None:
+            return None
+        if not same_definer(self, "oracle", "part_oracle", "compact_store"):
+            return None
+        return ChainStore(self, formulation, caps, cache_bytes)
+
+    def oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated labelling of each listed sequence; see `Problem.oracle`."""
+        mode = self._mode(rescaling, sqrt_loss)
+        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=False)
+
+    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+        """Best labelling of each listed sequence; see `Problem.predictions`."""
+        return self._search(indices, w, PREDICTION, False, False, as_parts=False)
+
+    def part_oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The same, in parts: a token under a label, and the single weights behind those."""
+        mode = self._mode(rescaling, sqrt_loss)
+        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=True)
+
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
+        mode = self._mode(rescaling, sqrt_loss)
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        capacity = k * int(self._row_bounds[examples].sum())
+        out = empty_planes(k * len(examples), capacity)
+        transition, start, stop = self.decoder.potentials(w)
+        longest = int(self._lengths[examples].max(initial=1))
+        work = self.decoder.scratch(longest, start, stop)
+        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode == LEVELS)
+        slack = rescaling == "slack"
+        chain_k_best(
+            self.data, examples, w, transition, k, mode, slack, sqrt_loss, work, paths, out
+        )
+        return trim(out)
+
+    def online_pass(
+        self,
+        examples: NDArray[np.int64],
+        weights: Floats,
+        formulation: Formulation,
+        rule: OnlineRule,
+        state: OnlineState,
+    ) -> bool:
+        """Steps of an online solver, one sequence after the other; see `Problem.online_pass`."""
+        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        is_loss = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
+        if not is_loss or (mode != ADDITIVE and not rule.plain):
+            return False
+        K, free = self.data.n_labels, self.decoder.constraints
+        barred = np.zeros((K + 2, K))  # -inf where forbidden: transitions, start, stop
+        if free is not None:
+            barred[~np.vstack([free.transitions, free.start, free.stop])] = -np.inf
+        work = self.decoder.scratch(self.longest, np.empty(K), np.empty(K))
+        capacity = int(self._row_bounds[examples].max(initial=0))
+        row = empty_planes(1, capacity)
+        chain_online(self.data, examples, weights, barred, rule, state, work, row)
+        return True
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
+        """Which search finds the most violated labelling."""
+        if self.data.zero_one or rescaling == "none":
+            return DEVIATION
+        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
+
+    def _search(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        mode: int,
+        slack: bool,
+        sqrt_loss: bool,
+        as_parts: bool,
+    ) -> Planes:
+        """Run the oracle kernel for the listed sequences."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        bounds = self._part_bounds if as_parts else self._row_bounds
+        capacity = int(bounds[examples].sum())
+        out = empty_planes(len(examples), capacity)
+        transition, start, stop = self.decoder.potentials(w)
+        work = self.decoder.scratch(self.longest, start, stop)
+        chain_oracle(
+            self.data, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out
+        )
+        return trim(out)
+
+    def _longest_rows(self) -> NDArray[np.int64]:
+        """Upper bound on the entries of each example's row."""
+        rows, offsets = self.data.rows, self.data.offsets
+        lengths = np.diff(offsets)
+        entries = rows.indptr[offsets[1:]] - rows.indptr[offsets[:-1]]
+        return 2 * (entries + lengths * (1 + int(rows.bias != 0.0)) + 2)
+
+    def _check_truth(self, constraints: ChainConstraints) -> None:
+        """Raise if a training sequence breaks the constraints."""
+        labels, offsets = self.data.labels, self.data.offsets
+        inner = np.ones(len(labels), dtype=bool)
+        inner[offsets[:-1]] = False
+        bad = np.zeros(len(labels), dtype=bool)
+        bad[1:] = inner[1:] & ~constraints.transitions[labels[:-1], labels[1:]]
+        bad[offsets[:-1]] |= ~constraints.start[labels[offsets[:-1]]]
+        bad[offsets[1:] - 1] |= ~constraints.stop[labels[offsets[1:] - 1]]
+        if bad.any():
+            token = int(np.argmax(bad))
+            i = int(np.searchsorted(offsets, token, side="right")) - 1
+            raise ValueError(
+                f"the labels of sequence {i} break the constraints at token {token - offsets[i]}"
+            )

@@ -1,0 +1,106 @@
+"""The plane store of chains whose loss adds up over tokens: visits without detours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulation import Formulation
+from ...planes import BlockReport, PlaneStore, StepRule
+from ...problem import empty_planes
+from .store_kernels import visit_chains
+
+if TYPE_CHECKING:
+    from .problem import ChainProblem
+
+__all__ = ["ChainStore"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class SearchWork(NamedTuple):
+    """Work arrays of the two searches, for the longest sequence.
+
+    ``forbidden`` is 0 or -inf for transitions (rows 0..K-1), starts (row K) and stops (row K + 1).
+    """
+
+    forbidden: Floats
+    transition: Floats
+    start: Floats
+    stop: Floats
+    unary: Floats
+    forward: Floats
+    path: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    n_labels: NDArray[np.int32]
+    back: NDArray[np.int32]
+
+
+class ChainStore(PlaneStore):
+    """Planes of chains, with the oracle inside the pass over the blocks.
+
+    A visit finds each example's plane at the weights its predecessors left, with no array handed
+    around in between. A revisit also looks for the best recombination of the block's planes.
+    """
+
+    visits_in_order = True
+    problem: ChainProblem
+
+    def __init__(
+        self, problem: ChainProblem, formulation: Formulation, caps: Floats, cache_bytes: int
+    ) -> None:
+        super().__init__(problem, formulation, caps, cache_bytes)
+        K, longest = problem.layout.n_labels, problem.longest
+        self._work = SearchWork(
+            problem.decoder.forbidden(),
+            np.empty((K, K)),
+            np.empty(K),
+            np.empty(K),
+            np.empty((longest, K)),
+            np.empty((longest, K)),
+            np.empty(longest, np.int32),
+            np.empty((longest, K), np.int32),
+            np.empty(longest, np.int32),
+            np.empty((longest, K), np.int32),
+        )
+        self._room = 4 * longest + 4
+        self._row = empty_planes(1, self._room)
+
+    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+        """True oracle calls, new planes and steps, one example after the other."""
+        return self._pass(examples, rule, cached=False)
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """Steps from stored planes and their recombinations; returns the blocks' gaps before."""
+        return self._pass(examples, rule, cached=True).gaps
+
+    def _pass(self, examples: Ints, rule: StepRule, cached: bool) -> BlockReport:
+        """Run the kernel until all examples are done, with more room where it asks for it."""
+        report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
+        done = 0
+        while True:
+            self._reserve_scratch(examples, self._room)
+            done = visit_chains(
+                self.arena,
+                self.parts,
+                self.blocks,
+                self.used,
+                self.scratch,
+                self.w,
+                self.dual_now,
+                examples,
+                rule,
+                done,
+                report.gaps,
+                report.hinges,
+                self.problem.data,
+                self._work,
+                self._row,
+                cached,
+            )
+            if done == len(examples):
+                return report
+            self._make_room(self._room + int(self.blocks.n_features[examples[done:]].max()))

@@ -1,0 +1,210 @@
+"""Dual ascent on chains in one kernel: search, new planes and steps, example by example.
+
+Two searches for a plane of an example's block. The true one scores every label of every token at
+the weights of the moment (`search_chain`). The other knows only the labels that the block's stored
+planes use, whose scores the block has at hand (`search_lattice`): it finds the best *recombination*
+of stored planes, which together span far more labellings than there are planes, at almost no cost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from ...block_steps import COORDINATES, block_gap
+from ...plane_kernels import (
+    append_plane,
+    gap_with_plane,
+    has_room,
+    improve_and_write,
+    is_new,
+    list_block,
+    load_new_plane,
+    score_block,
+)
+from .kernels import chain_scores, viterbi, write_difference
+
+# A recombination is stored if it makes this much of its block's gap: more planes cost time too.
+WORTHWHILE = 0.3
+
+
+@kernel(inline=True)
+def refresh_potentials(chain, w, work):
+    """Transition, start and stop scores at w, with -inf where forbidden."""
+    K = chain.n_labels
+    base = chain.n_inputs * K
+    for j in range(K):
+        for k in range(K):
+            work.transition[j, k] = w[base + j * K + k] + work.forbidden[j, k]
+    base += K * K
+    for k in range(K):
+        work.start[k] = work.forbidden[K, k]
+        work.stop[k] = work.forbidden[K + 1, k]
+        if chain.boundary:
+            work.start[k] += w[base + k]
+            work.stop[k] += w[base + K + k]
+
+
+@kernel(inline=True)
+def path_score(unary, length, transition, path):
+    """Score of a labelling."""
+    score = unary[0, path[0]]
+    for t in range(1, length):
+        score += unary[t, path[t]] + transition[path[t - 1], path[t]]
+    return score
+
+
+@kernel(inline=True)
+def search_chain(chain, first, length, truth, loss_unit, w, work):
+    """Most violated labelling into work.path; returns its hinge value."""
+    K, unary = chain.n_labels, work.unary
+    refresh_potentials(chain, w, work)
+    chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
+    for t in range(length):
+        for k in range(K):
+            unary[t, k] += loss_unit
+        unary[t, truth[t]] -= loss_unit
+    best = viterbi(unary, length, work.transition, K, work.forward, work.path)
+    return best - path_score(unary, length, work.transition, truth)
+
+
+@kernel(inline=True)
+def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_row_parts, w, work):
+    """The same over the labels that the block's parts use; returns the hinge value.
+
+    Column 0 of ``labels`` is the truth. Where no part names a token, all stored planes agree with
+    the truth there, and its score does not matter.
+    """
+    K = chain.n_labels
+    labels, n_labels, unary, forward = work.labels, work.n_labels, work.unary, work.forward
+    transitions = chain.n_inputs * K
+    for t in range(length):
+        n_labels[t] = 1
+        labels[t, 0] = truth[t]
+        unary[t, 0] = 0.0
+    for f in range(n_local):
+        part = scratch.features[f]
+        if part >= n_row_parts:
+            continue
+        row = part // K
+        label = part - row * K
+        t = row - first
+        if label == truth[t]:
+            unary[t, 0] = scratch.weights[f]
+        else:
+            a = n_labels[t]
+            labels[t, a] = label
+            unary[t, a] = scratch.weights[f] + loss_unit
+            n_labels[t] = a + 1
+    if chain.boundary:
+        base = transitions + K * K
+        for a in range(n_labels[0]):
+            unary[0, a] += w[base + labels[0, a]]
+        for a in range(n_labels[length - 1]):
+            unary[length - 1, a] += w[base + K + labels[length - 1, a]]
+    for a in range(n_labels[0]):
+        forward[0, a] = unary[0, a] + work.forbidden[K, labels[0, a]]
+    of_truth = unary[0, 0]
+    for t in range(1, length):
+        of_truth += unary[t, 0] + w[transitions + truth[t - 1] * K + truth[t]]
+        for a in range(n_labels[t]):
+            k = labels[t, a]
+            best = -np.inf
+            for b in range(n_labels[t - 1]):
+                j = labels[t - 1, b]
+                score = forward[t - 1, b] + w[transitions + j * K + k] + work.forbidden[j, k]
+                if score > best:
+                    best = score
+                    work.back[t, a] = b
+            forward[t, a] = best + unary[t, a]
+    chosen = 0
+    best = -np.inf
+    for a in range(n_labels[length - 1]):
+        score = forward[length - 1, a] + work.forbidden[K + 1, labels[length - 1, a]]
+        if score > best:
+            best, chosen = score, a
+    for t in range(length - 1, -1, -1):
+        work.path[t] = labels[t, chosen]
+        if t > 0:
+            chosen = work.back[t, chosen]
+    return best - of_truth
+
+
+@kernel
+def visit_chains(
+    arena,
+    parts,
+    blocks,
+    used,
+    scratch,
+    w,
+    dual,
+    examples,
+    rule,
+    done,
+    gaps,
+    hinges,
+    chain,
+    work,
+    row,
+    cached,
+):
+    """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
+
+    Like `plane_kernels.absorb_planes`, which see, with the plane found here, at the weights of the
+    moment. ``row`` has room for one sparse row. Returns how many examples are done.
+    """
+    for r in range(done, len(examples)):
+        i = examples[r]
+        cap, ridge = blocks.cap[i], blocks.ridge[i]
+        first = chain.offsets[i]
+        length = chain.offsets[i + 1] - first
+        if cached and blocks.count[i] == 0:
+            gaps[r] = 0.0
+            continue
+        if not has_room(arena, blocks, used, scratch, i, 4 * length + 4):
+            return r
+        truth = chain.labels[first : first + length]
+        loss_unit = 1.0 / length if chain.normalized else 1.0
+        n_live, n_known = list_block(arena, blocks, i, scratch)
+        shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+        gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+        best = scratch.scores[u]
+        if cached and rule.kind == COORDINATES:
+            value = 0.0  # the truth's: dual coordinate descent knows its stored planes only
+        elif cached:
+            value = search_lattice(
+                chain, first, length, truth, loss_unit, scratch, n_known, parts.n_row_parts, w, work
+            )
+        else:
+            value = search_chain(chain, first, length, truth, loss_unit, w, work)
+            hinges[r] = max(value, 0.0)
+        value -= shift
+        found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+        new = is_new(value, best)
+        if cached and found - gap < WORTHWHILE * found:
+            new = False
+        else:
+            gap = found
+        if value < rule.delta:
+            new = False
+        gaps[r] = gap
+        if gap <= rule.threshold * cap:
+            continue
+        if new:
+            wrong = 0
+            for t in range(length):
+                wrong += work.path[t] != truth[t]
+            row.indptr[1] = write_difference(chain, first, length, truth, work.path, True, row, 0)
+            n_local, _ = load_new_plane(parts, scratch, row, 0, 1.0, n_known, w)
+            offset = wrong * loss_unit
+            append_plane(
+                arena, parts, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
+            )
+            n_live += 1
+            n_known = n_local
+        if rule.max_steps > 0:
+            dual[0] += improve_and_write(
+                arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap
+            )
+    return len(examples)

@@ -1,0 +1,269 @@
+"""Classes with features: the joint features of (x, y) are all products x_f Lambda(y)_r.
+
+Weights are feature-major, ``w[f * m + r]`` for m output features, an optional constant input
+last: a table W of inputs times output features, which scores class y by ``x W Lambda(y)``. With the
+identity for Lambda this is the plain multiclass problem; shared output features let classes learn
+from each other (Tsochantaridis et al. 2005, section 4.2).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ..._jit import kernel
+from ...formulation import Formulation, Rescaling
+from ...parts import rows_under_labels
+from ...problem import Planes, Problem, empty_planes, trim
+from ..rows import Rows, add_scores, check_codes, make_rows
+from .multiclass import checked_costs, class_scores
+from .multiclass_kernels import keep_best
+
+__all__ = ["ClassFeatureProblem", "described_class_scores"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class OutputFeatures(NamedTuple):
+    """Features of the classes as CSR rows, and which classes may be candidates."""
+
+    indptr: Ints
+    indices: NDArray[np.int32]
+    values: Floats
+    allowed: NDArray[np.bool_]
+    n_columns: int
+
+
+class ClassFeatureProblem(Problem):
+    """Classes with output features and any costs.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_examples, n_inputs)
+        Inputs.
+    y : array of int
+        Classes, in ``0..n_classes - 1``.
+    features : array or sparse matrix of shape (n_classes, n_output_features)
+        Output features of the classes.
+    costs : array of shape (n_classes, n_classes), optional
+        ``costs[y, z]`` is the loss of predicting z for y; zero on the diagonal, positive elsewhere.
+        By default 1 off the diagonal.
+    allowed : array of bool, optional
+        Classes that the oracle may propose. By default those that occur in ``y``: a class without
+        examples should not be pushed away from all of them.
+    fit_intercept : bool
+        Append a constant input.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        features: Any,
+        *,
+        costs: ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
+        fit_intercept: bool = False,
+    ) -> None:
+        # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
+        rows = make_rows(X, fit_intercept=fit_intercept, sparse=True)
+        self.rows = rows._replace(
+            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
+        )
+        self.labels = np.ascontiguousarray(y, dtype=np.int64)
+        matrix = sp.csr_matrix(features, dtype=np.float64)
+        matrix.sum_duplicates()
+        K, m = matrix.shape
+        if len(self.labels) != self.rows.n_rows:
+            raise ValueError(f"X has {self.rows.n_rows} rows but y has {len(self.labels)} labels")
+        check_codes(self.labels, K, "y")
+        if m == 0:
+            raise ValueError("the classes have no features that tell them apart")
+        self.n_features = self.rows.n_inputs * m
+        if self.n_features >= 2**31:
+            raise ValueError(
+                f"{self.rows.n_inputs} features x {m} output features make {self.n_features} "
+                "weights; at most 2**31 - 1 are supported"
+            )
+        self.n_classes = K
+        self.costs = checked_costs(costs, K)
+        may = np.zeros(K, dtype=np.bool_)
+        may[self.labels if allowed is None else np.asarray(allowed, dtype=np.bool_)] = True
+        self.output = OutputFeatures(
+            matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data, may, m
+        )
+        parts = rows_under_labels(self.rows, m, self.n_features)
+        self.parts = parts if parts.n_parts < 2**31 else None
+        lengths = np.diff(self.output.indptr)
+        self._longest_parts = lengths[self.labels] + int(lengths.max())
+        inputs = np.diff(self.rows.indptr) + int(self.rows.bias != 0.0)
+        self._longest_rows = self._longest_parts * inputs
+        self._terms: dict[tuple[str, bool], tuple[Floats, Floats]] = {}
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.labels)
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated class of each listed example; see `Problem.oracle`."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
+
+    def part_oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The same, in parts: an example's whole input under an output feature."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
+
+    def k_best(
+        self,
+        indices: Ints,
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong classes of each listed example; see `Problem.k_best`."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False, k=k)
+
+    def _search(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling,
+        sqrt_loss: bool,
+        as_parts: bool,
+        k: int = 0,
+    ) -> Planes:
+        """Run the oracle kernel for the listed examples, or with k > 0 that for the k best."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        key = (rescaling, sqrt_loss)
+        if key not in self._terms:
+            formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+            offsets, scales = formulation.plane_terms(self.costs.ravel())
+            shape = self.costs.shape
+            self._terms[key] = offsets.reshape(shape).copy(), scales.reshape(shape).copy()
+        offsets, scales = self._terms[key]
+        n_each = max(k, 1)
+        bounds = self._longest_parts if as_parts else self._longest_rows
+        capacity = n_each * int(bounds[examples].sum())
+        out = empty_planes(n_each * len(examples), capacity)
+        described_class_oracle(
+            self.rows, self.labels, examples, w, self.output, offsets, scales, k, as_parts, out
+        )
+        truths = np.repeat(self.labels[examples], n_each)
+        losses = self.costs[truths, out.losses.astype(np.int64)]
+        return trim(out._replace(losses=losses))
+
+
+def described_class_scores(rows: Rows, w: Floats, features: sp.csr_matrix) -> Floats:
+    """Scores <w, psi(x, y)> of all classes of ``features`` for every row."""
+    products = class_scores(rows, w, features.shape[1])
+    return np.ascontiguousarray(features.dot(np.asarray(products, np.float64).T).T)
+
+
+@kernel
+def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k, as_parts, out):
+    """Most violated class of each example, and its row of dpsi in features or in parts.
+
+    Problem solved for example i of class t, over the allowed classes y:
+
+        max  offsets[t, y] - scales[t, y] <x W, Lambda(t) - Lambda(y)>
+
+    In: ``output`` (OutputFeatures); weights ``w[f * m + r]``. Out: ``out.indptr, out.indices,
+    out.values``, and the class itself in ``out.losses``: the truth, with an empty row, where no
+    value is positive. With k > 0 there are k rows for each example instead, of the k best classes
+    but the truth whatever the sign of their values, and behind these of the truth.
+    """
+    m = output.n_columns
+    K = len(output.indptr) - 1
+    products = np.empty(m)
+    difference = np.zeros(m)
+    values = np.empty(K)
+    n_each = max(k, 1)
+    best = np.empty(n_each, np.int64)
+    filled = 0
+    out.indptr[0] = 0
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        products[:] = 0.0
+        add_scores(rows, i, w, m, products)
+        own = _class_score(output, truth, products)
+        found = 0
+        for y in range(K):
+            if y != truth and output.allowed[y]:
+                margin = own - _class_score(output, y, products)
+                values[y] = offsets[truth, y] - scales[truth, y] * margin
+                if k > 0 or values[y] > 0.0:
+                    found = keep_best(values, y, best, found, n_each)
+        best[found:] = truth
+        for c in range(n_each):
+            row = r * n_each + c
+            out.losses[row] = best[c]
+            if best[c] != truth:
+                filled = _write_difference(
+                    rows, i, truth, best[c], output, difference, as_parts, out, filled
+                )
+            out.indptr[row + 1] = filled
+
+
+@kernel
+def _write_difference(rows, i, truth, candidate, output, difference, as_parts, out, filled):
+    """Append the row of dpsi of a candidate; ``difference`` is zeros, and left so."""
+    for e in range(output.indptr[truth], output.indptr[truth + 1]):
+        difference[output.indices[e]] += output.values[e]
+    for e in range(output.indptr[candidate], output.indptr[candidate + 1]):
+        difference[output.indices[e]] -= output.values[e]
+    m = output.n_columns
+    for y in (truth, candidate):
+        for e in range(output.indptr[y], output.indptr[y + 1]):
+            column = output.indices[e]
+            if difference[column] != 0.0:
+                value = difference[column]
+                filled = _write_column(rows, i, column, m, value, as_parts, out, filled)
+                difference[column] = 0.0
+    return filled
+
+
+@kernel
+def _class_score(output, y, products):
+    """<x W, Lambda(y)>."""
+    score = 0.0
+    for e in range(output.indptr[y], output.indptr[y + 1]):
+        score += output.values[e] * products[output.indices[e]]
+    return score
+
+
+@kernel
+def _write_column(rows, i, column, m, value, as_parts, out, filled):
+    """Append ``value`` times x at one output feature; returns the new position."""
+    if as_parts:
+        out.indices[filled] = i * m + column
+        out.values[filled] = value
+        return filled + 1
+    for e in range(rows.indptr[i], rows.indptr[i + 1]):
+        out.indices[filled] = rows.indices[e] * m + column
+        out.values[filled] = value * rows.values[e]
+        filled += 1
+    if rows.bias != 0.0:
+        out.indices[filled] = rows.n_columns * m + column
+        out.values[filled] = value * rows.bias
+        filled += 1
+    return filled

@@ -1,0 +1,364 @@
+"""Multiclass classification: the joint features of (x, y) are x, placed in the slot of class y.
+
+Weights are feature-major, ``w[f * K + y]``, an optional constant feature last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ...cuts.class_pool import ClassPool
+from ...formulation import Formulation, Rescaling
+from ...objective import dual_value, line_step, ridges, scale_to_fit
+from ...online_steps import OnlineRule, OnlineState
+from ...planes import BlockReport, StepRule
+from ...problem import Planes, Problem, empty_planes
+from ..rows import Rows, check_codes, make_rows, row_square_norms
+from .multiclass_kernels import (
+    add_weighted_classes,
+    class_k_best,
+    class_oracle,
+    extrapolated_change,
+    visit_classes,
+)
+from .multiclass_online import best_classes, class_online
+
+__all__ = ["ClassStore", "MulticlassProblem", "checked_costs", "class_scores"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class ClassTerms(NamedTuple):
+    """Offset and scale of the plane of each (true class, other class)."""
+
+    offsets: Floats
+    scales: Floats
+    unit_scales: bool
+
+
+class MulticlassProblem(Problem):
+    """Classes with zero-one loss or a cost matrix.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_examples, n_inputs)
+        Inputs.
+    y : array of int
+        Classes, in ``0..n_classes - 1``.
+    n_classes : int, optional
+        Number of classes; by default one more than the largest.
+    costs : array of shape (n_classes, n_classes), optional
+        ``costs[y, z]`` is the loss of predicting z for y; zero on the diagonal, positive elsewhere.
+        By default 1 off the diagonal.
+    fit_intercept : bool
+        Append a constant feature.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        n_classes: int | None = None,
+        *,
+        costs: ArrayLike | None = None,
+        fit_intercept: bool = False,
+    ) -> None:
+        self.rows = make_rows(X, fit_intercept=fit_intercept)
+        self.labels = np.ascontiguousarray(y, dtype=np.int64)
+        if len(self.labels) == 0 and n_classes is None:
+            raise ValueError("there are no examples to tell the number of classes")
+        self.n_classes = int(n_classes if n_classes is not None else self.labels.max() + 1)
+        K = self.n_classes
+        if len(self.labels) != self.rows.n_rows:
+            raise ValueError(f"X has {self.rows.n_rows} rows but y has {len(self.labels)} labels")
+        check_codes(self.labels, K, "y")
+        if self.rows.n_inputs * K >= 2**31:
+            raise ValueError(
+                f"{self.rows.n_inputs} features x {K} classes make {self.rows.n_inputs * K} "
+                "weights; at most 2**31 - 1 are supported"
+            )
+        self.costs = checked_costs(costs, K)
+        self.n_features = self.rows.n_inputs * K
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.labels)
+
+    def terms(self, formulation: Formulation) -> ClassTerms:
+        """Offsets and scales of the planes of all pairs of classes."""
+        offsets, scales = formulation.plane_terms(self.costs.ravel())
+        off_diagonal = ~np.eye(self.n_classes, dtype=bool)
+        scales = scales.reshape(self.costs.shape)
+        unit = bool(np.all(scales[off_diagonal] == 1.0))
+        return ClassTerms(offsets.reshape(self.costs.shape).copy(), scales.copy(), unit)
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated class of each listed example; see `Problem.oracle`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
+        best = np.empty(len(examples), np.int64)
+        values = np.empty(len(examples))
+        class_oracle(
+            self.rows,
+            self.labels,
+            examples,
+            w,
+            terms.offsets,
+            terms.scales,
+            self.n_classes,
+            best,
+            values,
+        )
+        return self._as_planes(examples, best)
+
+    def k_best(
+        self,
+        indices: Ints,
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong classes of each listed example; see `Problem.k_best`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        offsets, scales, _ = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
+        best = np.empty((len(examples), k), np.int64)
+        K = self.n_classes
+        class_k_best(self.rows, self.labels, examples, w, offsets, scales, K, k, best)
+        return self._as_planes(examples.repeat(k), best.ravel())
+
+    def predictions(self, indices: Ints, w: Floats) -> Planes:
+        """Best class of each listed example; see `Problem.predictions`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        best = np.empty(len(examples), np.int64)
+        best_classes(self.rows, examples, w, self.n_classes, best)
+        return self._as_planes(examples, best)
+
+    def online_pass(
+        self,
+        examples: Ints,
+        weights: Floats,
+        formulation: Formulation,
+        rule: OnlineRule,
+        state: OnlineState,
+    ) -> bool:
+        """Steps of an online solver, one example after the other; see `Problem.online_pass`."""
+        rows = self.rows
+        longest = rows.n_columns if rows.dense.shape[0] else int(np.diff(rows.indptr).max())
+        capacity = 2 * (longest + 1)
+        row = empty_planes(1, capacity)
+        terms = self.terms(formulation)
+        class_online(rows, self.labels, examples, weights, terms, self.costs, rule, state, row)
+        return True
+
+    def compact_store(
+        self, formulation: Formulation, caps: Floats, cache_bytes: int
+    ) -> ClassStore | None:
+        """Blocks as multipliers per class, without copies of x."""
+        return ClassStore(self, formulation, caps) if formulation.slack != "none" else None
+
+    def complete_pool(self, formulation: Formulation) -> ClassPool:
+        """All classes as candidates, scored by one product with the inputs."""
+        return ClassPool(self, formulation)
+
+    def _as_planes(self, examples: Ints, candidates: Ints) -> Planes:
+        """Rows ``x at the true class minus x at the candidate``, empty where they are the same."""
+        rows, K = self.rows, self.n_classes
+        truths = self.labels[examples]
+        wrong = np.flatnonzero(candidates != truths)
+        lengths = np.zeros(len(examples), np.int64)
+        if rows.dense.shape[0]:
+            inputs = np.arange(rows.n_columns)
+            features = np.tile(inputs, len(wrong))
+            values = rows.dense[examples[wrong]].ravel()
+            counts = np.full(len(wrong), rows.n_columns)
+        else:
+            starts, ends = rows.indptr[examples[wrong]], rows.indptr[examples[wrong] + 1]
+            counts = ends - starts
+            shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+            entries = np.arange(int(counts.sum())) + shifts
+            features, values = rows.indices[entries], rows.values[entries]
+        row_of = np.repeat(np.arange(len(wrong)), counts)
+        if rows.bias:
+            features = np.concatenate([features, np.full(len(wrong), rows.n_columns)])
+            values = np.concatenate([values, np.full(len(wrong), rows.bias)])
+            row_of = np.concatenate([row_of, np.arange(len(wrong))])
+            order = np.argsort(row_of, kind="stable")
+            features, values, row_of = features[order], values[order], row_of[order]
+            counts = counts + 1
+        good = features * K + truths[wrong][row_of]
+        bad = features * K + candidates[wrong][row_of]
+        lengths[wrong] = 2 * counts
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        indices = np.stack([good, bad], axis=1).ravel().astype(np.int32)
+        both = np.stack([values, -values], axis=1).ravel().astype(np.float64)
+        return Planes(indptr, indices, both, self.costs[truths, candidates])
+
+
+class ClassStore:
+    """The blocks of a multiclass dual as one multiplier per class; see `planes.BlockStore`."""
+
+    oracle_is_cheap = True
+    visits_in_order = True
+
+    def __init__(self, problem: MulticlassProblem, formulation: Formulation, caps: Floats) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.caps = caps
+        self.ridges = ridges(formulation, caps)
+        self.terms = problem.terms(formulation)
+        self.squares = row_square_norms(problem.rows)
+        self.alpha = np.zeros((problem.n_examples, problem.n_classes))
+        self.before = np.zeros(self.alpha.shape)
+        self.seen = np.zeros(self.alpha.shape, np.bool_)
+        self.weights: Floats = np.zeros(int(problem.n_features or 0))
+        self.dual_now = np.zeros(1)
+
+    @property
+    def w(self) -> Floats:
+        """The weights, feature-major; inside, dense inputs have them by class."""
+        if self.problem.rows.dense.shape[0] == 0:
+            return self.weights
+        return self.weights.reshape(self.problem.n_classes, -1).T.ravel()
+
+    @property
+    def n_planes(self) -> int:
+        """Pairs of an example and a class that have been met."""
+        return int(np.count_nonzero(self.seen))
+
+    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+        """Find each example's most violated class and improve its block."""
+        report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
+        self._pass(examples, rule, False, report)
+        return report
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """Improve blocks over the classes already met."""
+        report = BlockReport(np.empty(len(examples)), np.empty(0))
+        self._pass(examples, rule, True, report)
+        return report.gaps
+
+    def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
+        """One kernel call over the blocks of ``examples``."""
+        visit_classes(
+            self.problem.rows,
+            self.problem.labels,
+            self.squares,
+            np.ascontiguousarray(examples, dtype=np.int64),
+            self.weights,
+            self.dual_now,
+            self.terms,
+            self.alpha,
+            self.seen,
+            self.caps,
+            self.ridges,
+            rule,
+            cached,
+            report.gaps,
+            report.hinges,
+        )
+
+    def extrapolate(self, factor: float) -> float:
+        """See `planes.PlaneStore.extrapolate`."""
+        gain = 0.0
+        if factor:
+            change = np.empty(self.alpha.shape)
+            squared = self.formulation.slack == "l2"
+            limits = np.full(len(self.caps), np.inf) if squared else self.caps
+            extrapolated_change(self.alpha, self.before, limits, factor, change)
+            direction = np.zeros(len(self.weights))
+            slope = self._add_weighted(change, direction) - float(direction @ self.weights)
+            curvature = float(direction @ direction)
+            if squared:
+                rises = change.sum(axis=1)
+                slope -= float(self.alpha.sum(axis=1) * self.ridges @ rises)
+                curvature += float(rises * self.ridges @ rises)
+            step, gain = line_step(slope, curvature)
+        self.before[:] = self.alpha
+        if gain > 0.0:
+            self.alpha += step * change
+            self.weights += step * direction
+            self.dual_now[0] += gain
+        return gain
+
+    def rebuild(self) -> None:
+        """Compute ``w`` afresh from the multipliers."""
+        weights = np.zeros(len(self.weights))
+        self._add_weighted(self.alpha, weights)
+        self.weights = weights
+
+    def _add_weighted(self, weights: Floats, direction: Floats) -> float:
+        """Add the sum of weights times planes to ``direction``; returns the sum times offsets."""
+        rows, labels = self.problem.rows, self.problem.labels
+        return float(add_weighted_classes(rows, labels, self.terms, weights, direction))
+
+    def evict(self, idle_limit: int) -> None:
+        """Forget classes without weight, if that is to be at once; the store has a fixed size."""
+        if idle_limit <= 1:
+            np.greater(self.alpha, 0.0, out=self.seen)
+
+    def dual(self) -> float:
+        """The dual value, from the multipliers and ``w``."""
+        sums = self.alpha.sum(axis=1)
+        self.dual_now[0] = dual_value(
+            self.weights, self._linear(), self.formulation, 1.0, sums, self.caps
+        )
+        return float(self.dual_now[0])
+
+    def _linear(self) -> float:
+        """Sum of multipliers times offsets."""
+        return float(np.vdot(self.alpha, self.terms.offsets[self.problem.labels]))
+
+    def rescale(self, caps: Floats) -> None:
+        """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
+        sums = self.alpha.sum(axis=1)
+        factor = scale_to_fit(self.weights, self._linear(), self.formulation, sums, self.caps, caps)
+        self.alpha *= factor
+        self.weights *= factor
+        self.caps = caps
+        self.ridges = ridges(self.formulation, caps)
+        self.dual()
+
+
+def checked_costs(costs: ArrayLike | None, K: int) -> Floats:
+    """A cost matrix of K classes, zero-one if None; ValueError unless it is one."""
+    matrix = 1.0 - np.eye(K) if costs is None else np.array(costs, dtype=np.float64)
+    if matrix.shape != (K, K):
+        raise ValueError(f"costs must have shape {(K, K)}, got {matrix.shape}")
+    wrong = ~np.isfinite(matrix) | (matrix < 0)
+    wrong |= (matrix == 0) != np.eye(K, dtype=bool)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"costs[{row}, {column}] is {matrix[row, column]}; costs must be 0 on the "
+            "diagonal and positive elsewhere"
+        )
+    return matrix
+
+
+def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
+    """Scores <w, psi(x, y)> of all classes for every row."""
+    weights = w.reshape(rows.n_inputs, n_classes)
+    inputs = rows.dense if rows.dense.shape[0] else _csr(rows)
+    scores = np.asarray(inputs @ weights[: rows.n_columns])
+    return scores + rows.bias * weights[-1] if rows.bias else scores
+
+
+def _csr(rows: Rows) -> Any:
+    """The sparse matrix behind the rows."""
+    shape = (len(rows.indptr) - 1, rows.n_columns)
+    return sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=shape)

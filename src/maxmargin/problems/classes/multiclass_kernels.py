@@ -1,0 +1,410 @@
+"""Kernels of the multiclass problem: oracle, and dual ascent without storing planes.
+
+The plane of class y for example i is ``a = s (x at class y_i minus x at class y)``, with offset
+``b`` and scale ``s`` (1, or the loss with slack rescaling). Two planes of one example have the
+product ``s_y s_y' |x|^2 (1 + [y = y'])``, so a block is its K multipliers and |x|^2, and no plane
+is stored. For squared slack (``ridge > 0``) see `block_steps`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from ...block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
+from ..rows import add_row, add_scores
+
+
+@kernel(inline=True)
+def class_row_scores(rows, i, weights, K, scores):
+    """Scores of all classes for row i at weights in the store's layout.
+
+    Sparse rows want the weights of a feature next to each other (``weights[f * K + y]``), dense
+    rows those of a class (``weights[y * F + f]``): then K long products replace F short ones.
+    """
+    scores[:] = 0.0
+    if rows.dense.shape[0] == 0:
+        add_scores(rows, i, weights, K, scores)
+        return
+    dense, n_columns = rows.dense, np.uint64(rows.n_columns)
+    F, row = np.uint64(len(weights) // K), np.uint64(i)
+    for y in range(0, K - 1, 2):  # two classes a round, for fewer loads of x
+        own, other = np.uint64(y) * F, np.uint64(y + 1) * F
+        product, other_product = 0.0, 0.0
+        for f in range(n_columns):
+            product += dense[row, f] * weights[own + f]
+            other_product += dense[row, f] * weights[other + f]
+        scores[y] = product
+        scores[y + 1] = other_product
+    if K % 2 == 1:
+        own = np.uint64(K - 1) * F
+        product = 0.0
+        for f in range(n_columns):
+            product += dense[row, f] * weights[own + f]
+        scores[K - 1] = product
+    if rows.bias != 0.0:
+        for y in range(K):
+            scores[y] += rows.bias * weights[np.uint64(y) * F + n_columns]
+
+
+@kernel(inline=True)
+def class_add_row(rows, i, steps, weights, K):
+    """Add steps[y] x to the weights of each class y, in the store's layout."""
+    if rows.dense.shape[0] == 0:
+        add_row(rows, i, steps, weights, K)
+        return
+    dense, n_columns = rows.dense, np.uint64(rows.n_columns)
+    F, row = np.uint64(len(weights) // K), np.uint64(i)
+    for y in range(K):
+        step = steps[y]
+        if step != 0.0:
+            own = np.uint64(y) * F
+            for f in range(n_columns):
+                weights[own + f] += step * dense[row, f]
+            if rows.bias != 0.0:
+                weights[own + n_columns] += step * rows.bias
+
+
+@kernel
+def class_oracle(rows, labels, examples, w, offsets, scales, K, best, values):
+    """Class with the largest ``b - <a, w>`` for each example, and that value; ties: the truth."""
+    scores = np.empty(K)
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        scores[:] = 0.0
+        add_scores(rows, i, w, K, scores)
+        best[r] = truth
+        values[r] = 0.0
+        for y in range(K):
+            value = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
+            if y != truth and value > values[r]:
+                best[r] = y
+                values[r] = value
+
+
+@kernel
+def keep_best(values, y, best, found, k):
+    """Put y into its place among the ``found`` in ``best``, k at most; returns their number."""
+    position = found  # insertion sort into a list of k
+    while position > 0 and values[best[position - 1]] < values[y]:
+        if position < k:
+            best[position] = best[position - 1]
+        position -= 1
+    if position == k:
+        return found
+    best[position] = y
+    return min(found + 1, k)
+
+
+@kernel
+def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
+    """The k classes but the truth with the largest ``b - <a, w>``, best first; truths behind."""
+    scores = np.empty(K)
+    values = np.empty(K)
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        scores[:] = 0.0
+        add_scores(rows, i, w, K, scores)
+        for y in range(K):
+            values[y] = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
+        found = 0
+        for y in range(K):
+            if y != truth:
+                found = keep_best(values, y, best[r], found, k)
+        for c in range(found, k):
+            best[r, c] = truth
+
+
+@kernel(inline=True)
+def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
+    """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
+
+    With v_y = hinge_y / |x|^2 + alpha_y + sum(alpha) the optimum is alpha_y = max(0, v_y - t),
+    where t solves sum(alpha) = t, or sum(alpha) = cap if that t exceeds cap. Classes enter in the
+    order of v, largest first, until the next would get nothing. With squared slack there is no cap,
+    and t solves sum(alpha) = t |x|^2 / (|x|^2 + ridge). ``hinges`` is overwritten by v. Returns the
+    largest change.
+    """
+    share = square / (square + ridge)
+    capped = ridge == 0.0
+    held = 0.0
+    for y in range(K):
+        held += alpha[y]
+    n = 0
+    for y in range(K):
+        if y != truth and usable[y]:
+            v = hinges[y] / square + alpha[y] + held
+            hinges[y] = v
+            if v > 0.0:
+                position = n  # insertion sort: few classes compete
+                while position > 0 and hinges[order[position - 1]] < v:
+                    order[position] = order[position - 1]
+                    position -= 1
+                order[position] = y
+                n += 1
+    total = 0.0
+    level = 0.0
+    for free in range(2):  # first without the bound on the sum, then with it
+        total = 0.0
+        level = 0.0
+        for r in range(n):
+            if hinges[order[r]] <= level:
+                break
+            total += hinges[order[r]]
+            if free == 0:
+                level = total / (r + 1.0 + share)
+            else:
+                level = max(0.0, (total - cap) / (r + 1.0))
+        if not capped or level <= cap:
+            break
+    largest = 0.0
+    for y in range(K):
+        new = 0.0
+        if y != truth and usable[y] and hinges[y] > level:
+            new = hinges[y] - level
+        largest = max(largest, abs(new - alpha[y]))
+        hinges[y] = new
+    return largest
+
+
+@kernel
+def visit_classes(
+    rows,
+    labels,
+    squares,
+    examples,
+    w,
+    dual,
+    terms,
+    alpha,
+    seen,
+    caps,
+    ridges,
+    rule,
+    cached,
+    gaps,
+    hinges,
+):
+    """Dual ascent on the blocks of ``examples`` (Franc 2014, Alg. 1 and 2, for classes).
+
+    Scores all classes at w. A true visit (``cached`` False) finds the most violated class, reports
+    its hinge value and marks it seen; with rule.kind ALL_PLANES every class may then get weight,
+    else only seen ones. A cached visit knows seen classes only. ``terms`` holds the offsets and
+    scales of all pairs of classes.
+    """
+    K = terms.offsets.shape[0]
+    scores = np.empty(K)
+    values = np.empty(K)
+    steps = np.empty(K)
+    usable = np.empty(K, np.bool_)
+    order = np.empty(K, np.int64)
+    members = np.empty(K + 1, np.int64)
+    block_scores = np.empty(K + 1)
+    block_alpha = np.empty(K + 1)
+    gram = np.zeros((K + 1, K + 1))
+    exact = rule.kind == ALL_PLANES and terms.unit_scales
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        cap = caps[i]
+        ridge = ridges[i]
+        square = squares[i]
+        class_row_scores(rows, i, w, K, scores)
+        best = truth
+        top = 0.0
+        held = 0.0
+        total = 0.0
+        for y in range(K):
+            if y == truth:
+                values[y] = 0.0
+                usable[y] = False
+                continue
+            value = terms.offsets[truth, y] - terms.scales[truth, y] * (scores[truth] - scores[y])
+            values[y] = value
+            usable[y] = seen[i, y] or (not cached and rule.kind == ALL_PLANES)
+            held += alpha[i, y] * value
+            total += alpha[i, y]
+            if value > top and (usable[y] or not cached):
+                best = y
+                top = value
+        if ridge > 0.0:
+            gap = cap * top * top - held + 0.5 * ridge * total * total
+        else:
+            gap = cap * top - held
+        gaps[r] = gap
+        if not cached:
+            hinges[r] = top
+            worthwhile = gap > rule.threshold * cap and top - ridge * total >= rule.delta
+            if best != truth and worthwhile:
+                seen[i, best] = True
+                usable[best] = True
+        if gap <= rule.threshold * cap or rule.max_steps == 0:
+            continue
+        if square <= 0.0:  # x = 0: the values are constant, and the largest takes it all
+            largest = top / ridge if ridge > 0.0 else cap
+            for y in range(K):
+                scores[y] = largest if y == best and y != truth else 0.0
+        elif exact:
+            for y in range(K):
+                scores[y] = values[y]
+            largest = _solve_exactly(scores, alpha[i], square, cap, ridge, usable, truth, K, order)
+            if largest <= 0.0:
+                continue
+        else:
+            _solve_by_steps(
+                values,
+                alpha[i],
+                square,
+                cap,
+                ridge,
+                total,
+                usable,
+                truth,
+                K,
+                terms.scales[truth],
+                rule,
+                gap,
+                best,
+                rule.seed + i,
+                order,
+                members,
+                block_scores,
+                block_alpha,
+                gram,
+                scores,
+            )
+        # scores now holds the new multipliers
+        moved = 0.0
+        gain = 0.0
+        spread = 0.0
+        rise = 0.0  # of the sum of the multipliers
+        for y in range(K):
+            step = 0.0
+            if y != truth:
+                step = scores[y] - alpha[i, y]
+                gain += step * values[y]
+                rise += step
+                alpha[i, y] = scores[y]
+                if scores[y] > 0.0:
+                    seen[i, y] = True
+                step *= terms.scales[truth, y]
+            steps[y] = -step
+            moved += step
+            spread += step * step
+        steps[truth] = moved
+        gain -= 0.5 * square * (spread + moved * moved)
+        dual[0] += gain - ridge * rise * (total + 0.5 * rise)
+        class_add_row(rows, i, steps, w, K)
+
+
+@kernel
+def _solve_by_steps(
+    values,
+    alpha,
+    square,
+    cap,
+    ridge,
+    total,
+    usable,
+    truth,
+    K,
+    scales,
+    rule,
+    gap,
+    newest,
+    seed,
+    order,
+    members,
+    block_scores,
+    block_alpha,
+    gram,
+    result,
+):
+    """Improve a block by the steps of `block_steps`; writes the new multipliers to ``result``."""
+    m = 1
+    first = 0
+    for y in range(K):
+        result[y] = alpha[y]
+        if y != truth and usable[y]:
+            if y == newest:
+                first = m
+            members[m] = y
+            block_scores[m] = values[y] - ridge * total
+            block_alpha[m] = alpha[y]
+            m += 1
+    block_scores[0] = 0.0
+    block_alpha[0] = np.inf if ridge > 0.0 else max(0.0, cap - total)
+    for j in range(1, m):
+        for k in range(1, m):
+            product = square * scales[members[j]] * scales[members[k]]
+            gram[j, k] = ridge + (2.0 * product if j == k else product)
+    if rule.kind == COORDINATES:
+        sweep_block(
+            rule.max_steps,
+            rule.precision * gap,
+            block_scores,
+            block_alpha,
+            gram,
+            m,
+            cap,
+            ridge,
+            first,
+            seed,
+            order,
+        )
+    else:
+        improve_block(
+            rule.kind,
+            rule.max_steps,
+            rule.precision * gap,
+            block_scores,
+            block_alpha,
+            gram,
+            m,
+            cap,
+            ridge,
+        )
+    for j in range(1, m):
+        result[members[j]] = block_alpha[j]
+
+
+@kernel
+def extrapolated_change(alpha, before, limits, factor, change):
+    """Feasible change of the multipliers by ``factor`` times their last change, into ``change``."""
+    n, K = alpha.shape
+    for i in range(n):
+        moving = False
+        total = 0.0
+        for y in range(K):
+            if alpha[i, y] != before[i, y]:
+                moving = True
+            goal = alpha[i, y] + factor * (alpha[i, y] - before[i, y])
+            change[i, y] = goal if goal > 0.0 else 0.0
+            total += change[i, y]
+        shrink = limits[i] / total if total > limits[i] else 1.0
+        for y in range(K):
+            change[i, y] = change[i, y] * shrink - alpha[i, y] if moving else 0.0
+
+
+@kernel
+def add_weighted_classes(rows, labels, terms, weights, direction):
+    """Add the sum of weights times planes to ``direction``; returns the sum times offsets."""
+    n, K = weights.shape
+    steps = np.empty(K)
+    linear = 0.0
+    for i in range(n):
+        truth = labels[i]
+        used = False
+        moved = 0.0
+        for y in range(K):
+            if weights[i, y] != 0.0:
+                used = True
+            linear += weights[i, y] * terms.offsets[truth, y]
+            steps[y] = -weights[i, y] * terms.scales[truth, y]
+            moved -= steps[y]
+        if used:
+            steps[truth] += moved
+            class_add_row(rows, i, steps, direction, K)
+    return linear

@@ -1,0 +1,50 @@
+"""Online learning of classes: score an example, change the weights, go on to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from ...online_steps import SCALE, single_step
+from ..rows import add_scores, write_row
+
+
+@kernel
+def best_classes(rows, examples, w, K, best):
+    """Class of the largest score of each example; the first of several."""
+    scores = np.empty(K)
+    for r in range(len(examples)):
+        scores[:] = 0.0
+        add_scores(rows, examples[r], w, K, scores)
+        best[r] = np.argmax(scores)
+
+
+@kernel
+def class_online(rows, labels, examples, weights, terms, costs, rule, state, row):
+    """A step of an online solver for each example, at the weights the one before has left.
+
+    The candidate is the best class (``rule.plain``), or the one with the largest ``b - <a, w>``;
+    ``terms`` holds the offsets b and scales of all pairs of classes. ``row`` (Planes) is scratch.
+    """
+    K = terms.offsets.shape[0]
+    scores = np.empty(K)
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = labels[i]
+        scores[:] = 0.0
+        add_scores(rows, i, state.v, K, scores)
+        if rule.plain:
+            best = np.argmax(scores)
+        else:
+            best = truth
+            largest = 0.0
+            for y in range(K):
+                margin = state.numbers[SCALE] * (scores[truth] - scores[y])
+                value = terms.offsets[truth, y] - terms.scales[truth, y] * margin
+                if y != truth and value > largest:
+                    best, largest = y, value
+        row.indptr[1] = 0
+        if best != truth:
+            row.indptr[1] = write_row(rows, i, K, truth, best, row, 0)
+        b, c = terms.offsets[truth, best], terms.scales[truth, best]
+        single_step(row, 0, i, costs[truth, best], b, c, weights[i], rule, state)

@@ -1,0 +1,298 @@
+"""Search for the most violated dependency tree, and trees as sparse rows.
+
+The loss counts tokens with a wrong head (with labels: a wrong head or label). What is searched:
+
+    ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong tokens
+    DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
+    LEVELS      max  Delta + gain or Delta (1 + gain), Delta or its root, gain = -<dpsi(z), w>
+    PREDICTION  max  -<dpsi(z), w>, and among equals the largest Delta
+
+ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
+others go through `levels`. For arborescences DEVIATION is the best of n trees, each
+without one of the true arcs; LEVELS, for which no polynomial search is known, is the branch and
+bound of `bounded`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from ...problem import LARGE
+from .edmonds import edmonds
+from .eisner import eisner
+from .levels import make_levels, trace_levels
+from .scores import (
+    arc_features,
+    count_fixed,
+    score_arcs,
+    score_labels,
+    score_labels_alone,
+)
+
+ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
+TIE_BREAKER = 1.0 / LARGE  # times the loss, decides between predictions of the same score
+# Rows of ``work.truth`` and ``work.wrong``; see `work`.
+RIGHT_LABEL, WRONG_LABEL = 0, 1
+ANY_ERROR, ONLY_LABEL = 0, 1
+
+
+@kernel
+def _best_tree(scores, n, options, work, heads):
+    """Best tree into heads[1 : n + 1]; returns its score, -inf if there is none."""
+    if options.projective:
+        return eisner(scores, n, options.single_root, work.chart, work.stack, heads)
+    return edmonds(scores, n, options.single_root, work.gain, work.target, work.cycles, heads)
+
+
+@kernel
+def score_sentence(arcs, first, n, w, scale, gold, gold_labels, work):
+    """Scores of all arcs under their best labels, and apart from them those of the true arcs.
+
+    All are at the weights ``scale * w``.
+
+    Fills ``work.scores[h, m]`` and ``work.labels[h, m]``, and for tokens with ``gold[m] >= 0``
+    ``work.truth[0, m]``, the score of the true arc; ``work.scores[gold[m], m]`` is then that of
+    the arc under its best wrong label, -inf without labels. Returns the score of the true tree.
+    """
+    scores, truth = work.scores, work.truth[RIGHT_LABEL]
+    score_arcs(arcs, first, n, w, work.alone, work.passed, scores)
+    if arcs.n_labels > 0:
+        score_labels_alone(arcs, first, n, w, work.label_alone)
+    total = 0.0
+    for m in range(1, n + 1):
+        g = gold[m]
+        if g >= 0:
+            truth[m] = scores[g, m]
+        if arcs.n_labels > 0:
+            _choose_labels(arcs, first, n, m, w, g, gold_labels[m], work)
+        elif g >= 0:
+            scores[g, m] = -np.inf
+        for h in range(n + 1):
+            scores[h, m] *= scale
+        if g >= 0:
+            truth[m] *= scale
+            total += truth[m]
+    return total
+
+
+@kernel
+def _choose_labels(arcs, first, n, m, w, g, gold_label, work):
+    """Add the scores of the best labels to the arcs into m, that of the true arc's apart."""
+    label_scores = work.label_scores
+    for h in range(n + 1):
+        if h == m:
+            continue
+        score_labels(arcs, first, h, m, w, work.label_alone, label_scores)
+        skipped = gold_label if h == g else -1
+        best, label = -np.inf, 0
+        for k in range(arcs.n_labels):
+            if label_scores[k] > best and k != skipped:
+                best, label = label_scores[k], k
+        if h == g:
+            work.truth[RIGHT_LABEL, m] += label_scores[gold_label]
+        work.scores[h, m] += best
+        work.labels[h, m] = label
+
+
+@kernel
+def _search(n, gold, truth_score, options, mode, slack, sqrt_loss, loss_unit, work, heads):
+    """Most violated tree into heads and work.wrong; returns whether it beats the truth."""
+    if mode == ADDITIVE or mode == PREDICTION:
+        _join_true_arcs(n, gold, loss_unit if mode == ADDITIVE else loss_unit * TIE_BREAKER, work)
+        total = _best_tree(work.scores, n, options, work, heads)
+        _mark_wrong(n, gold, 0, work.wrong, heads)
+        return total > truth_score
+    if not options.projective:  # LEVELS of these is searched elsewhere
+        return _search_deviation(n, gold, truth_score, options, work, heads)
+    truth, single_root = work.truth[RIGHT_LABEL], options.single_root
+    cap = 1 if mode == DEVIATION else n
+    chart = make_levels(work.scores, truth, gold, n, single_root, cap)
+    best_value, best_level = 0.0, 0
+    for level in range(1, cap + 1):
+        gain = chart[0, 0, n, level] - truth_score
+        if gain == -np.inf:
+            continue
+        loss = 1.0 if mode == DEVIATION else level * loss_unit
+        if sqrt_loss:
+            loss = np.sqrt(loss)
+        value = loss * (1.0 + gain) if slack else loss + gain
+        if value > best_value:
+            best_value, best_level = value, level
+    if best_level == 0:
+        return False
+    wrong = work.wrong[ANY_ERROR]
+    trace_levels(chart, work.scores, truth, gold, n, single_root, cap, best_level, heads, wrong)
+    return True
+
+
+@kernel
+def _join_true_arcs(n, gold, loss_unit, work):
+    """Add the loss to wrong arcs, and let the true ones compete with their wrong labels."""
+    scores, truth, only_label = work.scores, work.truth, work.wrong[ONLY_LABEL]
+    for m in range(1, n + 1):
+        for h in range(n + 1):
+            scores[h, m] += loss_unit
+        g = gold[m]
+        truth[WRONG_LABEL, m] = scores[g, m]
+        only_label[m] = int(scores[g, m] > truth[RIGHT_LABEL, m])
+        scores[g, m] = max(scores[g, m], truth[RIGHT_LABEL, m])
+
+
+@kernel
+def _mark_wrong(n, gold, left_out, wrong, heads):
+    """Set wrong[0] for the tokens whose arc is not the true one."""
+    for m in range(1, n + 1):
+        is_wrong = heads[m] != gold[m] or wrong[ONLY_LABEL, m] or m == left_out
+        wrong[ANY_ERROR, m] = int(is_wrong)
+
+
+@kernel
+def _search_deviation(n, gold, truth_score, options, work, heads):
+    """The best arborescence with a gain above -1 that lacks at least one of the true arcs."""
+    scores = work.scores
+    _join_true_arcs(n, gold, 0.0, work)
+    best, left_out = truth_score - 1.0, 0
+    for m in range(1, n + 1):
+        kept = scores[gold[m], m]
+        scores[gold[m], m] = work.truth[WRONG_LABEL, m]
+        total = _best_tree(scores, n, options, work, heads)
+        scores[gold[m], m] = kept
+        if total > best:
+            best, left_out = total, m
+    if left_out > 0:
+        scores[gold[left_out], left_out] = work.truth[WRONG_LABEL, left_out]
+        _best_tree(scores, n, options, work, heads)
+        _mark_wrong(n, gold, left_out, work.wrong, heads)
+    return left_out > 0
+
+
+@kernel
+def tree_oracle(
+    arcs,
+    gold,
+    gold_labels,
+    examples,
+    starts,
+    w,
+    scale,
+    options,
+    mode,
+    slack,
+    sqrt_loss,
+    work,
+    found,
+):
+    """Most violated tree of each example at ``scale * w``, into ``found`` with its loss.
+
+    The nodes of example r are there from ``starts[r]`` on; the truth, where nothing beats it.
+    """
+    wrong = work.wrong[ANY_ERROR]
+    for r in range(len(examples)):
+        first = arcs.bounds[examples[r]]
+        n = arcs.bounds[examples[r] + 1] - first - 1
+        truth, true_labels = gold[first : first + n + 1], gold_labels[first : first + n + 1]
+        heads = found.heads[starts[r] : starts[r] + n + 1]
+        labels = found.labels[starts[r] : starts[r] + n + 1]
+        truth_score = score_sentence(arcs, first, n, w, scale, truth, true_labels, work)
+        unit = 1.0 / n if options.normalized else 1.0
+        violated = _search(
+            n, truth, truth_score, options, mode, slack, sqrt_loss, unit, work, heads
+        )
+        n_wrong = 0
+        for m in range(1, n + 1):
+            if not violated or wrong[m] == 0:
+                heads[m], labels[m] = truth[m], true_labels[m]
+                continue
+            labels[m] = work.labels[heads[m], m] if arcs.n_labels > 0 else -1
+            n_wrong += 1
+        found.losses[r] = n_wrong * unit
+        if options.zero_one and n_wrong > 0:
+            found.losses[r] = 1.0
+
+
+@kernel
+def count_entries(arcs, gold, gold_labels, examples, starts, found):
+    """At most so many entries are written by `write_differences`."""
+    n_fixed, n_between = count_fixed(arcs), arcs.same.shape[1]
+    total = 0
+    for r in range(len(examples)):
+        first = arcs.bounds[examples[r]]
+        for m in range(1, arcs.bounds[examples[r] + 1] - first):
+            g, h = gold[first + m], found.heads[starts[r] + m]
+            if g != h or gold_labels[first + m] != found.labels[starts[r] + m]:
+                total += 2 * n_fixed + n_between * (abs(h - m) + abs(g - m))
+    return total
+
+
+@kernel
+def write_differences(arcs, gold, gold_labels, examples, starts, found, work, out):
+    """psi(x, truth) - psi(x, found) of each example as rows of ``out`` (Planes)."""
+    n_fixed = count_fixed(arcs)
+    good, bad = work.features[0], work.features[1]
+    filled = 0
+    out.indptr[0] = 0
+    for r in range(len(examples)):
+        first = arcs.bounds[examples[r]]
+        n = arcs.bounds[examples[r] + 1] - first - 1
+        for m in range(1, n + 1):
+            g, h = gold[first + m], found.heads[starts[r] + m]
+            true_label, label = gold_labels[first + m], found.labels[starts[r] + m]
+            if g == h and true_label == label:
+                continue
+            n_good = arc_features(arcs, first, g, m, true_label, good)
+            n_bad = arc_features(arcs, first, h, m, label, bad)
+            for k in range(n_fixed):
+                if good[k] != bad[k]:  # what does not change is left out
+                    filled = _write(out, filled, good[k], 1.0)
+                    filled = _write(out, filled, bad[k], -1.0)
+            if g != h:
+                for k in range(n_fixed, n_good):
+                    filled = _write(out, filled, good[k], 1.0)
+                for k in range(n_fixed, n_bad):
+                    filled = _write(out, filled, bad[k], -1.0)
+        out.indptr[r + 1] = filled
+
+
+@kernel
+def _write(out, filled, index, value):
+    """Append an entry; returns the new position."""
+    out.indices[filled] = index
+    out.values[filled] = value
+    return filled + 1
+
+
+@kernel
+def decode_trees(arcs, w, options, unknown, work, found):
+    """Best tree of every sentence into found.heads and found.labels, its score into found.losses.
+
+    ``unknown`` has a -1 for each node of the longest sentence.
+    """
+    for i in range(len(arcs.bounds) - 1):
+        first = arcs.bounds[i]
+        n = arcs.bounds[i + 1] - first - 1
+        score_sentence(arcs, first, n, w, 1.0, unknown, unknown, work)
+        heads = found.heads[first : first + n + 1]
+        found.losses[i] = _best_tree(work.scores, n, options, work, heads)
+        for m in range(1, n + 1):
+            found.labels[first + m] = work.labels[heads[m], m] if arcs.n_labels > 0 else -1
+
+
+@kernel
+def all_scores(arcs, i, w, work, scores, labels):
+    """Scores of all arcs of sentence i, and of all their labels if there are any."""
+    first = arcs.bounds[i]
+    n = arcs.bounds[i + 1] - first - 1
+    score_arcs(arcs, first, n, w, work.alone, work.passed, scores)
+    if arcs.n_labels > 0:
+        score_labels_alone(arcs, first, n, w, work.label_alone)
+        for m in range(1, n + 1):
+            for h in range(n + 1):
+                if h != m:
+                    score_labels(arcs, first, h, m, w, work.label_alone, labels[h, m])
+
+
+@kernel
+def best_tree(scores, options, work, heads):
+    """Best tree by given scores, (n + 1, n + 1); returns its score, -inf if there is none."""
+    return _best_tree(scores, len(scores) - 1, options, work, heads)

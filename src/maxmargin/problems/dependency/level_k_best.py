@@ -1,0 +1,142 @@
+"""The k best projective trees where the loss does not add up over arcs; see `lazy_k_best`.
+
+Places are the spans of the chart of `levels`, ``(kind, i, j, number of wrong arcs)``.
+Every projective tree has one derivation, so that no tree comes twice.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..lazy_k_best import LazyRanking, Place, Way
+from .eisner import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT
+from .k_best import RankedTree
+from .levels import make_levels
+
+__all__ = ["rank_trees_by_level"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+def rank_trees_by_level(
+    arcs: Floats,
+    labels: Floats,
+    k: int,
+    options: Any,
+    gold: Ints,
+    gold_labels: Ints,
+    offsets: Floats,
+    scales: Floats,
+) -> list[RankedTree]:
+    """The k trees with the largest ``offsets[e] + scales[e] * score``, for e wrong arcs.
+
+    Those with a scale of 0 are left out. The other arguments are as for `rank_trees`; ``gold`` and
+    ``gold_labels`` are by node, as in a `RankedTree`.
+    """
+    search = _Search(arcs, labels, k, bool(options.single_root), gold, gold_labels)
+    n = len(arcs) - 1
+    roots = [
+        (float(offsets[level]), float(scales[level]), (COMPLETE_RIGHT, 0, n, level))
+        for level in range(n + 1)
+        if scales[level] > 0.0 and search.chart[COMPLETE_RIGHT, 0, n, level] > -np.inf
+    ]
+    return [search.tree(place, rank, score) for place, rank, score in islice(search.rank(roots), k)]
+
+
+class _Search(LazyRanking):
+    """How the spans of a sentence are derived."""
+
+    def __init__(
+        self,
+        arcs: Floats,
+        labels: Floats,
+        k: int,
+        single_root: bool,
+        gold: Ints,
+        gold_labels: Ints,
+    ) -> None:
+        super().__init__()
+        self.arcs, self.labels, self.k, self.single_root = arcs, labels, k, single_root
+        self.gold, self.gold_labels = gold, gold_labels
+        n, tokens = len(arcs) - 1, np.arange(1, len(arcs))
+        truth, wrong = np.zeros(n + 1), arcs.copy()
+        truth[1:] = arcs[gold[1:], tokens]
+        if labels.shape[2]:
+            right = (gold[1:], tokens, gold_labels[1:])
+            truth[1:] += labels[right]
+            others = labels.copy()
+            others[right] = -np.inf
+            wrong += others.max(axis=2)
+        else:
+            wrong[gold[1:], tokens] = -np.inf
+        self.chart = make_levels(wrong, truth, gold, n, single_root, n)
+
+    def best_score(self, place: Place) -> float:
+        """See `LazyRanking`."""
+        return float(self.chart[place])
+
+    def step_score(self, place: Place, step: tuple[int, ...]) -> float:
+        """See `LazyRanking`: the score of an arc, with its label."""
+        kind, i, j, _ = place
+        if kind not in (OPEN_RIGHT, OPEN_LEFT):
+            return 0.0
+        head, token = (i, j) if kind == OPEN_RIGHT else (j, i)
+        score = float(self.arcs[head, token])
+        return score if step[0] < 0 else score + float(self.labels[head, token, step[0]])
+
+    def ways(self, place: Place) -> list[Way]:
+        """See `LazyRanking`."""
+        kind, i, j, level = place
+        if i == j:
+            return [Way((), (), ())]
+        if kind == COMPLETE_RIGHT:
+            halves = [((OPEN_RIGHT, i, s), (COMPLETE_RIGHT, s, j)) for s in range(i + 1, j + 1)]
+            return self._join(halves, level, ())
+        if kind == COMPLETE_LEFT:
+            halves = [((COMPLETE_LEFT, i, s), (OPEN_LEFT, s, j)) for s in range(i, j)]
+            return self._join(halves, level, ())
+        last = i + 1 if i == 0 and self.single_root else j
+        halves = [((COMPLETE_RIGHT, i, s), (COMPLETE_LEFT, s + 1, j)) for s in range(i, last)]
+        head, token = (i, j) if kind == OPEN_RIGHT else (j, i)
+        found = []
+        for label, is_wrong in self._choices(head, token):
+            if level >= is_wrong:
+                found += self._join(halves, level - is_wrong, (label,))
+        return found
+
+    def _choices(self, head: int, token: int) -> list[tuple[int, bool]]:
+        """Labels of an arc (-1 without labels) and whether they make it wrong; k and one more."""
+        is_gold = int(self.gold[token]) == head
+        if not self.labels.shape[2]:
+            return [(-1, not is_gold)]
+        best = np.argsort(-self.labels[head, token], kind="stable").tolist()
+        own = int(self.gold_labels[token]) if is_gold else -1
+        wrong = [(label, True) for label in best if label != own][: self.k]
+        return [*wrong, (own, False)] if is_gold else wrong
+
+    def _join(self, halves: list[Any], level: int, step: tuple[int, ...]) -> list[Way]:
+        """All ways to put two halves together that have so many wrong arcs."""
+        found = []
+        for first, second in halves:
+            scores = self.chart[first][: level + 1] + self.chart[second][level::-1]
+            for a in np.flatnonzero(scores > -np.inf).tolist():
+                found.append(Way(step, ((*first, a), (*second, level - a)), (0, 0)))
+        return found
+
+    def tree(self, place: Place, rank: int, score: float) -> RankedTree:
+        """The tree of a known derivation."""
+        heads, labels = np.full((2, len(self.arcs)), -1, dtype=np.int32)
+        waiting = [(place, rank)]
+        while waiting:
+            (kind, i, j, level), rank = waiting.pop()
+            way = self.way((kind, i, j, level), rank)
+            if kind in (OPEN_RIGHT, OPEN_LEFT):
+                head, token = (i, j) if kind == OPEN_RIGHT else (j, i)
+                heads[token], labels[token] = head, way.step[0]
+            waiting += zip(way.children, way.ranks, strict=True)
+        return RankedTree(heads, labels, score)

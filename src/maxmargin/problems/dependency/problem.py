@@ -1,0 +1,405 @@
+"""Dependency trees: a head for each token, chosen so that the arcs form a tree.
+
+The score of a tree is the sum of its arcs' scores (first order). Features are hashed; see
+`features` for what they are and `scores` for where their weights are.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...formulation import Formulation, Rescaling
+from ...problem import Planes, Problem, empty_planes, trim
+from ..bounded_search import Violation
+from ..rows import check_codes
+from .bounded import bounded_tree_oracle
+from .features import (
+    DEFAULT_TEMPLATES,
+    ArcKeys,
+    ArcTemplates,
+    TokenFields,
+    arc_keys,
+)
+from .k_best import RankedTree, rank_trees
+from .kernels import (
+    ADDITIVE,
+    DEVIATION,
+    LEVELS,
+    PREDICTION,
+    all_scores,
+    count_entries,
+    decode_trees,
+    tree_oracle,
+    write_differences,
+)
+from .level_k_best import rank_trees_by_level
+from .work import FoundTrees, TreeOptions, TreeWork, make_work
+
+__all__ = ["DependencyProblem", "TreeDecoder", "check_trees", "count_crossing"]
+
+logger = logging.getLogger(__name__)
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+LARGEST_HASH = 30
+
+
+class TreeDecoder:
+    """Finds best trees of new sentences with given weights; holds no examples.
+
+    Parameters
+    ----------
+    templates : ArcTemplates
+        Features of the arcs.
+    hash_bits : int
+        Arcs have ``2 ** hash_bits`` weights.
+    n_labels : int
+        Number of labels, 0 for trees without.
+    projective, single_root : bool
+        Which trees there are.
+    """
+
+    def __init__(
+        self,
+        templates: ArcTemplates = DEFAULT_TEMPLATES,
+        hash_bits: int = 22,
+        n_labels: int = 0,
+        *,
+        projective: bool = True,
+        single_root: bool = True,
+    ) -> None:
+        if not 8 <= hash_bits <= LARGEST_HASH:
+            raise ValueError(f"hash_bits must be from 8 to {LARGEST_HASH}, got {hash_bits!r}")
+        self.templates = templates
+        self.hash_bits = int(hash_bits)
+        self.n_labels = n_labels
+        self.options = TreeOptions(bool(projective), bool(single_root), False, False)
+        self.size = 2**self.hash_bits + 2 ** (self.hash_bits - 5) * n_labels
+        if self.size >= 2**31:
+            raise ValueError(
+                f"hash_bits={hash_bits} with {n_labels} labels makes {self.size} weights; at most "
+                "2**31 - 1 are supported"
+            )
+
+    def keys(self, fields: TokenFields) -> ArcKeys:
+        """Keys of the nodes of sentences."""
+        return arc_keys(fields, self.templates, self.hash_bits, self.n_labels)
+
+    def decode(self, fields: TokenFields, w: Floats) -> FoundTrees:
+        """Best tree of each sentence, by node, with their scores."""
+        keys = self.keys(fields)
+        longest = int(np.diff(keys.bounds).max(initial=1))
+        found = _new_trees(int(keys.bounds[-1]), len(keys.bounds) - 1)
+        unknown = np.full(longest, -1, dtype=np.int32)
+        work = make_work(keys, longest, self.options.projective)
+        decode_trees(keys, w, self.options, unknown, work, found)
+        return found
+
+    def decode_k_best(self, fields: TokenFields, w: Floats, k: int) -> list[list[RankedTree]]:
+        """The k best trees of each sentence, best first."""
+        keys = self.keys(fields)
+        work = make_work(keys, int(np.diff(keys.bounds).max(initial=1)), self.options.projective)
+        return [
+            rank_trees(*sentence_scores(keys, i, w, work), k, self.options, work)
+            for i in range(len(keys.bounds) - 1)
+        ]
+
+
+def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats, Floats]:
+    """Scores of all arcs (head, modifier) of sentence i, and of all labels of these."""
+    N = int(keys.bounds[i + 1] - keys.bounds[i])
+    arcs, labels = np.zeros((N, N)), np.zeros((N, N, keys.n_labels))
+    all_scores(keys, i, w, work, arcs, labels)
+    return arcs, labels
+
+
+class DependencyProblem(Problem):
+    """Dependency trees with exact oracles.
+
+    Parameters
+    ----------
+    fields : TokenFields
+        The sentences.
+    heads : array of int, shape (n_tokens,)
+        True heads of all tokens of all sentences: 0 for the root, else the number of a token of
+        the same sentence, counted from 1.
+    labels : array of int, shape (n_tokens,), optional
+        True labels of the arcs, in ``0..n_labels - 1``; without them trees are not labelled.
+    n_labels : int, optional
+        Number of labels; by default one more than the largest.
+    loss : {"hamming", "normalized-hamming", "zero-one"}
+        Number of tokens with a wrong head (or label), their share, or 1 if there is any.
+    projective : bool
+        Whether candidates are projective trees or all trees. The truth may be either.
+    single_root : bool
+        Whether exactly one token hangs on the root.
+    templates : ArcTemplates
+        Features of the arcs.
+    hash_bits : int
+        Arcs have ``2 ** hash_bits`` weights.
+    """
+
+    trusted = True
+
+    def __init__(
+        self,
+        fields: TokenFields,
+        heads: ArrayLike,
+        labels: ArrayLike | None = None,
+        n_labels: int | None = None,
+        *,
+        loss: TreeLoss = "hamming",
+        projective: bool = True,
+        single_root: bool = True,
+        templates: ArcTemplates = DEFAULT_TEMPLATES,
+        hash_bits: int = 22,
+    ) -> None:
+        if loss not in ("hamming", "normalized-hamming", "zero-one"):
+            raise ValueError(
+                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
+            )
+        K = 0
+        if labels is not None:
+            codes = np.ascontiguousarray(labels, dtype=np.int32)
+            K = int(n_labels if n_labels is not None else codes.max(initial=-1) + 1)
+            check_codes(codes, K, "labels")
+        self.decoder = TreeDecoder(
+            templates, hash_bits, K, projective=projective, single_root=single_root
+        )
+        self.options = self.decoder.options._replace(
+            normalized=loss == "normalized-hamming", zero_one=loss == "zero-one"
+        )
+        self.arcs = self.decoder.keys(fields)
+        self.n_features = self.decoder.size
+        flat = np.ascontiguousarray(heads, dtype=np.int32)
+        check_trees(flat, fields.bounds, single_root=single_root)
+        self.gold = _by_node(flat, fields.bounds)
+        self.gold_labels = (
+            _by_node(codes, fields.bounds) if K else np.full(len(self.gold), -1, np.int32)
+        )
+        if projective:
+            crossing = count_crossing(flat, fields.bounds)
+            if crossing:
+                logger.info("%d of %d true trees are not projective", crossing, self.n_examples)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sentences."""
+        return len(self.arcs.bounds) - 1
+
+    def oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated tree of each listed sentence; see `Problem.oracle`."""
+        return self.oracle_at_scale(indices, w, 1.0, rescaling, sqrt_loss)
+
+    def oracle_at_scale(
+        self,
+        indices: NDArray[np.int64],
+        v: Floats,
+        scale: float,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The same at ``scale * v``, by scaling the scores; see `Problem.oracle_at_scale`."""
+        mode = self._mode(rescaling, sqrt_loss)
+        return self._search(indices, v, mode, rescaling == "slack", sqrt_loss, scale)
+
+    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+        """Best tree of each listed sentence; see `Problem.predictions`."""
+        return self._search(indices, w, PREDICTION)
+
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong trees of each listed sentence; see `Problem.k_best`."""
+        mode = self._mode(rescaling, sqrt_loss)
+        if mode == LEVELS and not self.options.projective:
+            raise ValueError(
+                "there is no search for the k best non-projective trees where the loss does not "
+                "add up over arcs; use rescaling='margin' with sqrt_loss=False, loss='zero-one', "
+                "or projective=True"
+            )
+        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        work = self._work(examples)
+        repeated = np.repeat(examples, k)
+        starts, found = self._room(repeated)
+        for r, i in enumerate(examples):
+            truth = slice(int(self.arcs.bounds[i]), int(self.arcs.bounds[i + 1]))
+            gold, gold_labels = self.gold[truth], self.gold_labels[truth]
+            arcs, labels = sentence_scores(self.arcs, i, w, work)
+            unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
+            if mode == LEVELS:
+                terms = formulation.plane_terms(np.arange(len(gold), dtype=np.float64) * unit)
+                offsets = terms[0] - terms[1] * _tree_score(arcs, labels, gold, gold_labels)
+                truth_and_terms = (gold, gold_labels, offsets, terms[1])
+                listed = rank_trees_by_level(arcs, labels, k + 1, self.options, *truth_and_terms)
+            else:
+                if mode == ADDITIVE:
+                    _add_loss(arcs, labels, gold, gold_labels, unit)
+                listed = rank_trees(arcs, labels, k + 1, self.options, work)
+            ranked = [
+                tree
+                for tree in listed
+                if (tree.heads[1:] != gold[1:]).any() or (tree.labels[1:] != gold_labels[1:]).any()
+            ]
+            for place in range(k):
+                row = r * k + place
+                nodes = slice(int(starts[row]), int(starts[row + 1]))
+                heads, its_labels = gold, gold_labels
+                if place < len(ranked):
+                    heads, its_labels, _ = ranked[place]
+                found.heads[nodes], found.labels[nodes] = heads, its_labels
+                n_wrong = int(((heads != gold) | (its_labels != gold_labels))[1:].sum())
+                found.losses[row] = min(n_wrong, 1) if self.options.zero_one else n_wrong * unit
+        return self._rows(repeated, starts, found, work)
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
+        """Kind of search for a formulation."""
+        if self.options.zero_one or rescaling == "none":
+            return DEVIATION
+        if rescaling == "margin" and not sqrt_loss:
+            return ADDITIVE
+        return LEVELS
+
+    def _search(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        mode: int,
+        slack: bool = False,
+        sqrt_loss: bool = False,
+        scale: float = 1.0,
+    ) -> Planes:
+        """Run the oracle kernel for the listed sentences."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        work = self._work(examples)
+        starts, found = self._room(examples)
+        given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
+        if mode == LEVELS and not self.options.projective:
+            violation = Violation(slack, sqrt_loss)
+            bounded_tree_oracle(*given, self.options, violation, work, found)
+        else:
+            tree_oracle(*given, self.options, mode, slack, sqrt_loss, work, found)
+        return self._rows(examples, starts, found, work)
+
+    def _work(self, examples: NDArray[np.int64]) -> TreeWork:
+        """Scratch for the longest of these sentences."""
+        sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
+        return make_work(self.arcs, int(sizes.max(initial=1)), self.options.projective)
+
+    def _room(self, examples: NDArray[np.int64]) -> tuple[NDArray[np.int64], FoundTrees]:
+        """Room for one tree of each of these sentences, and where each begins."""
+        sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return starts, _new_trees(int(starts[-1]), len(examples))
+
+    def _rows(
+        self,
+        examples: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        found: FoundTrees,
+        work: TreeWork,
+    ) -> Planes:
+        """Differences between the truth and the trees found."""
+        given = (self.arcs, self.gold, self.gold_labels, examples, starts, found)
+        out = empty_planes(len(examples), count_entries(*given))._replace(losses=found.losses)
+        write_differences(*given, work, out)
+        return trim(out)
+
+
+def _tree_score(arcs: Floats, labels: Floats, heads: Ints, its_labels: Ints) -> float:
+    """Score of a tree that is given by node."""
+    tokens = np.arange(1, len(heads))
+    score = arcs[heads[1:], tokens].sum()
+    if labels.shape[2]:
+        score += labels[heads[1:], tokens, its_labels[1:]].sum()
+    return float(score)
+
+
+def _add_loss(arcs: Floats, labels: Floats, gold: Ints, gold_labels: Ints, unit: float) -> None:
+    """Add ``unit`` to the scores of all but the true arcs and labels."""
+    tokens = np.arange(1, len(gold))
+    arcs += unit
+    if labels.shape[2]:
+        labels[gold[1:], tokens, gold_labels[1:]] -= unit
+    else:
+        arcs[gold[1:], tokens] -= unit
+
+
+def _new_trees(n_nodes: int, n_sentences: int) -> FoundTrees:
+    """Room for trees."""
+    return FoundTrees(
+        np.full(n_nodes, -1, np.int32), np.full(n_nodes, -1, np.int32), np.empty(n_sentences)
+    )
+
+
+def _by_node(values: Ints, bounds: NDArray[np.int64]) -> Ints:
+    """Values of the tokens by node; -1 at the roots."""
+    nodes = np.full(int(bounds[-1]), -1, dtype=np.int32)
+    is_token = np.ones(len(nodes), dtype=bool)
+    is_token[bounds[:-1]] = False
+    nodes[is_token] = values
+    return nodes
+
+
+def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) -> None:
+    """Raise ValueError, naming the sentence, unless the heads of each form a tree."""
+    n_tokens = int(bounds[-1]) - (len(bounds) - 1)
+    if heads.shape != (n_tokens,):
+        raise ValueError(f"expected {n_tokens} heads, one for each token, got {heads.shape}")
+    if len(bounds) > 1 and int(np.diff(bounds).min()) < 2:
+        raise ValueError(f"sentence {int(np.argmin(np.diff(bounds)))} is empty")
+    starts = bounds - np.arange(len(bounds))
+    for i in range(len(bounds) - 1):
+        tree = heads[starts[i] : starts[i + 1]].tolist()
+        n = len(tree)
+        for m, h in enumerate(tree, 1):
+            if not 0 <= h <= n or h == m:
+                raise ValueError(
+                    f"sentence {i}: the head of word {m} is {h}, expected 0 (root) or another "
+                    f"word, 1 to {n}"
+                )
+        reached = [True] + [False] * n
+        for m in range(1, n + 1):
+            path: list[int] = []
+            node = m
+            while not reached[node] and len(path) <= n:
+                path.append(node)
+                node = tree[node - 1]
+            if not reached[node]:
+                raise ValueError(f"sentence {i}: the heads of word {m} run in a circle")
+            for node in path:
+                reached[node] = True
+        if single_root and tree.count(0) != 1:
+            raise ValueError(
+                f"sentence {i}: {tree.count(0)} words hang on the root, expected one; set "
+                "single_root=False to allow more"
+            )
+
+
+def count_crossing(heads: Ints, bounds: NDArray[np.int64]) -> int:
+    """Number of trees with crossing arcs."""
+    starts = bounds - np.arange(len(bounds))
+    count = 0
+    for i in range(len(bounds) - 1):
+        tree = heads[starts[i] : starts[i + 1]]
+        tokens = np.arange(1, len(tree) + 1)
+        low, high = np.minimum(tree, tokens), np.maximum(tree, tokens)
+        inside = (low[:, None] < low) & (low < high[:, None]) & (high > high[:, None])
+        count += bool(inside.any())
+    return count

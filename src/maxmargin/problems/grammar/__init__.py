@@ -1,0 +1,5 @@
+"""Parse trees of weighted context-free grammars."""
+
+from .problem import GrammarProblem
+
+__all__ = ["GrammarProblem"]

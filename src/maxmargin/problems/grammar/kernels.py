@@ -1,0 +1,314 @@
+"""Exact parsing with weighted grammars (CKY), and derivations as sparse rows.
+
+A chart has a row of symbol scores for each span of words, in two layers. ``low`` holds the best
+derivations whose last step is a binary or lexical rule, ``top`` those that end with at most one
+unary rule above; children of binary rules are taken from ``top``. Scores of what cannot be derived
+are -inf. No back-pointers are stored: the best step is found again on the way back.
+
+A node that is wrong may add to the score (``unit``): the label of its span, unary rule included,
+is not that of the true derivation's node with the same span. Every derivation of n words has 2n - 1
+nodes, so that with m right ones precision, recall and F1 are all m / (2n - 1), and the loss 1 - F1
+adds up over the nodes.
+
+Two searches here, each over all derivations: `fill_chart` with `recover` finds the best one, and
+with `fill_deviations` the best other than the truth (what a list of the two best is needed for).
+Where the loss does not add up, `strata` searches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from .features import add_span_scores, span_score
+
+
+@kernel
+def cell_of(start, end, n):
+    """Row of a span in the chart of a sentence of n words."""
+    return start * (2 * n - start + 1) // 2 + end - start - 1
+
+
+@kernel
+def fill_chart(grammar, sentences, first, n, w, gold_label, unit, work):
+    """Best scores of all symbols over all spans, into ``work.low`` and ``work.top``.
+
+    ``gold_label[cell]`` is the label of the true node of that span, -1 if there is none; every
+    node with another label adds ``unit``. ``work.live`` lists, for each span, the symbols that can
+    be derived and that begin a binary rule.
+    """
+    K = len(grammar.start)
+    low, top, live, n_live = work.low, work.top, work.live, work.n_live
+    for width in range(1, n + 1):
+        for start in range(n - width + 1):
+            end = start + width
+            cell = cell_of(start, end, n)
+            scores = low[cell]
+            for k in range(K):
+                scores[k] = -np.inf
+            if width == 1:
+                terminal = sentences.terminals[first + start]
+                if terminal >= 0:
+                    for x in range(
+                        grammar.lexical_ptr[terminal], grammar.lexical_ptr[terminal + 1]
+                    ):
+                        scores[grammar.lexical_symbol[x]] = w[grammar.first_lexical + x]
+            for split in range(start + 1, end):
+                left_cell = cell_of(start, split, n)
+                right_scores = top[cell_of(split, end, n)]
+                for b in range(n_live[left_cell]):
+                    B = live[left_cell, b]
+                    left_score = top[left_cell, B]
+                    for r in range(grammar.left_ptr[B], grammar.left_ptr[B + 1]):
+                        score = left_score + right_scores[grammar.right[r]] + w[r]
+                        A = grammar.parent[r]
+                        if score > scores[A]:
+                            scores[A] = score
+            if len(sentences.view_sizes) > 0:
+                add_span_scores(grammar, sentences, first, n, start, end, w, work.features, scores)
+            _fill_top(grammar, w, gold_label[cell], unit, scores, top[cell])
+            count = 0
+            for k in range(K):
+                if top[cell, k] > -np.inf and grammar.left_ptr[k + 1] > grammar.left_ptr[k]:
+                    live[cell, count] = k
+                    count += 1
+            n_live[cell] = count
+
+
+@kernel
+def _fill_top(grammar, w, gold, unit, low, top):
+    """Scores with at most one unary rule, from those without."""
+    for A in range(len(top)):
+        best = low[A]
+        if grammar.symbol_label[A] != gold:
+            best += unit
+        for u in range(grammar.unary_ptr[A], grammar.unary_ptr[A + 1]):
+            score = low[grammar.unary_bottom[u]] + w[grammar.first_unary + u]
+            if grammar.unary_label[u] != gold:
+                score += unit
+            if score > best:
+                best = score
+        top[A] = best
+
+
+@kernel
+def best_root(grammar, w, top, n):
+    """Best start symbol and its score; (-1, -inf) if there is no derivation."""
+    best, best_score = -1, -np.inf
+    scores = top[cell_of(0, n, n)]
+    for A in range(len(scores)):
+        if grammar.start[A] >= 0:
+            score = scores[A] + w[grammar.start[A]]
+            if score > best_score:
+                best, best_score = A, score
+    return best, best_score
+
+
+@kernel
+def fill_deviations(grammar, sentences, first, gold, base, n, w, work):
+    """Best scores of derivations that differ from the truth's, for each of its nodes.
+
+    ``work.low_other[t]``: of node t's symbol over its span, by other steps than the truth's;
+    ``work.top_other[t]``: the same, of the symbol above its unary rule. All other symbols and
+    spans differ anyway. Returns the best root symbol of a whole derivation that differs, and its
+    score, (-1, -inf) if there is none.
+    """
+    low, top = work.low, work.top
+    low_other, top_other = work.low_other, work.top_other
+    for t in range(2 * n - 2, -1, -1):
+        start, split, end = gold.start[base + t], gold.split[base + t], gold.end[base + t]
+        B, unary = gold.symbol[base + t], gold.unary[base + t]
+        cell = cell_of(start, end, n)
+        best = -np.inf
+        if split >= 0:
+            rule, right = gold.rule[base + t], t + 2 * (split - start)
+            by_left = top_other[t + 1] + top[cell_of(split, end, n), gold.top[base + right]]
+            by_right = top[cell_of(start, split, n), gold.top[base + t + 1]] + top_other[right]
+            own = w[rule] + max(by_left, by_right)
+            _, _, best = best_step(grammar, w, top, n, start, end, B, rule, split, own)
+            best += span_score(grammar, sentences, first, n, start, end, B, w, work.features)
+        low_other[t] = best
+        A = gold.top[base + t]
+        _, top_other[t] = best_top(grammar, w, low[cell], -1, 0.0, A, unary, best)
+    best_score, root = -np.inf, -1
+    true_root = gold.top[base]
+    whole = cell_of(0, n, n)
+    for A in range(len(grammar.start)):
+        if grammar.start[A] >= 0:
+            score = top_other[0] if A == true_root else top[whole, A]
+            score += w[grammar.start[A]]
+            if score > best_score:
+                best_score, root = score, A
+    return root, best_score
+
+
+@kernel
+def best_step(grammar, w, top, n, start, end, A, own_rule, own_split, own_score):
+    """Best binary rule and split for A over a span, and the score without span features.
+
+    The step (own_rule, own_split) counts with own_score instead of its own.
+    """
+    best_rule, best_split, best = -1, -1, -np.inf
+    for split in range(start + 1, end):
+        left_scores = top[cell_of(start, split, n)]
+        right_scores = top[cell_of(split, end, n)]
+        for p in range(grammar.by_parent_ptr[A], grammar.by_parent_ptr[A + 1]):
+            r = grammar.by_parent[p]
+            score = left_scores[grammar.left[r]] + right_scores[grammar.right[r]] + w[r]
+            if r == own_rule and split == own_split:
+                score = own_score
+            if score > best:
+                best_rule, best_split, best = r, split, score
+    return best_rule, best_split, best
+
+
+@kernel
+def best_top(grammar, w, low, gold, unit, A, own_unary, own_score):
+    """Best unary rule for A (-1: none), and the score; own_unary's symbol scores own_score below.
+
+    own_unary = -2: no rule is special.
+    """
+    best_unary = -1
+    best = own_score if own_unary == -1 else low[A]
+    if grammar.symbol_label[A] != gold:
+        best += unit
+    for u in range(grammar.unary_ptr[A], grammar.unary_ptr[A + 1]):
+        below = own_score if u == own_unary else low[grammar.unary_bottom[u]]
+        score = below + w[grammar.first_unary + u]
+        if grammar.unary_label[u] != gold:
+            score += unit
+        if score > best:
+            best_unary, best = u, score
+    return best_unary, best
+
+
+@kernel
+def put_node(found, t, start, split, end, symbol, rule, unary, top):
+    """Write one node of a derivation."""
+    found.start[t] = start
+    found.split[t] = split
+    found.end[t] = end
+    found.symbol[t] = symbol
+    found.rule[t] = rule
+    found.unary[t] = unary
+    found.top[t] = top
+
+
+@kernel
+def lexical_rule(grammar, terminal, symbol):
+    """Number of the rule of a symbol and a terminal."""
+    for x in range(grammar.lexical_ptr[terminal], grammar.lexical_ptr[terminal + 1]):
+        if grammar.lexical_symbol[x] == symbol:
+            return grammar.first_lexical + x
+    return -1
+
+
+@kernel
+def recover(grammar, sentences, first, n, w, gold_label, unit, root, gold, base, work, found):
+    """Nodes of the best derivation from ``root`` into ``found``, in preorder.
+
+    With ``base >= 0`` the best derivation other than the truth, whose nodes begin at ``base`` of
+    ``gold``: an entry of the stack that is marked with a node must differ from it.
+    """
+    low, top, stack = work.low, work.top, work.stack
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, n, root
+    stack[0, 3] = 0 if base >= 0 and root == gold.top[base] else -1
+    depth, t = 1, 0
+    while depth > 0:
+        depth -= 1
+        start, end, A, node = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+        cell = cell_of(start, end, n)
+        own_unary, other = -2, -np.inf
+        if node >= 0:
+            own_unary, other = gold.unary[base + node], work.low_other[node]
+        unary, _ = best_top(grammar, w, low[cell], gold_label[cell], unit, A, own_unary, other)
+        symbol = A if unary < 0 else grammar.unary_bottom[unary]
+        if node >= 0 and unary != own_unary:
+            node = -1
+        if end == start + 1:
+            rule = lexical_rule(grammar, sentences.terminals[first + start], symbol)
+            put_node(found, t, start, -1, end, symbol, rule, unary, A)
+            t += 1
+            continue
+        own_rule, own_split, own_score, left_differs = -1, -1, -np.inf, False
+        if node >= 0:
+            own_rule, own_split = gold.rule[base + node], gold.split[base + node]
+            right = node + 2 * (own_split - start)
+            by_left = (
+                work.top_other[node + 1] + top[cell_of(own_split, end, n), gold.top[base + right]]
+            )
+            by_right = (
+                top[cell_of(start, own_split, n), gold.top[base + node + 1]] + work.top_other[right]
+            )
+            left_differs = by_left >= by_right
+            own_score = w[own_rule] + max(by_left, by_right)
+        rule, split, _ = best_step(
+            grammar, w, top, n, start, end, symbol, own_rule, own_split, own_score
+        )
+        put_node(found, t, start, split, end, symbol, rule, unary, A)
+        t += 1
+        left_node, right_node = -1, -1
+        if node >= 0 and rule == own_rule and split == own_split:
+            if left_differs:
+                left_node = node + 1
+            else:
+                right_node = node + 2 * (split - start)
+        push(stack, depth, split, end, grammar.right[rule], right_node)
+        push(stack, depth + 1, start, split, grammar.left[rule], left_node)
+        depth += 2
+
+
+@kernel
+def push(stack, depth, start, end, symbol, mark):
+    """Put a span to be explained on the stack."""
+    stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = start, end, symbol, mark
+
+
+@kernel
+def mark_gold(grammar, gold, base, n, gold_label):
+    """gold_label[cell] = label of the true node of the span, or -1."""
+    for cell in range(n * (n + 1) // 2):
+        gold_label[cell] = -1
+    for t in range(base, base + 2 * n - 1):
+        label = grammar.symbol_label[gold.symbol[t]]
+        if gold.unary[t] >= 0:
+            label = grammar.unary_label[gold.unary[t]]
+        gold_label[cell_of(gold.start[t], gold.end[t], n)] = label
+
+
+@kernel
+def count_right(grammar, nodes, n, gold_label):
+    """Nodes of a derivation that the true one has too."""
+    right = 0
+    for t in range(2 * n - 1):
+        label = grammar.symbol_label[nodes.symbol[t]]
+        if nodes.unary[t] >= 0:
+            label = grammar.unary_label[nodes.unary[t]]
+        right += label == gold_label[cell_of(nodes.start[t], nodes.end[t], n)]
+    return right
+
+
+@kernel
+def is_same(nodes, gold, base, n):
+    """Whether a derivation is the true one."""
+    for t in range(2 * n - 1):
+        if (
+            nodes.rule[t] != gold.rule[base + t]
+            or nodes.unary[t] != gold.unary[base + t]
+            or nodes.split[t] != gold.split[base + t]
+            or nodes.top[t] != gold.top[base + t]
+        ):
+            return False
+    return True
+
+
+@kernel
+def parse_sentence(grammar, sentences, i, w, work, found):
+    """Best derivation of sentence i into ``found``; returns its score, -inf if there is none."""
+    first = sentences.offsets[i]
+    n = sentences.offsets[i + 1] - first
+    fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
+    root, score = best_root(grammar, w, work.top, n)
+    if root >= 0:
+        recover(grammar, sentences, first, n, w, work.gold_label, 0.0, root, found, -1, work, found)
+    return score

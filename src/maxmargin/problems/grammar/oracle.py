@@ -1,0 +1,115 @@
+"""Most violated derivations as sparse rows."""
+
+from __future__ import annotations
+
+from ..._jit import kernel
+from .features import list_features, score_nodes
+from .kernels import (
+    best_root,
+    count_right,
+    fill_chart,
+    fill_deviations,
+    is_same,
+    mark_gold,
+    recover,
+)
+from .strata import best_by_level, rescaled
+
+# What the oracle maximises; see `grammar_oracle`.
+ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
+
+
+@kernel
+def grammar_oracle(
+    grammar, sentences, gold, examples, w, mode, slack, sqrt_loss, zero_one, work, found, out
+):
+    """Most violated derivation of each example as a sparse row of dpsi.
+
+    Problem solved for example i with n words, truth y, over all derivations z, of which m nodes
+    are right and Delta = 1 - m / (2n - 1):
+
+        ADDITIVE    max  Delta(y, z) - <dpsi(z), w>
+        DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1 with ``zero_one``
+        LEVELS      max  the rescaled violation (`best_by_level`)
+
+    In: ``grammar`` (GrammarArrays), ``sentences`` (Sentences), ``gold`` (Nodes of all examples),
+    ``work`` (GrammarScratch), ``found`` (Nodes of one derivation). Out: CSR rows, large enough
+    for the longest rows possible. A row is empty, with loss 0, where nothing beats the truth.
+    """
+    filled = 0
+    out.indptr[0] = 0
+    for row in range(len(examples)):
+        i = examples[row]
+        first = sentences.offsets[i]
+        n = sentences.offsets[i + 1] - first
+        base = 2 * first - i
+        gold_label = work.gold_label
+        mark_gold(grammar, gold, base, n, gold_label)
+        truth_score = score_nodes(grammar, sentences, first, n, gold, base, w, work)
+        violated = False
+        if mode == DEVIATION:
+            fill_chart(grammar, sentences, first, n, w, gold_label, 0.0, work)
+            root, score = fill_deviations(grammar, sentences, first, gold, base, n, w, work)
+            violated = score - truth_score > -1.0
+            if violated:
+                recover(
+                    grammar, sentences, first, n, w, gold_label, 0.0, root, gold, base, work, found
+                )
+        else:
+            unit = 1.0 / (2 * n - 1)
+            fill_chart(grammar, sentences, first, n, w, gold_label, unit, work)
+            root, score = best_root(grammar, w, work.top, n)
+            recover(grammar, sentences, first, n, w, gold_label, unit, root, gold, -1, work, found)
+            violated = not is_same(found, gold, base, n)
+        if mode == LEVELS:
+            known = 0.0
+            if violated:
+                loss = 1.0 - count_right(grammar, found, n, gold_label) / (2.0 * n - 1.0)
+                score = score_nodes(grammar, sentences, first, n, found, 0, w, work)
+                known = rescaled(loss, score - truth_score, slack, sqrt_loss)
+                if known <= 0.0:
+                    violated, known = False, 0.0
+            value = best_by_level(
+                grammar,
+                sentences,
+                first,
+                n,
+                gold,
+                base,
+                w,
+                truth_score,
+                known,
+                slack,
+                sqrt_loss,
+                work,
+                found,
+            )
+            violated = violated or value > known
+        out.losses[row] = 0.0
+        if violated:
+            wrong = 2 * n - 1 - count_right(grammar, found, n, gold_label)
+            out.losses[row] = 1.0 if zero_one else wrong / (2.0 * n - 1.0)
+            filled = _write_difference(
+                grammar, sentences, first, n, gold, base, found, work, out, filled
+            )
+        out.indptr[row + 1] = filled
+
+
+@kernel
+def _write_difference(grammar, sentences, first, n, gold, base, found, work, out, filled):
+    """Append psi(x, truth) - psi(x, found) at position ``filled``; returns the new position."""
+    counts, listed = work.counts, work.listed
+    n_true = list_features(grammar, sentences, first, n, gold, base, work.features, listed)
+    for f in range(n_true):
+        counts[listed[f]] += 1.0
+    rest = listed[n_true:]
+    n_found = list_features(grammar, sentences, first, n, found, 0, work.features, rest)
+    for f in range(n_found):
+        counts[rest[f]] -= 1.0
+    for f in range(n_true + n_found):
+        if counts[listed[f]] != 0.0:
+            out.indices[filled] = listed[f]
+            out.values[filled] = counts[listed[f]]
+            counts[listed[f]] = 0.0
+            filled += 1
+    return filled

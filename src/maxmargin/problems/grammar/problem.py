@@ -1,0 +1,184 @@
+"""Weighted context-free grammars: a tree for every sentence.
+
+Joint features are counts of rules: binary, then unary, start and lexical ones, then span features
+(``feature * n_symbols + symbol``) where sentences have views. `maxmargin.problems.grammar.rules`
+tells how trees become derivations.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulation import Formulation, Rescaling
+from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
+from .k_best import best_derivations, best_rescaled_derivations
+from .kernels import count_right, is_same, mark_gold
+from .oracle import ADDITIVE, DEVIATION, LEVELS, grammar_oracle
+from .rules import Grammar
+
+__all__ = ["GrammarProblem"]
+
+Floats = NDArray[np.float64]
+TreeLoss = Literal["f1", "zero-one"]
+
+
+class GrammarProblem(Problem):
+    """Derivations of a grammar, with exact oracles for every rescaling.
+
+    Parameters
+    ----------
+    grammar : Grammar
+        The rules.
+    sentences : Sentences
+        Encoded sentences.
+    gold : Nodes
+        Encoded true derivations.
+    loss : {"f1", "zero-one"}
+        1 - F1 over the 2n - 1 labelled nodes of a binarised derivation, n - 1 of them with two
+        children and n above words. The label of a node is that of its category together with
+        those of a unary chain above it; a part of a category's children counts with that
+        category's label, marked as a part. Or 1 if the tree is not the true one.
+
+    Notes
+    -----
+    All derivations of a sentence have the same number of nodes, and so precision, recall and F1
+    are the same share of right nodes. Work arrays take ``16 n^2`` bytes per symbol of the
+    grammar for a longest sentence of n words, and the stratified search (slack rescaling, square
+    roots) about three times as much, and ``16 n`` bytes more for each symbol over a span that it
+    cannot leave out.
+    """
+
+    trusted = True
+
+    def __init__(
+        self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: TreeLoss = "f1"
+    ) -> None:
+        if loss not in ("f1", "zero-one"):
+            raise ValueError(f"loss must be 'f1' or 'zero-one', got {loss!r}")
+        lengths = np.diff(sentences.offsets)
+        if len(lengths) and lengths.min() < 1:
+            raise ValueError(f"sentence {int(np.argmin(lengths))} is empty")
+        if len(gold.start) != 2 * lengths.sum() - len(lengths):
+            raise ValueError(
+                f"{len(lengths)} sentences of {lengths.sum()} words have "
+                f"{2 * lengths.sum() - len(lengths)} nodes, but gold has {len(gold.start)}"
+            )
+        self.decoder = TreeDecoder(grammar, sentences.n_span_features)
+        self.n_features = self.decoder.n_features
+        if self.n_features >= 2**31:
+            raise ValueError(f"{self.n_features} weights; at most 2**31 - 1 are supported")
+        self.sentences, self.gold, self.loss_name = sentences, gold, loss
+        self._longest = int(lengths.max()) if len(lengths) else 0
+        n_views = len(sentences.view_sizes)
+        self._row_bounds = np.array([2 * longest_row(int(n), n_views) for n in lengths], np.int64)
+        self._local = threading.local()
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sentences."""
+        return len(self.sentences.offsets) - 1
+
+    def oracle(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated derivation of each listed sentence; see `Problem.oracle`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        mode = self._mode(rescaling, sqrt_loss)
+        capacity = int(self._row_bounds[examples].sum())
+        out = empty_planes(len(examples), capacity)
+        work, found = self._work(mode == LEVELS)
+        grammar_oracle(
+            self.decoder.grammar.arrays,
+            self.sentences,
+            self.gold,
+            examples,
+            np.ascontiguousarray(w, dtype=np.float64),
+            mode,
+            rescaling == "slack",
+            sqrt_loss,
+            self.loss_name == "zero-one",
+            work,
+            found,
+            out,
+        )
+        return trim(out)
+
+    def k_best(
+        self,
+        indices: NDArray[np.int64],
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong derivations of each listed sentence; see `Problem.k_best`."""
+        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+        weights = np.asarray(w, np.float64)
+        found = [
+            self._wrong_derivations(i, weights, k, formulation)
+            for i in np.asarray(indices).tolist()
+        ]
+        return stack_k_best(found, k)
+
+    def _wrong_derivations(
+        self, i: int, w: Floats, k: int, formulation: Formulation
+    ) -> list[tuple[Row, float]]:
+        """Rows of dpsi and losses of the k best derivations of sentence i but the truth."""
+        decoder, sentences, gold = self.decoder, self.sentences, self.gold
+        arrays = decoder.grammar.arrays
+        n = int(sentences.offsets[i + 1] - sentences.offsets[i])
+        base = int(2 * sentences.offsets[i] - i)
+        gold_label = np.empty(n * (n + 1) // 2, np.int32)
+        mark_gold(arrays, gold, base, n, gold_label)
+        true = decoder.psi(sentences, i, gold, base)
+        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        if mode == LEVELS:
+            truth = (gold, base, gold_label, float(w[true].sum()))
+            ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, truth, formulation)
+        else:
+            unit = 1.0 / (2 * n - 1) if mode == ADDITIVE else 0.0
+            ranked = best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit)
+        answers: list[tuple[Row, float]] = []
+        for nodes, _ in ranked:
+            if is_same(nodes, gold, base, n) or len(answers) == k:
+                continue
+            mine = decoder.psi(sentences, i, nodes, 0)
+            signs = np.repeat([1.0, -1.0], [len(true), len(mine)])
+            columns, place = np.unique(np.concatenate([true, mine]), return_inverse=True)
+            values = np.bincount(place, signs)
+            keep = values != 0
+            right = int(count_right(arrays, nodes, n, gold_label))
+            loss = 1.0 if self.loss_name == "zero-one" else 1.0 - right / (2 * n - 1)
+            answers.append(((columns[keep].astype(np.int32), values[keep]), loss))
+        return answers
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
+        """Which search finds the most violated derivation."""
+        if self.loss_name == "zero-one" or rescaling == "none":
+            return DEVIATION
+        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
+
+    def _work(self, outside: bool) -> tuple[GrammarScratch, Nodes]:
+        """Work arrays of this thread, made once: charts are large, and batches may be small."""
+        kept = getattr(self._local, "kept", None)
+        if kept is None or (outside and not len(kept[0].around_low)):
+            n_views = len(self.sentences.view_sizes)
+            work = self.decoder.scratch(self._longest, n_views, outside=outside)
+            kept = self._local.kept = (work, empty_nodes(2 * self._longest))
+        return kept
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_local"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._local = threading.local()

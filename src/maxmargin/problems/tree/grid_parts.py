@@ -1,0 +1,279 @@
+"""Parts at positions of an image: templates for their looks, quadratic deformation along a tree.
+
+Each node of the tree is a part whose label is a pixel of the image. Joint features, in this order:
+for each part the patch around its position (``w[((v * channels + c) * patch + dy) * patch + dx]``),
+then for each part but the root four features of its offset d from its parent,
+
+    u_y, u_y^2, u_x, u_x^2,    u = (d - anchor) / spread,
+
+rows before columns. Anchors and spreads only scale the features; the weights decide where a part is
+expected and how firmly. The loss is the mean distance between true and found positions, in per cent
+of the size of the example (Franc 2014, LANDMARK), or counts wrong positions.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...problem import Planes, empty_planes
+from .grid_parts_kernels import (
+    add_part_losses,
+    decode_parts,
+    part_scores,
+    parts_oracle,
+    write_part_rows,
+)
+from .k_best import rank_labellings
+from .kernels import TreeShape, TreeWork
+from .problem import TreeProblem, make_work
+
+__all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+GridLoss = Literal["deviation", "hamming", "normalized-hamming", "zero-one"]
+LOSSES = ("deviation", "hamming", "normalized-hamming", "zero-one")
+
+
+class Maps(NamedTuple):
+    """Images of any sizes, padded so that every pixel has a patch, channel by channel, flat."""
+
+    values: Floats
+    offsets: Ints
+    grids: Ints
+    patch: int
+    channels: int
+
+
+def pack_maps(images: list[NDArray[np.float64]], patch: int) -> Maps:
+    """Pack images of shape (height, width, channels); their margins are repeated outwards."""
+    before, after = patch // 2, patch - 1 - patch // 2
+    around = ((before, after), (before, after), (0, 0))
+    padded = [
+        np.ascontiguousarray(np.pad(image, around, mode="edge").transpose(2, 0, 1), np.float64)
+        for image in images
+    ]
+    offsets = np.concatenate([[0], np.cumsum([image.size for image in padded])]).astype(np.int64)
+    grids = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
+    values = np.concatenate([image.ravel() for image in padded]) if padded else np.empty(0)
+    return Maps(values, offsets, grids, patch, padded[0].shape[0] if padded else 1)
+
+
+class GridLayout(NamedTuple):
+    """The tree of parts, the size of their templates, and the scale of their offsets."""
+
+    parent: Ints
+    order: Ints
+    patch: int
+    channels: int
+    anchors: Floats
+    spreads: Floats
+
+    @property
+    def template_size(self) -> int:
+        """Weights of a part's template."""
+        return self.channels * self.patch * self.patch
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        V = len(self.parent)
+        return V * self.template_size + 4 * (V - 1)
+
+    @property
+    def shape(self) -> TreeShape:
+        """The tree, for the kernels."""
+        return TreeShape(self.parent, self.order, np.zeros(len(self.parent), np.int64), True)
+
+    def templates(self, w: Floats) -> Floats:
+        """View of the templates, shape (n_parts, channels, patch, patch)."""
+        V = len(self.parent)
+        shape = (V, self.channels, self.patch, self.patch)
+        return w[: V * self.template_size].reshape(shape)
+
+    def deformations(self, w: Floats) -> Floats:
+        """(a_y, b_y, a_x, b_x, constant) of each part: a quadratic function of its offset."""
+        found = np.zeros((len(self.parent), 5))
+        weights = w[len(self.parent) * self.template_size :].reshape(-1, 2, 2)
+        inner = self.parent >= 0
+        linear, square = weights[:, :, 0], weights[:, :, 1]
+        anchors, spreads = self.anchors[inner], self.spreads[inner]
+        a = square / spreads**2
+        found[inner, 0:4:2] = a
+        found[inner, 1:4:2] = linear / spreads - 2.0 * a * anchors
+        found[inner, 4] = (a * anchors**2 - linear * anchors / spreads).sum(axis=1)
+        return found
+
+    def work(self, grids: Ints, w: Floats, n_levels: int = 0) -> TreeWork:
+        """Work arrays for grids of these sizes, with the deformations at ``w``."""
+        V = len(self.parent)
+        most = int(grids.prod(axis=1).max(initial=1))
+        side = int(grids.max(initial=1))
+        work = make_work(np.zeros(V, np.int64), most, 0, side, n_levels)
+        work.deformation[:] = self.deformations(w)
+        return work
+
+
+class TrueParts(NamedTuple):
+    """True pixels of the parts, and what other pixels cost.
+
+    ``shares[i]`` is the loss of a distance of 1 (``deviation``) or of a wrong position; all losses
+    count as 1 if ``zero_one``. Anchors and spreads are those of the layout.
+    """
+
+    labels: Ints
+    shares: Floats
+    anchors: Floats
+    spreads: Floats
+    deviation: bool
+    zero_one: bool
+
+
+class PartScores:
+    """Potentials of the parts in images; see `TreeScores`."""
+
+    def __init__(self, maps: Maps, layout: GridLayout, examples: Ints, w: Floats) -> None:
+        self.maps, self.w = maps, w
+        self.work = layout.work(maps.grids[examples], w)
+        self.strip = _strip(maps, examples)
+
+    def fill(self, i: int) -> TreeWork:
+        """See `TreeScores`."""
+        part_scores(self.maps, i, self.w, self.strip, self.work)
+        return self.work
+
+
+class GridPartsProblem(TreeProblem):
+    """Positions of parts in images, with exact oracles for every rescaling.
+
+    Slack rescaling and square-root losses need the best positions for each value of the loss. There
+    are few values where wrong positions are counted; for the mean deviation the search is that of
+    `bounded_search`, some tens of ordinary searches for each image.
+
+    Parameters
+    ----------
+    maps : Maps
+        The images.
+    positions : array of int, shape (n_examples, n_parts, 2)
+        True rows and columns.
+    layout : GridLayout
+        The tree and the templates.
+    sizes : array of shape (n_examples,), optional
+        What 100 per cent of deviation are, in pixels; by default the longer side of the image.
+    loss : {"deviation", "hamming", "normalized-hamming", "zero-one"}
+        Mean distance in per cent of the size, number of wrong positions, their share, or 1 if any
+        is wrong.
+    """
+
+    def __init__(
+        self,
+        maps: Maps,
+        positions: ArrayLike,
+        layout: GridLayout,
+        *,
+        sizes: ArrayLike | None = None,
+        loss: GridLoss = "deviation",
+    ) -> None:
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        n, V = len(maps.grids), len(layout.parent)
+        found = np.asarray(positions, dtype=np.int64)
+        if found.shape != (n, V, 2):
+            raise ValueError(f"positions has shape {found.shape}; expected {(n, V, 2)}")
+        outside = ((found < 0) | (found >= maps.grids[:, None, :])).any(axis=2)
+        if outside.any():
+            i, v = (int(k) for k in np.argwhere(outside)[0])
+            raise ValueError(
+                f"part {v} of example {i} is at {tuple(found[i, v].tolist())}, outside the image "
+                f"of {maps.grids[i, 0]} x {maps.grids[i, 1]} pixels"
+            )
+        given = maps.grids.max(axis=1, initial=1) if sizes is None else sizes
+        self.sizes = np.array(np.broadcast_to(np.asarray(given, np.float64), (n,)))
+        bad = np.flatnonzero(~(self.sizes > 0) | ~np.isfinite(self.sizes))
+        if len(bad):
+            raise ValueError(f"the size of example {bad[0]} is {self.sizes[bad[0]]}; expected > 0")
+        self.maps, self.layout, self.loss_name = maps, layout, loss
+        self.labels = found[:, :, 0] * maps.grids[:, 1:] + found[:, :, 1]
+        self.n_features = layout.size
+        self.shape = layout.shape
+        self.counts_errors = loss != "deviation"
+        unit = 1.0 / V if loss == "normalized-hamming" else 1.0
+        self.true_parts = TrueParts(
+            self.labels,
+            np.full(n, unit) if self.counts_errors else 100.0 / (V * self.sizes),
+            layout.anchors,
+            layout.spreads,
+            not self.counts_errors,
+            loss == "zero-one",
+        )
+
+    def scores(self, examples: Ints, w: Floats) -> PartScores:
+        """See `TreeProblem`."""
+        return PartScores(self.maps, self.layout, examples, w)
+
+    def node_losses(self, i: int) -> Floats:
+        """See `TreeProblem`."""
+        grid, truth = self.maps.grids[i], self.true_parts
+        losses = np.zeros((len(self.layout.parent), grid.prod()))
+        add_part_losses(self.labels[i], grid, truth.shares[i], truth.deviation, losses)
+        return losses
+
+    def search(
+        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
+    ) -> Planes:
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        parts_oracle(
+            self.shape,
+            self.maps,
+            self.true_parts,
+            examples,
+            w,
+            mode,
+            slack,
+            sqrt_loss,
+            _strip(self.maps, examples),
+            self.layout.work(self.maps.grids[examples], w, n_levels),
+            np.empty((len(examples), len(self.layout.parent)), np.int64),
+            out,
+        )
+        return out
+
+    def write(self, examples: Ints, found: Ints) -> Planes:
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        write_part_rows(self.shape, self.maps, self.true_parts, examples, found, out)
+        return out
+
+    def room(self, examples: Ints) -> Planes:
+        """Room for a row of each of these examples."""
+        return empty_planes(len(examples), len(examples) * self.layout.size)
+
+
+def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
+    """Best positions in every image, shape (n_examples, n_parts, 2)."""
+    n, V = len(maps.grids), len(layout.parent)
+    labels = np.empty((n, V), np.int64)
+    work = layout.work(maps.grids, w)
+    decode_parts(layout.shape, maps, w, _strip(maps, np.arange(n)), work, labels)
+    widths = maps.grids[:, 1:]
+    return np.stack([labels // widths, labels % widths], axis=2)
+
+
+def rank_parts(maps: Maps, layout: GridLayout, w: Floats, k: int) -> list[tuple[Ints, Floats]]:
+    """The k best sets of positions in every image, (at most k, n_parts, 2), and their scores."""
+    scores = PartScores(maps, layout, np.arange(len(maps.grids)), w)
+    answers = []
+    for i, width in enumerate(maps.grids[:, 1].tolist()):
+        labels, values = rank_labellings(layout.shape, scores.fill(i), k)
+        answers.append((np.stack([labels // width, labels % width], axis=2), values))
+    return answers
+
+
+def _strip(maps: Maps, examples: Ints) -> Floats:
+    """Work array for the scores of the largest of these images, with their padding."""
+    grids = maps.grids[examples]
+    return np.empty(int((grids[:, 0] * (grids[:, 1] + maps.patch - 1)).max(initial=1)))

@@ -1,0 +1,92 @@
+"""Trees of labels: potentials from the inputs, and labellings as sparse rows."""
+
+from __future__ import annotations
+
+from ..._jit import kernel
+from .kernels import ADDITIVE, best_labelling, search_tree
+
+
+@kernel
+def label_potentials(rows, columns, i, w, work):
+    """Fill ``unary`` and ``tables`` for example i; see `tree.LabelColumns`."""
+    work.tables[:] = 0.0
+    for v in range(len(work.n_labels)):
+        for k in range(work.n_labels[v]):
+            work.unary[v, k] = 0.0
+    for e in range(rows.indptr[i], rows.indptr[i + 1]):
+        column = rows.indices[e]
+        x = rows.values[e]
+        base = columns.weight_start[column]
+        target = columns.table_start[column]
+        if target >= 0:
+            for j in range(columns.width[column]):
+                work.tables[target + j] += x * w[base + j]
+        else:
+            unary = work.unary[columns.node[column]]
+            for k in range(columns.width[column]):
+                unary[k] += x * w[base + k]
+
+
+@kernel
+def label_oracle(
+    shape, rows, columns, truths, examples, w, mode, slack, sqrt_loss, work, found, out
+):
+    """Most violated labelling of each example: labels in ``found``, rows in ``out``.
+
+    With ``mode`` ADDITIVE it maximises ``Delta - <dpsi, w>``; see `search_tree` for the others. The
+    truth is found where nothing beats it. In: ``columns`` (`tree.LabelColumns`), ``truths``
+    (`tree.TrueLabels`).
+    """
+    unit = truths.unit
+    for r in range(len(examples)):
+        truth = truths.labels[examples[r]]
+        label_potentials(rows, columns, examples[r], w, work)
+        if mode == ADDITIVE:
+            for v in range(len(truth)):
+                for k in range(work.n_labels[v]):
+                    work.unary[v, k] += unit
+                work.unary[v, truth[v]] -= unit
+        if search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
+            found[r] = work.path
+        else:
+            found[r] = truth
+    write_label_rows(shape, rows, columns, work.n_labels, truths, examples, found, out)
+
+
+@kernel
+def write_label_rows(shape, rows, columns, n_labels, truths, examples, found, out):
+    """psi(x, truth) - psi(x, found) of each example as rows of ``out``, with the losses."""
+    filled = 0
+    out.indptr[0] = 0
+    for r in range(len(examples)):
+        i = examples[r]
+        truth = truths.labels[i]
+        for e in range(rows.indptr[i], rows.indptr[i + 1]):
+            column = rows.indices[e]
+            v = columns.node[column]
+            good, bad = truth[v], found[r, v]
+            if columns.table_start[column] >= 0:
+                p = shape.parent[v]
+                good += truth[p] * n_labels[v]
+                bad += found[r, p] * n_labels[v]
+            if good != bad:
+                base = columns.weight_start[column]
+                out.indices[filled] = base + good
+                out.values[filled] = rows.values[e]
+                out.indices[filled + 1] = base + bad
+                out.values[filled + 1] = -rows.values[e]
+                filled += 2
+        out.indptr[r + 1] = filled
+        wrong = 0
+        for v in range(len(truth)):
+            wrong += found[r, v] != truth[v]
+        out.losses[r] = min(wrong, 1) if truths.zero_one else wrong * truths.unit
+
+
+@kernel
+def decode_labels(shape, rows, columns, w, work, labels):
+    """Best labelling of every row into ``labels`` (n, V)."""
+    for i in range(len(labels)):
+        label_potentials(rows, columns, i, w, work)
+        best_labelling(shape, work)
+        labels[i] = work.path

@@ -1,0 +1,235 @@
+"""Trees of labels: nodes with label sets of their own, and a table of weights on every edge.
+
+Joint features, in this order: for each node v, its input features under each of its labels
+(``w[start + f * K_v + k]``); then for each node but the root, the features of the edge to its
+parent under each pair of labels, the parent's first (``w[start + (f * K_parent + kp) * K_v + k]``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ...problem import Planes, empty_planes
+from ..rows import Rows, check_codes, make_rows
+from .k_best import rank_labellings
+from .kernels import TreeShape, TreeWork
+from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
+from .problem import TreeProblem, make_work
+
+__all__ = [
+    "LabelLayout",
+    "LabelTreeProblem",
+    "decode_label_trees",
+    "pack_columns",
+    "rank_label_trees",
+    "root_tree",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+LOSSES = ("hamming", "normalized-hamming", "zero-one")
+
+
+def root_tree(n_nodes: int, edges: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
+    """Parents (-1 at node 0, the root) and an order with parents first, of undirected edges."""
+    neighbours: list[list[int]] = [[] for _ in range(n_nodes)]
+    for number, edge in enumerate(edges):
+        a, b = (int(node) for node in edge)
+        if not (0 <= a < n_nodes and 0 <= b < n_nodes) or a == b:
+            raise ValueError(
+                f"edge {number} of the tree is {(a, b)}; expected two different nodes of "
+                f"0..{n_nodes - 1}"
+            )
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    parent = np.full(n_nodes, -1, np.int64)
+    order = [0]
+    for node in order:  # grows on the way
+        for other in neighbours[node]:
+            if other != 0 and parent[other] < 0:
+                parent[other] = node
+                order.append(other)
+    if len(order) != n_nodes or len(edges) != n_nodes - 1:
+        raise ValueError(
+            f"{len(edges)} edges reach {len(order)} of {n_nodes} nodes from node 0; a tree has "
+            f"{n_nodes - 1} edges that reach all"
+        )
+    return parent, np.array(order, np.int64)
+
+
+class LabelColumns(NamedTuple):
+    """For each input column: its node, where its weights start, how many there are, and where
+    the node's table starts, or -1 for a feature of the node itself."""  # noqa: D205, D209
+
+    node: Ints
+    weight_start: Ints
+    width: Ints
+    table_start: Ints
+
+
+class LabelLayout(NamedTuple):
+    """Sizes of a tree of labels, from which all positions follow."""
+
+    parent: Ints
+    order: Ints
+    n_labels: Ints
+    n_inputs: Ints
+    n_edge_inputs: int
+
+    @property
+    def n_columns(self) -> int:
+        """Input columns: those of all nodes, then those of all edges."""
+        return int(self.n_inputs.sum()) + self.n_edge_inputs * (len(self.parent) - 1)
+
+    def shape_and_columns(self) -> tuple[TreeShape, LabelColumns, int]:
+        """What the kernels need, and the number of weights."""
+        node, weight_start, width, table_start = [], [], [], []
+        start = 0
+        for v, K in enumerate(self.n_labels.tolist()):
+            for _ in range(int(self.n_inputs[v])):
+                node.append(v)
+                weight_start.append(start)
+                width.append(K)
+                table_start.append(-1)
+                start += K
+        tables = np.zeros(len(self.parent), np.int64)
+        filled = 0
+        for v, p in enumerate(self.parent.tolist()):
+            if p < 0:
+                continue
+            size = int(self.n_labels[v] * self.n_labels[p])
+            tables[v] = filled
+            for _ in range(self.n_edge_inputs):
+                node.append(v)
+                weight_start.append(start)
+                width.append(size)
+                table_start.append(filled)
+                start += size
+            filled += size
+        arrays = (np.array(a, np.int64) for a in (node, weight_start, width, table_start))
+        return TreeShape(self.parent, self.order, tables, False), LabelColumns(*arrays), start
+
+    def work(self, n_levels: int) -> TreeWork:
+        """Work arrays; ``n_levels`` is 0 where no search by levels is made."""
+        inner = self.parent >= 0
+        size = int((self.n_labels[inner] * self.n_labels[self.parent[inner]]).sum())
+        return make_work(self.n_labels.copy(), int(self.n_labels.max()), size, 0, n_levels)
+
+
+def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
+    """Rows of all examples, the columns of all nodes and then of all edges side by side."""
+    matrices = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in (*nodes, *edges)]
+    rows = make_rows(sp.hstack(matrices, format="csr"), sparse=True)
+    return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
+
+
+class TrueLabels(NamedTuple):
+    """True labels; a wrong one costs ``unit``, or any number of them 1 if ``zero_one``."""
+
+    labels: Ints
+    unit: float
+    zero_one: bool
+
+
+class LabelScores:
+    """Potentials of rows of inputs; see `TreeScores`."""
+
+    def __init__(self, rows: Rows, layout: LabelLayout, w: Floats) -> None:
+        self.rows, self.columns, self.w = rows, layout.shape_and_columns()[1], w
+        self.work = layout.work(0)
+
+    def fill(self, i: int) -> TreeWork:
+        """See `TreeScores`."""
+        label_potentials(self.rows, self.columns, i, self.w, self.work)
+        return self.work
+
+
+class LabelTreeProblem(TreeProblem):
+    """A tree of labels with exact oracles for every rescaling.
+
+    Parameters
+    ----------
+    rows : Rows
+        Inputs of all examples; see `pack_columns`.
+    labels : array of int, shape (n_examples, n_nodes)
+        True labels, those of node v in ``0..n_labels[v] - 1``.
+    layout : LabelLayout
+        The tree, its label sets and numbers of inputs.
+    loss : {"hamming", "normalized-hamming", "zero-one"}
+        Number of wrong labels, their share, or 1 if any is wrong.
+    """
+
+    def __init__(
+        self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: TreeLoss = "hamming"
+    ) -> None:
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        self.rows, self.layout, self.loss_name = rows, layout, loss
+        self.labels = np.ascontiguousarray(labels, dtype=np.int64)
+        V = len(layout.parent)
+        if self.labels.shape != (rows.n_rows, V) or rows.n_columns != layout.n_columns:
+            raise ValueError(
+                f"rows has shape {(rows.n_rows, rows.n_columns)} and labels {self.labels.shape}; "
+                f"expected {layout.n_columns} columns and {V} nodes"
+            )
+        for v in range(V):
+            check_codes(self.labels[:, v], int(layout.n_labels[v]), f"labels of node {v}: y")
+        self.shape, self.columns, self.n_features = layout.shape_and_columns()
+        if self.n_features >= 2**31:
+            raise ValueError(f"{self.n_features} weights; at most 2**31 - 1 are supported")
+        unit = 1.0 / V if loss == "normalized-hamming" else 1.0
+        self.truths = TrueLabels(self.labels, unit, loss == "zero-one")
+
+    def scores(self, examples: Ints, w: Floats) -> LabelScores:
+        """See `TreeProblem`."""
+        return LabelScores(self.rows, self.layout, w)
+
+    def node_losses(self, i: int) -> Floats:
+        """See `TreeProblem`."""
+        every = np.arange(self.layout.n_labels.max())
+        return np.where(every == self.labels[i, :, None], 0.0, self.truths.unit)
+
+    def search(
+        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
+    ) -> Planes:
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        data = (self.shape, self.rows, self.columns, self.truths)
+        found = np.empty((len(examples), len(self.layout.parent)), np.int64)
+        work = self.layout.work(n_levels)
+        label_oracle(*data, examples, w, mode, slack, sqrt_loss, work, found, out)
+        return out
+
+    def write(self, examples: Ints, found: Ints) -> Planes:
+        """See `TreeProblem`."""
+        out = self.room(examples)
+        data = (self.shape, self.rows, self.columns, self.layout.n_labels, self.truths)
+        write_label_rows(*data, examples, found, out)
+        return out
+
+    def room(self, examples: Ints) -> Planes:
+        """Room for a row of each of these examples."""
+        lengths = self.rows.indptr[examples + 1] - self.rows.indptr[examples]
+        return empty_planes(len(examples), 2 * int(lengths.sum()))
+
+
+def decode_label_trees(rows: Rows, layout: LabelLayout, w: Floats) -> Ints:
+    """Best labels of all nodes of every row."""
+    shape, columns, _ = layout.shape_and_columns()
+    labels = np.empty((rows.n_rows, len(layout.parent)), np.int64)
+    decode_labels(shape, rows, columns, w, layout.work(0), labels)
+    return labels
+
+
+def rank_label_trees(
+    rows: Rows, layout: LabelLayout, w: Floats, k: int
+) -> list[tuple[Ints, Floats]]:
+    """The k best labellings of every row, best first, with their scores."""
+    shape, scores = layout.shape_and_columns()[0], LabelScores(rows, layout, w)
+    return [rank_labellings(shape, scores.fill(i), k) for i in range(rows.n_rows)]

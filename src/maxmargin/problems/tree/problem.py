@@ -1,0 +1,186 @@
+"""What trees of labels and trees of parts have in common: which search answers which question."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulation import Rescaling
+from ...problem import Planes, Problem, trim
+from ..bounded_search import Candidate, Decoder, Violation, most_violated
+from .k_best import rank_labellings
+from .kernels import (
+    ADDITIVE,
+    DEVIATION,
+    LEVELS,
+    TreeShape,
+    TreeWork,
+    best_between,
+    score_labelling,
+)
+
+__all__ = ["TreeProblem", "TreeScores", "make_work"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> TreeWork:
+    """Work arrays for trees of at most ``most`` labels a node, on grids of at most ``side``."""
+    V = len(n_labels)
+    by_level = (V, n_levels, most) if n_levels else (0, 0, 0)
+    return TreeWork(
+        n_labels,
+        np.zeros(2, np.int64),
+        np.zeros((V, 5)),
+        np.zeros(tables),
+        np.empty((V, most)),
+        np.empty((V, most)),
+        np.empty(most),
+        np.empty(by_level),
+        np.empty(by_level),
+        np.empty(by_level),
+        np.zeros(V, np.int64),
+        np.zeros(V, np.int64),
+        np.zeros(V, np.int64),
+        np.zeros(V, np.int64),
+        np.empty(most if side else 0),
+        np.empty(side),
+        np.empty(side),
+        np.empty(side),
+        np.empty(side),
+        np.empty(side, np.int64),
+    )
+
+
+class TreeScores(Protocol):
+    """Potentials of examples at given weights."""
+
+    work: TreeWork
+
+    def fill(self, i: int) -> TreeWork:
+        """Put the potentials of example i into the work arrays, which are returned."""
+
+
+class TreeProblem(Problem):
+    """Labellings of a tree with their losses; a subclass has the inputs.
+
+    Attributes
+    ----------
+    labels : array of int, shape (n_examples, n_nodes)
+        True labels.
+    shape : TreeShape
+        The tree.
+    loss_name : str
+        The loss: "zero-one", or one that adds up over nodes.
+    counts_errors : bool
+        Whether a wrong node costs the same whatever its label.
+    """
+
+    trusted = True
+    labels: Ints
+    shape: TreeShape
+    loss_name: str
+    counts_errors: bool = True
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.labels)
+
+    @abstractmethod
+    def scores(self, examples: Ints, w: Floats) -> TreeScores:
+        """Potentials of these examples."""
+
+    @abstractmethod
+    def node_losses(self, i: int) -> Floats:
+        """Losses of example i by node and label, shape (n_nodes, at least all labels)."""
+
+    @abstractmethod
+    def search(
+        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
+    ) -> Planes:
+        """Rows of the most violated labellings, with room left, by a search of `kernels`."""
+
+    @abstractmethod
+    def write(self, examples: Ints, found: Ints) -> Planes:
+        """Rows of these labellings, shape (len(examples), n_nodes), with room left."""
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated labelling of each listed example; see `Problem.oracle`."""
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        mode = self._mode(rescaling, sqrt_loss)
+        if mode == LEVELS and not self.counts_errors:
+            found = self._bounded(examples, w, Violation(rescaling == "slack", sqrt_loss))
+            return trim(self.write(examples, found))
+        n_levels = {ADDITIVE: 0, DEVIATION: 2, LEVELS: len(self.shape.order) + 1}[mode]
+        return trim(self.search(examples, w, mode, n_levels, rescaling == "slack", sqrt_loss))
+
+    def k_best(
+        self,
+        indices: Ints,
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong labellings of each listed example; see `Problem.k_best`."""
+        mode = self._mode(rescaling, sqrt_loss)
+        if mode == LEVELS:
+            raise ValueError(
+                "the k best labellings of trees are found for losses that add up over nodes: use "
+                "rescaling='margin' with sqrt_loss=False, or 'none', or loss='zero-one'"
+            )
+        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        repeated = np.repeat(examples, k)
+        found = self.labels[repeated]
+        scores = self.scores(examples, w)
+        for r, i in enumerate(examples.tolist()):
+            work = scores.fill(i)
+            if mode == ADDITIVE:
+                losses = self.node_losses(i)
+                work.unary[:, : losses.shape[1]] += losses
+            ranked, _ = rank_labellings(self.shape, work, k + 1)
+            wrong = ranked[(ranked != self.labels[i]).any(axis=1)][:k]
+            found[r * k : r * k + len(wrong)] = wrong
+        return trim(self.write(repeated, found))
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
+        """Which search of `kernels` a formulation needs."""
+        if self.loss_name == "zero-one" or rescaling == "none":
+            return DEVIATION
+        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
+
+    def _bounded(self, examples: Ints, w: Floats, violation: Violation) -> Ints:
+        """Most violated labellings where losses have no levels, by branch and bound."""
+        found = self.labels[examples]
+        scores = self.scores(examples, w)
+        for r, i in enumerate(examples.tolist()):
+            work, losses = scores.fill(i), self.node_losses(i)
+            decode = _decoder(self.shape, work, losses, self.labels[i])
+            best = most_violated(decode, losses.max(axis=1), violation)
+            if best is not None:
+                found[r] = best.output
+        return found
+
+
+def _decoder(shape: TreeShape, work: TreeWork, losses: Floats, truth: Ints) -> Decoder:
+    """The search for sums of gain and loss; see `bounded_search`."""
+    truth_score = score_labelling(shape, work, truth)
+    nodes = np.arange(len(truth))
+
+    def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
+        score = best_between(shape, work, losses, lower, upper, multiplier)
+        slots = losses[nodes, work.path]
+        return Candidate(work.path.copy(), slots, float(slots.sum()), float(score - truth_score))
+
+    return decode
