@@ -11,6 +11,7 @@ import maxmargin as mm
 from brute import plane_terms
 from cases import STRUCTURES, make_case, multiclass_case
 from maxmargin.problem import Problem
+from maxmargin.problems.chain.k_best import make_k_best_scratch
 
 STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
 ROUNDING = 1e-9
@@ -175,6 +176,13 @@ def test_bad_k():
     for k in (0, -1, 2.5):
         with pytest.raises(ValueError, match="k must be a whole number >= 1"):
             tagger.predict_k([np.eye(2)], k)
+
+
+@pytest.mark.nojit
+def test_tables_that_do_not_fit_are_refused():
+    message = r"the 5 best labellings of 2000 tokens with 22 labels, told apart.* 29\.2 GiB; use"
+    with pytest.raises(ValueError, match=message):
+        make_k_best_scratch(2000, 22, 5, by_level=True)
 
 
 def test_more_classes_than_there_are():

@@ -36,6 +36,10 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 
+#: Tables larger than this are refused.
+MOST_TABLE_BYTES = 4 * 2**30
+
+
 class KBestScratch(NamedTuple):
     """Work arrays for the longest sequence; path r to (t, state) comes from (t - 1, its before).
 
@@ -63,6 +67,14 @@ def make_k_best_scratch(longest: int, K: int, k: int, by_level: bool = False) ->
     """Work arrays for k paths through sequences of at most ``longest`` tokens."""
     levels = longest + 1 if by_level else 1
     states = levels * K
+    size = longest * states * (12 * K + 16 * k + 12)
+    if size > MOST_TABLE_BYTES:
+        told_apart = ", told apart by number of errors," if by_level else ""
+        raise ValueError(
+            f"the search for the {k} best labellings of {longest} tokens with {K} labels"
+            f"{told_apart} takes {size / 2**30:.1f} GiB; use shorter sequences or a smaller k"
+            + (", or rescaling='margin' with sqrt_loss=False" if by_level else "")
+        )
     return KBestScratch(
         np.empty((longest, states)),
         np.empty((longest, states, k)),
