@@ -63,6 +63,7 @@ class Naive:
         self.w = np.zeros(problem.n_features)
         self.total, self.steps = np.zeros(problem.n_features), 0
         self.tied = False
+        self.touched = np.zeros(problem.n_features, dtype=bool)
 
     def batches(self):
         for order in self.orders:
@@ -73,8 +74,12 @@ class Naive:
         """Candidates at w; notes where rounding decides which, or whether one is violated."""
         found = self.search(batch, self.w, plain, k)
         noise = np.random.default_rng(self.steps).uniform(-1e-9, 1e-9, len(self.w))
-        other = self.search(batch, self.w * (1.0 + noise), plain, k)
-        self.tied |= not np.array_equal(*(dense_rows(p, len(self.w)) for p in (found, other)))
+        # Weights that came back to 0 may be a rounding away from it; untouched ones are not.
+        self.touched |= self.w != 0.0
+        noise *= self.touched * np.abs(self.w).max(initial=0.0)
+        for other_w in (self.w + noise, self.w - noise):
+            other = self.search(batch, other_w, plain, k)
+            self.tied |= not np.array_equal(*(dense_rows(p, len(self.w)) for p in (found, other)))
         b, c = self.formulation.plane_terms(found.losses)
         A = c[:, None] * dense_rows(found, len(self.w))
         self.tied |= bool((A.any(axis=1) & (np.abs(b - A @ self.w) < 1e-9)).any())
