@@ -209,7 +209,44 @@ def test_oracle_worse_than_the_truth_is_warned_of():
         ).fit(points, [1, -1, 1])
 
 
+class Stretches(mm.Problem):
+    """Find the bright stretch of a signal, with an oracle for margin rescaling only."""
+
+    n_features = 2
+
+    def outputs(self, x):
+        return [(i, j) for i in range(len(x)) for j in range(i + 1, len(x) + 1)]
+
+    def joint_feature(self, x, y):
+        return np.array([x[y[0] : y[1]].sum(), y[1] - y[0]])
+
+    def loss(self, y, y_hat):
+        overlap = max(0, min(y[1], y_hat[1]) - max(y[0], y_hat[0]))
+        return 1.0 - overlap / (max(y[1], y_hat[1]) - min(y[0], y_hat[0]))
+
+    def most_violated(self, x, y, w, rescaling):
+        return max(self.outputs(x), key=lambda z: self.loss(y, z) + w @ self.joint_feature(x, z))
+
+    def predict(self, x, w):
+        return max(self.outputs(x), key=lambda z: w @ self.joint_feature(x, z))
+
+
+@pytest.mark.parametrize("solver", ["auto", "bcfw", "n-slack", "one-slack"])
+def test_a_certificate_that_is_none_is_not_passed_off_as_one(solver):
+    rng = np.random.default_rng(0)
+    places = [(int(s), int(s) + 4) for s in rng.integers(0, 8, size=30)]
+    signals = [rng.normal(size=12) for _ in places]
+    for signal, (start, stop) in zip(signals, places, strict=True):
+        signal[start:stop] += 3.0
+    model = mm.StructuralSVM(Stretches(), rescaling="slack", solver=solver, random_state=0)
+    with pytest.warns(UserWarning, match="exceeds the primal value .* no certificate"):
+        model.fit(signals, places)
+    assert not model.result_.converged and model.result_.status == "inexact oracle"
+
+
 def test_structural_input():
+    with pytest.raises(ValueError, match=r"must be a maxmargin\.Problem, got 'type' object"):
+        mm.StructuralSVM(Signs).fit(X, [1, -1, 1, -1])
     with pytest.raises(ValueError, match=r"X has 4 examples but Y has 3; .*: 3"):
         mm.StructuralSVM(Signs()).fit(X, [1, -1, 1])
     with pytest.raises(ValueError, match=r"must be a maxmargin\.Problem, got 'str'"):

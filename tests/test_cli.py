@@ -240,6 +240,15 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
     check_error(["evaluate", tagger, bare], r".*bare2\.txt: no column of labels", capsys)
 
 
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_models_without_a_command_line_are_refused(command, tmp_path, capsys):
+    path = tmp_path / "parser.mm"
+    mm.PCFGParser().fit(["(S (N cats))"]).save(path)
+    (tmp_path / "test.txt").write_text("cats N\n")
+    assert main([command, str(path), str(tmp_path / "test.txt")]) != 0
+    assert "parser.mm: a PCFGParser is used from Python" in capsys.readouterr().err
+
+
 def test_model_of_vectors_is_refused(folder, capsys):
     model = folder / "vectors.mm"
     mm.SequenceTagger().fit([np.eye(2)], [[0, 1]]).save(model)

@@ -279,3 +279,12 @@ def test_nodes_of_listed_derivations_are_as_many_as_they_must():
     for i in range(problem.n_examples):
         n = len(twin.sentences[i])
         assert all(len(nodes_of(y)) == 2 * n - 1 for y in twin.outputs(i))
+
+
+def test_treebanks_are_lists_of_trees(tmp_path):
+    path = tmp_path / "trees.mrg"
+    path.write_text("(S (NP (D the) (N cat)) (VP (V sleeps)))\n")
+    bank = read_trees(path)
+    assert mm.PCFGParser().fit(bank).predict(bank.trees) == bank.trees
+    with pytest.raises(ValueError, match="expected a list of trees, got '"):
+        mm.PCFGParser().fit("(S (N cats))")

@@ -194,7 +194,7 @@ def test_faces():
     [
         ({"outputs": "words"}, {}, "outputs must be 'labels' or 'positions', got 'words'"),
         ({"tree": [(0, 1)]}, {}, "1 edges reach 2 of 4 nodes"),
-        ({"loss": "deviation"}, {}, "loss must be one of 'hamming'.*got 'deviation'"),
+        ({"loss": "deviation"}, {}, "loss='deviation' is for positions: set outputs='positions'"),
         ({}, {"Y": [["a"] * 4] * 120}, "every node has a single label"),
         ({}, {"Y": [["a", "b"], ["a"]]}, r"Y\[1\] has 1 labels, but Y\[0\] has 2"),
         ({}, {"Y": []}, "at least one example"),

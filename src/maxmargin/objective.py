@@ -55,6 +55,11 @@ class Certificate(NamedTuple):
         """Gap divided by the primal value."""
         return self.gap / self.primal if self.primal > 0 else 0.0
 
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether the dual value exceeds the primal one by more than rounding."""
+        return self.gap < -1e-6 * max(abs(self.primal), abs(self.dual), 1e-6)
+
 
 @dataclass(frozen=True)
 class Stopping:

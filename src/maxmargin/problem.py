@@ -119,7 +119,12 @@ class Problem:
         raise NotImplementedError(f"{type(self).__name__} must define loss(y, y_hat)")
 
     def most_violated(self, x: Any, y: Any, w: Floats, rescaling: Rescaling) -> Any:
-        """The output that the oracle returns for one example; see the module's formulas."""
+        """``argmax_y`` of what the rescaling asks for; see `oracle`.
+
+        With margin rescaling that is ``loss(y) + <w, psi(x, y)>``. An oracle that serves one
+        rescaling only should refuse the others: an output that is not the most violated one makes
+        certificates wrong.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} must define most_violated(x, y, w, rescaling)"
         )

@@ -66,8 +66,8 @@ class Result:
     converged : bool
         Whether the requested precision was reached.
     status : str
-        Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted"
-        or "callback".
+        Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted",
+        "callback" or "inexact oracle" (the dual value exceeds the primal one).
     n_passes : float
         Oracle calls divided by the number of examples.
     n_oracle_calls, n_cache_hits : int

@@ -29,6 +29,8 @@ def read_model(path: str) -> Model:
     estimator, extra = load_model(path)
     if type(estimator).__name__ == "MulticlassSVM":
         return Model(estimator, "multiclass", path)
+    if type(estimator).__name__ != "SequenceTagger":
+        raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
     columns = getattr(estimator.features_, "columns_", None)
     if columns is None:
         raise ValueError(

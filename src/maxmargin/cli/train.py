@@ -96,8 +96,9 @@ def describe(result: Any) -> str:
     if result.gap is None:
         quality = "no certificate (the solver gives none)"
     else:
-        share = f"{100 * result.relative_gap:.3g} % of the objective"
-        quality = f"objective {result.primal:.6g}, certified gap {result.gap:.4g} ({share})"
+        share = f"{100 * max(result.relative_gap, 0.0):.3g} % of the objective"  # not below 0
+        gap = f"certified gap {max(result.gap, 0.0):.4g} ({share})"  # by rounding
+        quality = f"objective {result.primal:.6g}, {gap}"
     return (
         f"{quality}, {result.n_oracle_calls} oracle calls "
         f"({result.n_passes:.1f} passes), {result.seconds:.1f} s"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..formats.trees import Tree, as_tree, clean_tree
+from ..formats.trees import Tree, Treebank, as_tree, clean_tree
 from ..metrics import bracket_scores
 from ..problems.grammar.data import Nodes, Sentences, TreeDecoder, encode, make_sentences
 from ..problems.grammar.k_best import best_derivations
@@ -226,8 +226,10 @@ class ParserMixin:
 
     def _trees(self, Y: Sequence[Any]) -> list[Tree]:
         """Trees of any kind, cleaned; errors name the example."""
+        if isinstance(Y, (str, bytes, Tree)):
+            raise ValueError(f"expected a list of trees, got {Y!r:.60}")
         trees = []
-        for i, value in enumerate(Y):
+        for i, value in enumerate(Y.trees if isinstance(Y, Treebank) else Y):
             try:
                 trees.append(clean_tree(as_tree(value)))
             except ValueError as error:

@@ -100,7 +100,7 @@ class StructuralSVM(MaxMarginEstimator):
         -------
         self
         """
-        if not callable(getattr(self.problem, "bind", None)):
+        if isinstance(self.problem, type) or not callable(getattr(self.problem, "bind", None)):
             raise ValueError(
                 f"problem must be a maxmargin.Problem, got {type(self.problem).__name__!r} object "
                 f"{self.problem!r:.60}"

@@ -65,7 +65,7 @@ class Auto(DualAscent):
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
-    rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.1)
+    rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.2)
 
     def iterate(self, ascent: Ascent) -> None:
         """Alternate oracle passes and cached passes until certified."""

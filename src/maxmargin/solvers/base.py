@@ -257,8 +257,18 @@ class Run:
         planes: int,
         state: Any,
     ) -> Result:
-        """Gather what `solve` returns, and warn of an interrupt."""
+        """Gather what `solve` returns; warn of an interrupt, or of a certificate that is none."""
         self.warn_if_cut_short(status, certificate.gap)
+        if certificate.contradicts_itself:
+            converged, status = False, "inexact oracle"
+            warnings.warn(
+                f"the dual value {certificate.dual:.6g} exceeds the primal value "
+                f"{certificate.primal:.6g}: the oracle does not find the most violated output, and "
+                "the gap is no certificate; check_problem(problem, rescalings=[...]) says where, "
+                "with the rescaling that is trained with",
+                UserWarning,
+                stacklevel=3,
+            )
         return Result(
             w=w,
             primal=certificate.primal,

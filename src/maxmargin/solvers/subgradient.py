@@ -27,7 +27,8 @@ class SGD(OnlineSolver):
 
     T counts passes, t / n after t steps, so that ``T / C = lambda t``, as in Bottou's schedule;
     it is how Chang & Yih (2013) state it, who leave open in which units. By default eta0 is the
-    one among 1/2, 1/4, ..., 1/32 whose pass over 1,000 examples gives them the smallest objective.
+    one among 1/2, 1/4, ..., 1/32 whose pass over 1,000 examples gives them the smallest objective;
+    these oracle calls count in the result, not in ``max_passes``.
 
     Parameters
     ----------
