@@ -170,7 +170,7 @@ def test_training_to_find_homologues_reaches_the_optimum():
 
 def test_searches_that_need_too_much_memory_are_refused(monkeypatch):
     problem, _ = alignment_case(np.random.default_rng(0), LAYOUTS[0])
-    monkeypatch.setattr(alignment_problem, "MOST_LEVEL_BYTES", 1)
+    monkeypatch.setattr(alignment_problem, "MOST_TABLE_BYTES", 1)
     with pytest.raises(ValueError, match="rescaling='margin'"):
         problem.oracle(np.arange(3), np.zeros(problem.n_features), "slack")
     problem.oracle(np.arange(3), np.zeros(problem.n_features), "margin")

@@ -173,9 +173,9 @@ class TreeLabeler(MaxMarginEstimator):
         """
         self._make_solver()  # parameters are checked before anything is built
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if self.outputs == "labels" and self.loss == "deviation":
-            raise ValueError("loss='deviation' is for positions: set outputs='positions'")
         if self.outputs == "labels":
+            if self.loss == "deviation":
+                raise ValueError("loss='deviation' is for positions: set outputs='positions'")
             make_problem, data = self._prepare_labels(X, Y)
         elif self.outputs == "positions":
             make_problem, data = self._prepare_positions(X, Y)

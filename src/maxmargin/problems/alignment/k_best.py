@@ -19,15 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ..limits import MOST_TABLE_BYTES
 from .kernels import AlignmentScratch, Scoring, errors_of_letters, score_ends, sum_errors
 
-__all__ = ["MOST_TABLE_BYTES", "PLAIN", "Ranked", "Ranking", "rank_alignments"]
+__all__ = ["PLAIN", "Ranked", "Ranking", "rank_alignments"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Tables of states larger than this are refused.
-MOST_TABLE_BYTES = 4 * 2**30
 MOST_WAYS = 10  # into a state: the start, and three states before with up to three numbers each
 NOWHERE = -1  # what comes before the first pair
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ..limits import MOST_TABLE_BYTES
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, string_at
@@ -25,8 +26,6 @@ __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
 Floats = NDArray[np.float64]
 AlignmentLoss = Literal["pairs", "residues", "zero-one"]
-#: Searches by number of errors need 2 bytes for each cell and number; more than this is refused.
-MOST_LEVEL_BYTES = 4 * 2**30
 
 
 def dpsi_row(
@@ -198,7 +197,7 @@ class AlignmentProblem(Problem):
             n = int(np.diff(self.ys.offsets)[examples].max())
             most = 1 if mode == DEVIATION else int(self.true_pairs.most_errors[examples].max())
             levels = most + 1
-        if 2 * m * n * levels > MOST_LEVEL_BYTES:
+        if 2 * m * n * levels > MOST_TABLE_BYTES:  # 2 bytes for each cell and number of errors
             raise ValueError(
                 f"slack rescaling and square-root losses search by number of errors, which takes "
                 f"{2 * m * n * levels / 2**30:.1f} GiB for strings of {m} and {n} letters; use "

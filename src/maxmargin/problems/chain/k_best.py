@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ..limits import MOST_TABLE_BYTES
 from .kernels import (
     ADDITIVE,
     LEVELS,
@@ -34,10 +35,6 @@ __all__ = ["KBestScratch", "chain_k_best", "decode_k_best", "make_k_best_scratch
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
-
-
-#: Tables larger than this are refused.
-MOST_TABLE_BYTES = 4 * 2**30
 
 
 class KBestScratch(NamedTuple):

@@ -17,6 +17,7 @@ from ...online_steps import OnlineRule, OnlineState
 from ...parts import rows_under_labels
 from ...planes import same_definer
 from ...problem import Planes, Problem, empty_planes, trim
+from ..limits import check_number_of_weights
 from ..rows import Rows, check_codes, make_rows
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .kernels import (
@@ -235,11 +236,7 @@ class ChainProblem(Problem):
         K = int(n_labels if n_labels is not None else codes.max() + 1)
         check_codes(codes, K, "labels")
         self.layout = ChainLayout(rows.n_inputs, K, boundary_weights)
-        if self.layout.size >= 2**31:
-            raise ValueError(
-                f"{rows.n_inputs} features x {K} labels make {self.layout.size} weights; "
-                "at most 2**31 - 1 are supported"
-            )
+        check_number_of_weights(self.layout.size, f"{rows.n_inputs} features x {K} labels make")
         self.decoder = ChainDecoder(self.layout, constraints)
         self.data = ChainData(
             rows,

@@ -18,8 +18,9 @@ from ..._jit import kernel
 from ...formulation import Formulation, Rescaling
 from ...parts import rows_under_labels
 from ...problem import Planes, Problem, empty_planes, trim
+from ..limits import check_number_of_weights
 from ..rows import Rows, add_scores, check_codes, make_rows
-from .multiclass import checked_costs, class_scores
+from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
 
 __all__ = ["ClassFeatureProblem", "described_class_scores"]
@@ -86,11 +87,9 @@ class ClassFeatureProblem(Problem):
         if m == 0:
             raise ValueError("the classes have no features that tell them apart")
         self.n_features = self.rows.n_inputs * m
-        if self.n_features >= 2**31:
-            raise ValueError(
-                f"{self.rows.n_inputs} features x {m} output features make {self.n_features} "
-                "weights; at most 2**31 - 1 are supported"
-            )
+        check_number_of_weights(
+            self.n_features, f"{self.rows.n_inputs} features x {m} output features make"
+        )
         self.n_classes = K
         self.costs = checked_costs(costs, K)
         may = np.zeros(K, dtype=np.bool_)
@@ -155,10 +154,7 @@ class ClassFeatureProblem(Problem):
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         key = (rescaling, sqrt_loss)
         if key not in self._terms:
-            formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
-            offsets, scales = formulation.plane_terms(self.costs.ravel())
-            shape = self.costs.shape
-            self._terms[key] = offsets.reshape(shape).copy(), scales.reshape(shape).copy()
+            self._terms[key] = pair_terms(self.costs, Formulation(rescaling, sqrt_loss=sqrt_loss))
         offsets, scales = self._terms[key]
         n_each = max(k, 1)
         bounds = self._longest_parts if as_parts else self._longest_rows

@@ -17,6 +17,7 @@ from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...online_steps import OnlineRule, OnlineState
 from ...planes import BlockReport, StepRule
 from ...problem import Planes, Problem, empty_planes
+from ..limits import check_number_of_weights
 from ..rows import Rows, check_codes, make_rows, row_square_norms
 from .multiclass_kernels import (
     add_weighted_classes,
@@ -79,13 +80,11 @@ class MulticlassProblem(Problem):
         if len(self.labels) != self.rows.n_rows:
             raise ValueError(f"X has {self.rows.n_rows} rows but y has {len(self.labels)} labels")
         check_codes(self.labels, K, "y")
-        if self.rows.n_inputs * K >= 2**31:
-            raise ValueError(
-                f"{self.rows.n_inputs} features x {K} classes make {self.rows.n_inputs * K} "
-                "weights; at most 2**31 - 1 are supported"
-            )
-        self.costs = checked_costs(costs, K)
         self.n_features = self.rows.n_inputs * K
+        check_number_of_weights(
+            self.n_features, f"{self.rows.n_inputs} features x {K} classes make"
+        )
+        self.costs = checked_costs(costs, K)
 
     @property
     def n_examples(self) -> int:
@@ -94,11 +93,9 @@ class MulticlassProblem(Problem):
 
     def terms(self, formulation: Formulation) -> ClassTerms:
         """Offsets and scales of the planes of all pairs of classes."""
-        offsets, scales = formulation.plane_terms(self.costs.ravel())
+        offsets, scales = pair_terms(self.costs, formulation)
         off_diagonal = ~np.eye(self.n_classes, dtype=bool)
-        scales = scales.reshape(self.costs.shape)
-        unit = bool(np.all(scales[off_diagonal] == 1.0))
-        return ClassTerms(offsets.reshape(self.costs.shape).copy(), scales.copy(), unit)
+        return ClassTerms(offsets, scales, bool(np.all(scales[off_diagonal] == 1.0)))
 
     def oracle(
         self,
@@ -111,18 +108,8 @@ class MulticlassProblem(Problem):
         examples = np.ascontiguousarray(indices, dtype=np.int64)
         terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
         best = np.empty(len(examples), np.int64)
-        values = np.empty(len(examples))
-        class_oracle(
-            self.rows,
-            self.labels,
-            examples,
-            w,
-            terms.offsets,
-            terms.scales,
-            self.n_classes,
-            best,
-            values,
-        )
+        K = self.n_classes
+        class_oracle(self.rows, self.labels, examples, w, terms.offsets, terms.scales, K, best)
         return self._as_planes(examples, best)
 
     def k_best(
@@ -348,6 +335,12 @@ def checked_costs(costs: ArrayLike | None, K: int) -> Floats:
             "diagonal and positive elsewhere"
         )
     return matrix
+
+
+def pair_terms(costs: Floats, formulation: Formulation) -> tuple[Floats, Floats]:
+    """Offset and scale of the plane of each (true class, other class)."""
+    offsets, scales = formulation.plane_terms(costs.ravel())
+    return offsets.reshape(costs.shape).copy(), scales.reshape(costs.shape).copy()
 
 
 def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:

@@ -66,8 +66,8 @@ def class_add_row(rows, i, steps, weights, K):
 
 
 @kernel
-def class_oracle(rows, labels, examples, w, offsets, scales, K, best, values):
-    """Class with the largest ``b - <a, w>`` for each example, and that value; ties: the truth."""
+def class_oracle(rows, labels, examples, w, offsets, scales, K, best):
+    """Class with the largest ``b - <a, w>`` for each example; ties: the truth."""
     scores = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
@@ -75,12 +75,12 @@ def class_oracle(rows, labels, examples, w, offsets, scales, K, best, values):
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
         best[r] = truth
-        values[r] = 0.0
+        largest = 0.0
         for y in range(K):
             value = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
-            if y != truth and value > values[r]:
+            if y != truth and value > largest:
                 best[r] = y
-                values[r] = value
+                largest = value
 
 
 @kernel

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, empty_planes, trim
 from ..bounded_search import Violation
+from ..limits import check_number_of_weights
 from ..rows import check_codes
 from .bounded import bounded_tree_oracle
 from .features import (
@@ -79,11 +80,7 @@ class TreeDecoder:
         self.n_labels = n_labels
         self.options = TreeOptions(bool(projective), bool(single_root), False, False)
         self.size = 2**self.hash_bits + 2 ** (self.hash_bits - 5) * n_labels
-        if self.size >= 2**31:
-            raise ValueError(
-                f"hash_bits={hash_bits} with {n_labels} labels makes {self.size} weights; at most "
-                "2**31 - 1 are supported"
-            )
+        check_number_of_weights(self.size, f"hash_bits={hash_bits} with {n_labels} labels makes")
 
     def keys(self, fields: TokenFields) -> ArcKeys:
         """Keys of the nodes of sentences."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ..limits import check_number_of_weights
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
 from .k_best import best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
@@ -70,8 +71,7 @@ class GrammarProblem(Problem):
             )
         self.decoder = TreeDecoder(grammar, sentences.n_span_features)
         self.n_features = self.decoder.n_features
-        if self.n_features >= 2**31:
-            raise ValueError(f"{self.n_features} weights; at most 2**31 - 1 are supported")
+        check_number_of_weights(self.n_features)
         self.sentences, self.gold, self.loss_name = sentences, gold, loss
         self._longest = int(lengths.max()) if len(lengths) else 0
         n_views = len(sentences.view_sizes)

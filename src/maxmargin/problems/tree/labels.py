@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import Planes, empty_planes
+from ..limits import check_number_of_weights
 from ..rows import Rows, check_codes, make_rows
 from .k_best import rank_labellings
 from .kernels import TreeShape, TreeWork
@@ -181,8 +182,7 @@ class LabelTreeProblem(TreeProblem):
         for v in range(V):
             check_codes(self.labels[:, v], int(layout.n_labels[v]), f"labels of node {v}: y")
         self.shape, self.columns, self.n_features = layout.shape_and_columns()
-        if self.n_features >= 2**31:
-            raise ValueError(f"{self.n_features} weights; at most 2**31 - 1 are supported")
+        check_number_of_weights(self.n_features)
         unit = 1.0 / V if loss == "normalized-hamming" else 1.0
         self.truths = TrueLabels(self.labels, unit, loss == "zero-one")
 
