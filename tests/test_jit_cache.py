@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -196,3 +197,42 @@ def test_integers_of_all_kinds_share_one_version():
     assert _call_with_many_integers(np.array([5], np.int32)) == -1 + 7 + 5 + 7
     if hasattr(_place, "signatures"):  # not without compilation
         assert len(_place.signatures) == 1
+
+
+@_jit.kernel(allocates=False)
+def _sum_of_slices(pair):
+    total = 0.0
+    for start in range(len(pair[0])):
+        for array in pair:
+            total += array[start:][0]
+    return total
+
+
+@pytest.mark.nojit
+def test_kernels_that_do_not_count_references_leave_them_alone():
+    pair = np.arange(3.0), np.ones(3)
+    before = [sys.getrefcount(array) for array in pair]
+    assert sum(_sum_of_slices(pair) for _ in range(100)) == 600.0
+    assert [sys.getrefcount(array) for array in pair] == before
+
+
+@_jit.kernel(allocates=False)
+def _behind_the_first(pair):
+    return pair, pair[0][1:]
+
+
+@_jit.kernel(inline=True)
+def _inline_behind_the_first(pair):
+    return pair[0][1:], 1
+
+
+@_jit.kernel
+def _length_behind_the_first(pair):
+    return len(_inline_behind_the_first(pair)[0])
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without JIT nothing is counted")
+@pytest.mark.parametrize("caller", [_behind_the_first, _length_behind_the_first])
+def test_an_array_that_nobody_has_counted_is_not_returned(caller):
+    with pytest.raises((TypeError, numba.TypingError), match="behind_the_first returns an array"):
+        caller((np.arange(3.0), np.ones(3)))

@@ -5,7 +5,8 @@ one of another file would therefore run the callee's old code after an edit or a
 adds a fingerprint of the package's sources to the version Numba compares, so that any change to
 them makes every cached kernel compile again.
 
-It also spares compilations: a kernel has one version for all integers it is called with.
+It also spares compilations: a kernel has one version for all integers it is called with. And it
+spares kernels that make no arrays the counting of references, which can cost more than their work.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, TypeVar, overload
 
 import numba
 from numba.core import types
+from numba.core.registry import cpu_target
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +37,10 @@ _OPTIONS: dict[str, Any] = {
 @overload
 def kernel(function: F) -> F: ...
 @overload
-def kernel(*, inline: bool) -> Callable[[F], F]: ...
-def kernel(function: F | None = None, *, inline: bool = False) -> F | Callable[[F], F]:
+def kernel(*, inline: bool = False, allocates: bool = True) -> Callable[[F], F]: ...
+def kernel(
+    function: F | None = None, *, inline: bool = False, allocates: bool = True
+) -> F | Callable[[F], F]:
     """Compile a module-level function with Numba, lazily, with a cache that outlives the process.
 
     The function runs without the GIL, divides like numpy (no ZeroDivisionError) and may reorder
@@ -53,6 +57,10 @@ def kernel(function: F | None = None, *, inline: bool = False) -> F | Callable[[
     inline : bool
         Copy the code into every kernel that calls this one. Calls pass arrays field by field, a
         NamedTuple of arrays in hundreds of words, so that a call can cost more than the work.
+        Such a kernel must not make or return arrays.
+    allocates : bool
+        Whether the kernel makes or returns arrays. If not, references to its arguments need not be
+        counted. Each count is an atomic operation, and every call and slice counts all its arrays.
 
     Returns
     -------
@@ -60,13 +68,17 @@ def kernel(function: F | None = None, *, inline: bool = False) -> F | Callable[[
         Numba's dispatcher, or `function` itself if ``NUMBA_DISABLE_JIT`` is set.
     """
     if function is None:
-        return functools.partial(_compiled, inline=inline)
-    return _compiled(function, inline=inline)
+        return functools.partial(_compiled, inline=inline, counts=allocates and not inline)
+    return _compiled(function, inline=inline, counts=allocates and not inline)
 
 
-def _compiled(function: F, *, inline: bool) -> F:
+def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     """Numba's dispatcher for the function, with the stamped cache where one can be kept."""
-    options = _OPTIONS | ({"forceinline": True} if inline else {})
+    options = dict(_OPTIONS)
+    if inline:
+        options["forceinline"] = True
+    if not counts and hasattr(cpu_target.options, "_nrt"):
+        options["_nrt"] = False
     compiled = numba.njit(**options)(function)
     if compiled is function:  # NUMBA_DISABLE_JIT=1
         return function
@@ -77,6 +89,8 @@ def _compiled(function: F, *, inline: bool) -> F:
         logger.debug("%s is compiled without a cache: %s", function.__qualname__, error)
         compiled = numba.njit(**options)(function)
     _widen_integers(compiled)
+    if not counts:
+        _refuse_to_return_arrays(compiled)
     return compiled
 
 
@@ -102,6 +116,31 @@ def _widened(kind: Any) -> Any:
     """The type itself, or int64 for signed integers and constants among them."""
     kind = types.unliteral(kind)
     return types.int64 if kind in types.signed_domain else kind
+
+
+def _refuse_to_return_arrays(compiled: Any) -> None:
+    """Raise a TypeError rather than return an array that nobody has counted.
+
+    Its receiver would take it for counted, and free the memory of an array still in use.
+    """
+    compile_for = compiled.compile
+
+    def compile_and_check(signature: Any) -> Any:
+        entry = compile_for(signature)
+        for known in compiled.nopython_signatures:
+            if _holds_array(known.return_type):
+                raise TypeError(
+                    f"the kernel {compiled.__name__} returns an array: "
+                    "declare it with allocates=True, and not inline"
+                )
+        return entry
+
+    compiled.compile = compile_and_check
+
+
+def _holds_array(kind: Any) -> bool:
+    """Whether values of this type are, or contain, arrays."""
+    return isinstance(kind, types.Array) or any(map(_holds_array, getattr(kind, "types", ())))
 
 
 def _enable_stamped_cache(compiled: Any) -> None:

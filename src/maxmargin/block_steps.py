@@ -49,7 +49,7 @@ def block_gap(scores, alpha, m, cap, ridge):
     return cap * scores[u] - held, u
 
 
-@kernel
+@kernel(allocates=False)
 def _uncapped_gap(scores, alpha, m, cap, ridge, held):
     """Gap of a block with squared slack; ``held`` is the sum of multipliers times scores."""
     total = 0.0
@@ -107,7 +107,7 @@ def _pair_step(scores, alpha, gram, m, u, second_order):
     return best_gain
 
 
-@kernel
+@kernel(allocates=False)
 def _frank_wolfe_step(scores, alpha, gram, m, cap, u, gap):
     """Move all multipliers towards ``cap`` on u by exact line search; returns the gain."""
     curvature = cap * cap * gram[u, u]
@@ -132,7 +132,7 @@ def _frank_wolfe_step(scores, alpha, gram, m, cap, u, gap):
     return share * (gap - 0.5 * share * curvature)
 
 
-@kernel
+@kernel(allocates=False)
 def sweep_block(max_sweeps, stop_gap, scores, alpha, gram, m, cap, ridge, newest, seed, order):
     """Set every multiplier of an uncapped block to its best value, one by one, in sweeps.
 
@@ -159,7 +159,7 @@ def sweep_block(max_sweeps, stop_gap, scores, alpha, gram, m, cap, ridge, newest
     return total
 
 
-@kernel
+@kernel(allocates=False)
 def _coordinate_step(scores, alpha, gram, m, j):
     """Best value of the multiplier of plane j; returns the gain."""
     step = scores[j] / gram[j, j]

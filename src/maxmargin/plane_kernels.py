@@ -306,7 +306,7 @@ def has_room(arena, blocks, used, scratch, i, longest):
 # ----- passes -----------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(allocates=False)
 def absorb_planes(
     arena,
     parts,
@@ -375,7 +375,7 @@ def absorb_planes(
     return len(examples)
 
 
-@kernel
+@kernel(allocates=False)
 def revisit_blocks(arena, parts, blocks, scratch, w, dual, examples, rule, gaps):
     """Improve the blocks of ``examples`` from their stored planes; reports gaps before that."""
     for r in range(len(examples)):
@@ -394,7 +394,7 @@ def revisit_blocks(arena, parts, blocks, scratch, w, dual, examples, rule, gaps)
             )
 
 
-@kernel
+@kernel(allocates=False)
 def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
     """Add sum_p weights[p] a_p to ``direction``."""
     for i in range(len(blocks.first)):
@@ -413,7 +413,7 @@ def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
 # ----- memory -----------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(allocates=False)
 def mark_dead_planes(arena, n_planes, idle_limit):
     """Mark planes dead that carry no weight and were idle for ``idle_limit`` visits in a row."""
     dead = 0
@@ -425,7 +425,7 @@ def mark_dead_planes(arena, n_planes, idle_limit):
     return dead
 
 
-@kernel
+@kernel(allocates=False)
 def compact_planes(source, target, parts, blocks, order, used, scratch, merge):
     """Copy live planes to ``target``, block by block in ``order``, with fresh dictionaries.
 
@@ -475,7 +475,7 @@ def compact_planes(source, target, parts, blocks, order, used, scratch, merge):
             scratch.place[old] = 0
 
 
-@kernel
+@kernel(allocates=False)
 def _copy_mean(source, target, parts, blocks, used, scratch, i, n_live, n_old):
     """Write the mean of block i's planes, weighted by their multipliers, to ``target``."""
     total = 0.0

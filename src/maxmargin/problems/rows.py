@@ -99,7 +99,7 @@ def _sparse_rows(X: NDArray[Any], bias: float) -> Rows:
     return Rows(indptr, indices, values, np.empty((0, 0), X.dtype), bias, X.shape[1])
 
 
-@kernel
+@kernel(allocates=False)
 def _count_non_zeros(X, indptr):
     """Fill ``indptr`` of the CSR form."""
     for i in range(len(X)):
@@ -109,7 +109,7 @@ def _count_non_zeros(X, indptr):
         indptr[i + 1] = indptr[i] + count
 
 
-@kernel
+@kernel(allocates=False)
 def _copy_non_zeros(X, indptr, indices, values):
     """Fill CSR arrays whose ``indptr`` is known; without branches, which would be mispredicted."""
     for i in range(len(X)):
@@ -123,7 +123,7 @@ def _copy_non_zeros(X, indptr, indices, values):
             filled += X[i, f] != 0.0
 
 
-@kernel
+@kernel(allocates=False)
 def add_scores(rows, row, w, K, scores):
     """scores[k] += sum_f x[row, f] w[f * K + k], the bias feature included.
 
@@ -157,7 +157,7 @@ def add_scores(rows, row, w, K, scores):
         _add_feature(rows.bias, w[np.int64(rows.n_columns) * K :], K, scores)
 
 
-@kernel
+@kernel(allocates=False)
 def _add_few_scores(rows, row, w, K, scores):
     """`add_scores` of a sparse row for few labels, eight at a time, whose sums stay in registers.
 
@@ -202,7 +202,7 @@ def _add_few_scores(rows, row, w, K, scores):
             scores[k] += values[e] * w[np.uint64(indices[e]) * stride + k]
 
 
-@kernel
+@kernel(allocates=False)
 def _add_few_steps(rows, row, steps, w, K):
     """`add_row` of a sparse row for few labels, eight at a time."""
     indices, values = rows.indices, rows.values
@@ -231,14 +231,14 @@ def _add_few_steps(rows, row, steps, w, K):
         k += np.uint64(1)
 
 
-@kernel
+@kernel(allocates=False)
 def _add_feature(x, weights, K, scores):
     """scores[k] += x weights[k]."""
     for k in range(K):
         scores[k] += x * weights[k]
 
 
-@kernel
+@kernel(allocates=False)
 def add_row(rows, row, steps, w, K):
     """w[f * K + k] += steps[k] x[row, f], the bias feature included."""
     if rows.dense.shape[0] > 0:
@@ -261,7 +261,7 @@ def add_row(rows, row, steps, w, K):
             w[base + k] += rows.bias * steps[k]
 
 
-@kernel
+@kernel(allocates=False)
 def write_pair(out, filled, good, bad, value):
     """Append ``value`` at index good and its negative at index bad; returns the new position."""
     out.indices[filled] = good
@@ -271,7 +271,7 @@ def write_pair(out, filled, good, bad, value):
     return filled + 2
 
 
-@kernel
+@kernel(allocates=False)
 def write_row(rows, row, K, good, bad, out, filled):
     """Append x[row] placed at output good minus x[row] placed at bad; returns the new position."""
     if rows.dense.shape[0] > 0:

@@ -27,7 +27,7 @@ from ..rows import add_scores, write_pair, write_row
 ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
 
 
-@kernel
+@kernel(allocates=False)
 def chain_scores(rows, first, length, w, K, start, stop, unary):
     """Fill unary[:length, :K] with the label scores of the tokens first..first+length-1."""
     for t in range(length):
@@ -40,7 +40,7 @@ def chain_scores(rows, first, length, w, K, start, stop, unary):
         unary[length - 1, k] += stop[k]
 
 
-@kernel
+@kernel(allocates=False)
 def _advance(previous, transition, K, reached):
     """reached[k] = max_j previous[j] + transition[j, k]; two j a round, for fewer loads."""
     for k in range(K):
@@ -57,7 +57,7 @@ def _advance(previous, transition, K, reached):
             reached[k] = max(reached[k], previous[j] + transition[j, k])
 
 
-@kernel
+@kernel(allocates=False)
 def first_argmax(values, K):
     """Position of the first largest value."""
     best = 0
@@ -67,7 +67,7 @@ def first_argmax(values, K):
     return best
 
 
-@kernel
+@kernel(allocates=False)
 def best_predecessor(previous, transition, label, K):
     """The j that maximises previous[j] + transition[j, label]."""
     best, best_score = 0, -np.inf
@@ -78,7 +78,7 @@ def best_predecessor(previous, transition, label, K):
     return best
 
 
-@kernel
+@kernel(allocates=False)
 def viterbi(unary, length, transition, K, forward, path):
     """Best labelling into path[:length]; returns its score. ``forward`` is scratch."""
     for k in range(K):
@@ -151,7 +151,7 @@ def fill_levels(unary, length, transition, K, truth, levels):
                 levels[t, m + int(k != truth[t]), k] = reached[k] + unary[t, k]
 
 
-@kernel
+@kernel(allocates=False)
 def level_terms(m, loss_unit, slack, sqrt_loss):
     """Offset and scale of a labelling with m wrong labels, whose loss is m * loss_unit or its root.
 
@@ -245,7 +245,7 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
         out.indptr[r + 1] = filled
 
 
-@kernel
+@kernel(allocates=False)
 def write_difference(chain, first, length, truth, path, as_parts, out, filled):
     """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
@@ -273,7 +273,7 @@ def write_difference(chain, first, length, truth, path, as_parts, out, filled):
     return filled
 
 
-@kernel
+@kernel(allocates=False)
 def decode_chains(rows, offsets, w, K, transition, work, paths):
     """Best labelling of every sequence into ``paths`` (one label per token)."""
     for i in range(len(offsets) - 1):
