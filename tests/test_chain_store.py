@@ -65,7 +65,7 @@ def test_a_revisit_finds_the_best_recombination_of_stored_labels(seed, boundary,
     case, store = random_store(seed, boundary_weights=boundary, constrained=constrained)
     problem, w = case.problem, store.w.copy()
     K = problem.layout.n_labels
-    expected = np.zeros(4)
+    of_stored, expected = np.zeros(4), np.zeros(4)
     for i in range(4):
         planes, parts = stored(store, i)
         first, last = problem.data.offsets[i : i + 2]
@@ -85,7 +85,10 @@ def test_a_revisit_finds_the_best_recombination_of_stored_labels(seed, boundary,
         held = float(arena.alpha[planes] @ scores) if planes else 0.0
         gap = store.caps[i] * best - held
         found = store.caps[i] * max(best, lattice) - held
+        of_stored[i] = gap
         expected[i] = found if found - gap >= WORTHWHILE * found else gap
+    stored_only = LOOK._replace(recombine=False)
+    np.testing.assert_allclose(store.revisit(np.arange(4), stored_only), of_stored, atol=1e-9)
     np.testing.assert_allclose(store.revisit(np.arange(4), LOOK), expected, atol=1e-9)
 
 

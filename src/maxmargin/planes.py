@@ -61,6 +61,9 @@ class StepRule(NamedTuple):
         Store a new plane only if its score, the dual's slope in its multiplier, is at least this.
     seed : int
         Of the random order of coordinate steps.
+    recombine : bool
+        Whether a revisit may also look for a better recombination of the stored planes, where the
+        store knows how.
     """
 
     kind: int
@@ -69,6 +72,7 @@ class StepRule(NamedTuple):
     threshold: float = 0.0
     delta: float = 0.0
     seed: int = 0
+    recombine: bool = True
 
 
 class BlockReport(NamedTuple):
@@ -346,7 +350,7 @@ class PlaneStore:
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
         self._drop_idle(idle_limit)
-        if self.n_planes < 0.75 * self.used[0]:
+        if self.n_planes < 0.95 * self.used[0]:
             self._compact()
 
     def _drop_idle(self, idle_limit: int) -> None:

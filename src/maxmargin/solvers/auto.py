@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = ["Auto"]
 # The gap falls by more than the dual rises: where its rise should bring the gap below this share of
 # the target, a certificate is tried instead of more cached passes.
 AIM = 0.8
+RECOMBINE_EVERY = 4  # cached passes; a search for recombinations costs as much as a block's scores
 PUSH_AFTER = 0.5  # visits per block between extrapolations, where there are no cached passes
 
 
@@ -37,7 +39,9 @@ class Auto(DualAscent):
     Parameters
     ----------
     share : float
-        Blocks whose last gap was below this share of the mean are skipped.
+        Oracle passes skip blocks whose last gap was below this share of the mean.
+    cached_share : float
+        The same for cached passes.
     patience : int
         Passes that may skip a block in a row.
     floor : float
@@ -55,13 +59,14 @@ class Auto(DualAscent):
     """
 
     share: float = 0.7
+    cached_share: float = 0.5
     patience: int = 2
     floor: float = 0.25
     optimism: float = 3.0
     reduced_precision: float = 0.15
-    cache_patience: float = 0.5
-    extrapolation: float = 1.5
-    idle_limit: int = 6
+    cache_patience: float = 0.4
+    extrapolation: float = 1.0
+    idle_limit: int = 4
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
@@ -117,11 +122,13 @@ class Auto(DualAscent):
         """Cached passes, extrapolated, as long as they pay."""
         store = ascent.store
         trying_pays = estimate <= self.optimism * ascent.target
+        stored_only = self.rule._replace(recombine=False)
         momentum.push()
-        while True:
+        for k in count():
             began, before = time.perf_counter(), float(store.dual_now[0])
-            chosen = ascent.order(cached.due(self.share))
-            cached.met(chosen, ascent.revisit(chosen, self.rule))
+            chosen = ascent.order(cached.due(self.cached_share))
+            rule = stored_only if k % RECOMBINE_EVERY else self.rule
+            cached.met(chosen, ascent.revisit(chosen, rule))
             left = float(cached.gaps.sum())
             if left <= self.reduced_precision * estimate:
                 return

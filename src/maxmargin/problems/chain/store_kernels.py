@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...block_steps import COORDINATES, block_gap
+from ...block_steps import block_gap
 from ...plane_kernels import (
     append_plane,
     gap_with_plane,
@@ -130,7 +130,7 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
     return best - of_truth
 
 
-@kernel
+@kernel(allocates=False)
 def visit_chains(
     arena,
     parts,
@@ -170,9 +170,7 @@ def visit_chains(
         shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
         gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         best = scratch.scores[u]
-        if cached and rule.kind == COORDINATES:
-            value = 0.0  # the truth's: dual coordinate descent knows its stored planes only
-        elif cached:
+        if cached:
             value = search_lattice(
                 chain, first, length, truth, loss_unit, scratch, n_known, parts.n_row_parts, w, work
             )
