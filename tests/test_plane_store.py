@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from maxmargin.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
 from maxmargin.formulation import Formulation
 from maxmargin.planes import PlaneStore, StepRule, make_store
 from maxmargin.problem import Planes, Problem
-from maxmargin.problems.classes.multiclass import ClassStore
+from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
 
 PLENTY = 10**9
 STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
@@ -28,6 +29,7 @@ rules = st.builds(
     precision=st.sampled_from([0.0, 0.1]),
     threshold=st.sampled_from([0.0, 0.05]),
     delta=st.sampled_from([0.0, 0.1]),
+    recombine=st.booleans(),
     seed=st.integers(0, 2**31 - 2),
 )
 
@@ -193,6 +195,27 @@ def test_the_multiclass_store(loss, rescaling, data):
     store = make_store(case.problem, Formulation(rescaling), caps, PLENTY)
     assert isinstance(store, ClassStore)
     run_operations(store, case.twin, data.draw(operations(n)))
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 63, 64])
+@pytest.mark.parametrize("bias", [False, True])
+def test_dense_and_sparse_classes_have_the_same_weights(width, bias):
+    rng = np.random.default_rng(width)
+    X, y = rng.normal(size=(20, width)), rng.integers(0, 3, 20)
+    stores = []
+    for features in (X, sp.csr_array(X)):
+        problem = MulticlassProblem(features, y, 3, fit_intercept=bias)
+        store = make_store(problem, Formulation(), np.ones(20), PLENTY)
+        for factor in (0.0, 1.0):
+            store.visit(np.arange(20), StepRule(ALL_PLANES, 5))
+            store.extrapolate(factor)
+        stores.append(store)
+    dense, sparse = stores
+    assert dense.w.shape == (3 * (width + bias),)
+    np.testing.assert_allclose(dense.w, sparse.w, atol=1e-12)
+    before = dense.w
+    dense.rebuild()
+    np.testing.assert_allclose(dense.w, before, atol=1e-12)
 
 
 @pytest.mark.nojit

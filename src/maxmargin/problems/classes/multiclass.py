@@ -33,6 +33,8 @@ __all__ = ["ClassStore", "MulticlassProblem", "checked_costs", "class_scores"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LINE = 8  # numbers in a cache line
+
 
 class ClassTerms(NamedTuple):
     """Offset and scale of the plane of each (true class, other class)."""
@@ -212,15 +214,28 @@ class ClassStore:
         self.alpha = np.zeros((problem.n_examples, problem.n_classes))
         self.before = np.zeros(self.alpha.shape)
         self.seen = np.zeros(self.alpha.shape, np.bool_)
-        self.weights: Floats = np.zeros(int(problem.n_features or 0))
+        self.weights: Floats = self._no_weights()
         self.dual_now = np.zeros(1)
 
     @property
     def w(self) -> Floats:
         """The weights, feature-major; inside, dense inputs have them by class."""
-        if self.problem.rows.dense.shape[0] == 0:
+        rows = self.problem.rows
+        if rows.dense.shape[0] == 0:
             return self.weights
-        return self.weights.reshape(self.problem.n_classes, -1).T.ravel()
+        return self.weights.reshape(self.problem.n_classes, -1)[:, : rows.n_inputs].T.ravel()
+
+    def _no_weights(self) -> Floats:
+        """Zeros in the store's layout. By class they are padded, for loads within cache lines."""
+        rows, K = self.problem.rows, self.problem.n_classes
+        if rows.dense.shape[0] == 0:
+            return np.zeros(rows.n_inputs * K)
+        stride = rows.n_inputs + -rows.n_inputs % LINE
+        if stride % (8 * LINE) == 0:  # classes a power of two apart would share cache sets
+            stride += LINE
+        buffer = np.zeros(stride * K + LINE)
+        start = -(buffer.ctypes.data // buffer.itemsize) % LINE
+        return buffer[start : start + stride * K]
 
     @property
     def n_planes(self) -> int:
@@ -267,7 +282,7 @@ class ClassStore:
             squared = self.formulation.slack == "l2"
             limits = np.full(len(self.caps), np.inf) if squared else self.caps
             extrapolated_change(self.alpha, self.before, limits, factor, change)
-            direction = np.zeros(len(self.weights))
+            direction = self._no_weights()
             slope = self._add_weighted(change, direction) - float(direction @ self.weights)
             curvature = float(direction @ direction)
             if squared:
@@ -284,7 +299,7 @@ class ClassStore:
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
-        weights = np.zeros(len(self.weights))
+        weights = self._no_weights()
         self._add_weighted(self.alpha, weights)
         self.weights = weights
 
