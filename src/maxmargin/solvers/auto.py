@@ -20,7 +20,7 @@ __all__ = ["Auto"]
 # the target, a certificate is tried instead of more cached passes.
 AIM = 0.8
 RECOMBINE_EVERY = 4  # cached passes; a search for recombinations costs as much as a block's scores
-PUSH_AFTER = 0.5  # visits per block between extrapolations, where there are no cached passes
+PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Auto(DualAscent):
     cached_share : float
         The same for cached passes.
     patience : int
-        Passes that may skip a block in a row.
+        Passes that may skip a block in a row; twice as many where visits are cheap, and up to eight
+        times as many where a block was found calm again and again.
     floor : float
         Blocks whose last gap was below this share of the target gap per block are skipped too.
     optimism : float
@@ -76,8 +77,10 @@ class Auto(DualAscent):
         """Alternate oracle passes and cached passes until certified."""
         store = ascent.store
         # Blocks that are cheap to visit are cheap to find wanting later on: skip them for longer.
-        patience = 2 * self.patience if store.oracle_is_cheap else self.patience
-        schedule = Schedule(ascent.n, patience)
+        if store.oracle_is_cheap:
+            schedule = Schedule(ascent.n, 2 * self.patience, longest=8 * self.patience)
+        else:
+            schedule = Schedule(ascent.n, self.patience)
         cached = Schedule(ascent.n, self.patience)
         momentum = Momentum(store, self.extrapolation)
         estimate, since_push, trying = np.inf, 0, False

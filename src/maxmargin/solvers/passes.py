@@ -13,14 +13,23 @@ __all__ = ["Momentum", "Schedule"]
 
 Floats = NDArray[np.float64]
 
+CALM = 0.1  # share of a large gap below which a block is calm
+
 
 class Schedule:
-    """Blocks that are worth a visit: those with a large gap, and those not seen for a while."""
+    """Blocks that are worth a visit: those with a large gap, and those not seen for a while.
 
-    def __init__(self, n: int, patience: int) -> None:
+    A block may be skipped ``patience`` times in a row, and so many times more after each visit that
+    finds it calm, ``longest`` times at most.
+    """
+
+    def __init__(self, n: int, patience: int, longest: int | None = None) -> None:
         self.gaps: Floats = np.full(n, np.inf)
         self.age = np.zeros(n, dtype=np.int64)
+        self.wait = np.full(n, patience)
         self.patience = patience
+        self.longest = patience if longest is None else longest
+        self._large = 0.0  # gap from which on blocks were due at the last pass
 
     def due(self, share: float, floor: float = 0.0) -> NDArray[np.bool_]:
         """Blocks whose gap is at least ``share`` of the mean, or that waited long enough."""
@@ -28,12 +37,15 @@ class Schedule:
         mean = self.gaps.mean()
         if not np.isfinite(mean):
             return np.ones(len(self.gaps), dtype=bool)
-        return (self.gaps >= max(share * mean, floor)) | (self.age > self.patience)
+        self._large = max(share * mean, floor)
+        return (self.gaps >= self._large) | (self.age > self.wait)
 
     def met(self, blocks: NDArray[np.int64], gaps: Floats) -> None:
         """Note the gaps of visited blocks."""
         self.gaps[blocks] = gaps
         self.age[blocks] = 0
+        longer = np.minimum(self.wait[blocks] + self.patience, self.longest)
+        self.wait[blocks] = np.where(gaps < CALM * self._large, longer, self.patience)
 
 
 class Momentum:
