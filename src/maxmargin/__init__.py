@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._jit import kernel
-    from .estimators import (
-        DependencyParser,
-        GrammarParser,
-        MulticlassSVM,
-        PCFGParser,
-        SequenceAligner,
-        SequenceTagger,
-        StructuralSVM,
-        TreeLabeler,
-    )
+    from .estimators.alignment import SequenceAligner
+    from .estimators.dependency import DependencyParser
+    from .estimators.grammar import GrammarParser, PCFGParser
+    from .estimators.multiclass import MulticlassSVM
+    from .estimators.sequence import SequenceTagger
+    from .estimators.structural import StructuralSVM
+    from .estimators.tree import TreeLabeler
     from .features import ClassFeatures, Taxonomy
     from .formulation import Formulation
     from .persistence import load
