@@ -196,7 +196,7 @@ def _call_with_many_integers(short):
 def test_integers_of_all_kinds_share_one_version():
     assert _call_with_many_integers(np.array([5], np.int32)) == -1 + 7 + 5 + 7
     if hasattr(_place, "signatures"):  # not without compilation
-        assert len(_place.signatures) == 1
+        assert len(_place.signatures) <= 1  # none where the caller comes from the cache
 
 
 @_jit.kernel(allocates=False)
@@ -217,22 +217,46 @@ def test_kernels_that_do_not_count_references_leave_them_alone():
 
 
 @_jit.kernel(allocates=False)
-def _behind_the_first(pair):
+def _pair_and_slice(pair):
     return pair, pair[0][1:]
 
 
+@_jit.kernel(allocates=False)
+def _slice_or_none(pair):
+    return pair[0][1:] if len(pair[0]) > 1 else None
+
+
 @_jit.kernel(inline=True)
-def _inline_behind_the_first(pair):
+def _inline_slice(pair):
     return pair[0][1:], 1
 
 
 @_jit.kernel
-def _length_behind_the_first(pair):
-    return len(_inline_behind_the_first(pair)[0])
+def _length_of_slice(pair):
+    return len(_inline_slice(pair)[0])
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without JIT nothing is counted")
-@pytest.mark.parametrize("caller", [_behind_the_first, _length_behind_the_first])
+@pytest.mark.parametrize("caller", [_pair_and_slice, _slice_or_none, _length_of_slice])
 def test_an_array_that_nobody_has_counted_is_not_returned(caller):
-    with pytest.raises((TypeError, numba.TypingError), match="behind_the_first returns an array"):
-        caller((np.arange(3.0), np.ones(3)))
+    for _ in range(2):
+        with pytest.raises((TypeError, numba.TypingError), match=r"slice.* returns an array"):
+            caller((np.arange(3.0), np.ones(3)))
+
+
+@_jit.kernel
+def _sum_of_copy(values):
+    copy = np.empty(len(values))
+    copy[:] = values
+    return copy.sum()
+
+
+@_jit.kernel(allocates=False)
+def _first_to_call(values):
+    return _sum_of_copy(values)
+
+
+@pytest.mark.nojit
+def test_a_kernel_may_allocate_whoever_calls_it_first():
+    assert _first_to_call(np.ones(3)) == 3.0
+    assert _sum_of_copy(np.ones(3)) == 3.0

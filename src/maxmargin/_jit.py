@@ -57,10 +57,11 @@ def kernel(
     inline : bool
         Copy the code into every kernel that calls this one. Calls pass arrays field by field, a
         NamedTuple of arrays in hundreds of words, so that a call can cost more than the work.
-        Such a kernel must not make or return arrays.
+        Such a kernel must not make or return arrays, see below.
     allocates : bool
-        Whether the kernel makes or returns arrays. If not, references to its arguments need not be
-        counted. Each count is an atomic operation, and every call and slice counts all its arrays.
+        Whether the kernel makes or returns arrays, or calls a kernel that returns some. If not,
+        references to its arguments need not be counted. Each count is an atomic operation, and
+        every call and slice counts all its arrays.
 
     Returns
     -------
@@ -74,11 +75,10 @@ def kernel(
 
 def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     """Numba's dispatcher for the function, with the stamped cache where one can be kept."""
-    options = dict(_OPTIONS)
-    if inline:
-        options["forceinline"] = True
-    if not counts and hasattr(cpu_target.options, "_nrt"):
-        options["_nrt"] = False
+    # Both are said always: what is not said, Numba takes over from the kernel that calls first.
+    options = _OPTIONS | {"forceinline": inline}
+    if hasattr(cpu_target.options, "_nrt"):
+        options["_nrt"] = counts
     compiled = numba.njit(**options)(function)
     if compiled is function:  # NUMBA_DISABLE_JIT=1
         return function
@@ -123,24 +123,18 @@ def _refuse_to_return_arrays(compiled: Any) -> None:
 
     Its receiver would take it for counted, and free the memory of an array still in use.
     """
-    compile_for = compiled.compile
+    add_overload = compiled.add_overload
 
-    def compile_and_check(signature: Any) -> Any:
-        entry = compile_for(signature)
-        for known in compiled.nopython_signatures:
-            if _holds_array(known.return_type):
-                raise TypeError(
-                    f"the kernel {compiled.__name__} returns an array: "
-                    "declare it with allocates=True, and not inline"
-                )
-        return entry
+    def add_checked(result: Any) -> None:
+        kind = result.signature.return_type
+        if cpu_target.target_context.data_model_manager[kind].contains_nrt_meminfo():
+            raise TypeError(
+                f"the kernel {compiled.__name__} returns an array: "
+                "declare it with allocates=True, and not inline"
+            )
+        add_overload(result)
 
-    compiled.compile = compile_and_check
-
-
-def _holds_array(kind: Any) -> bool:
-    """Whether values of this type are, or contain, arrays."""
-    return isinstance(kind, types.Array) or any(map(_holds_array, getattr(kind, "types", ())))
+    compiled.add_overload = add_checked
 
 
 def _enable_stamped_cache(compiled: Any) -> None:

@@ -79,8 +79,7 @@ def rows_under_labels(rows: Rows, n_labels: int, n_weights: int) -> Parts:
 
 
 # The loops below are the hottest of all. They take many parts a call, for a call costs more than a
-# part; unsigned indices spare each access the test for a negative one; and no slice is taken, which
-# would count references.
+# part; and unsigned indices spare each access the test for a negative one.
 
 
 @kernel(inline=True)

@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+CROWDED = 0.95  # share of live planes below which rewriting them pays: dead ones cost time too
 CARRY_LIMIT = 16  # extrapolations in a row that take the change of w for that of the planes
 
 
@@ -350,7 +351,7 @@ class PlaneStore:
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
         self._drop_idle(idle_limit)
-        if self.n_planes < 0.95 * self.used[0]:
+        if self.n_planes < CROWDED * self.used[0]:
             self._compact()
 
     def _drop_idle(self, idle_limit: int) -> None:

@@ -19,7 +19,9 @@ __all__ = ["Auto"]
 # The gap falls by more than the dual rises: where its rise should bring the gap below this share of
 # the target, a certificate is tried instead of more cached passes.
 AIM = 0.8
-RECOMBINE_EVERY = 4  # cached passes; a search for recombinations costs as much as a block's scores
+# Cached passes from one search for recombinations to the next, from the first after an oracle pass
+# on: such a search costs about as much as the scores of a block.
+RECOMBINE_EVERY = 4
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
 
 
@@ -29,7 +31,7 @@ class Auto(DualAscent):
 
     * A visit solves its whole block: the block's planes are scored once, many pair steps are
       taken in Gram space, and w is written once.
-    * Oracle passes skip blocks whose last gap was small, for a few passes at most.
+    * Passes skip blocks whose last gap was small, but not for ever.
     * Between oracle passes the stored planes are revisited as long as that gains more per second
       than the iteration as a whole, or until little is left to gain.
     * Passes are extrapolated: after a pass the multipliers move on in the direction of the change
@@ -43,8 +45,8 @@ class Auto(DualAscent):
     cached_share : float
         The same for cached passes.
     patience : int
-        Passes that may skip a block in a row; twice as many where visits are cheap, and up to eight
-        times as many where a block was found calm again and again.
+        Passes that may skip a block in a row. Where visits are cheap it is twice as many, and up to
+        eight times as many if the block was found calm again and again.
     floor : float
         Blocks whose last gap was below this share of the target gap per block are skipped too.
     optimism : float

@@ -19,8 +19,8 @@ CALM = 0.1  # share of a large gap below which a block is calm
 class Schedule:
     """Blocks that are worth a visit: those with a large gap, and those not seen for a while.
 
-    A block may be skipped ``patience`` times in a row, and so many times more after each visit that
-    finds it calm, ``longest`` times at most.
+    A block may be skipped ``patience`` times in a row, and so many times more after each visit in a
+    row that finds it calm, ``longest`` times at most.
     """
 
     def __init__(self, n: int, patience: int, longest: int | None = None) -> None:
@@ -29,7 +29,7 @@ class Schedule:
         self.wait = np.full(n, patience)
         self.patience = patience
         self.longest = patience if longest is None else longest
-        self._large = 0.0  # gap from which on blocks were due at the last pass
+        self._large = 0.0  # gap from which on blocks were due when last asked
 
     def due(self, share: float, floor: float = 0.0) -> NDArray[np.bool_]:
         """Blocks whose gap is at least ``share`` of the mean, or that waited long enough."""

@@ -44,7 +44,8 @@ class ChainStore(PlaneStore):
     """Planes of chains, with the oracle inside the pass over the blocks.
 
     A visit finds each example's plane at the weights its predecessors left, with no array handed
-    around in between. A revisit also looks for the best recombination of the block's planes.
+    around in between. A revisit also looks for the best recombination of the block's planes, if the
+    rule says so.
     """
 
     visits_in_order = True
@@ -75,7 +76,7 @@ class ChainStore(PlaneStore):
         return self._pass(examples, rule, cached=False)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
-        """Steps from stored planes and their recombinations; returns the blocks' gaps before."""
+        """Steps from stored planes and maybe recombinations; returns the blocks' gaps before."""
         if not rule.recombine or rule.kind == COORDINATES:  # these know their stored planes only
             return super().revisit(examples, rule)
         return self._pass(examples, rule, cached=True).gaps

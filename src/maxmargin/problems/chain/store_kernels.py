@@ -3,7 +3,7 @@
 Two searches for a plane of an example's block. The true one scores every label of every token at
 the weights of the moment (`search_chain`). The other knows only the labels that the block's stored
 planes use, whose scores the block has at hand (`search_lattice`): it finds the best *recombination*
-of stored planes, which together span far more labellings than there are planes, at almost no cost.
+of stored planes, which together span far more labellings than there are planes.
 """
 
 from __future__ import annotations

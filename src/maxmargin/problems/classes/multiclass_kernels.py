@@ -20,16 +20,17 @@ def class_row_scores(rows, i, weights, K, scores):
     """Scores of all classes for row i at weights in the store's layout.
 
     Sparse rows want the weights of a feature next to each other (``weights[f * K + y]``), dense
-    rows those of a class (``weights[y * F + f]``): then K long products replace F short ones.
+    rows those of a class (``weights[y * stride + f]``): then few long products replace many short
+    ones.
     """
     scores[:] = 0.0
     if rows.dense.shape[0] == 0:
         add_scores(rows, i, weights, K, scores)
         return
     dense, n_columns = rows.dense, np.uint64(rows.n_columns)
-    F, row = np.uint64(len(weights) // K), np.uint64(i)
+    stride, row = np.uint64(len(weights) // K), np.uint64(i)
     for y in range(0, K - 1, 2):  # two classes a round, for fewer loads of x
-        own, other = np.uint64(y) * F, np.uint64(y + 1) * F
+        own, other = np.uint64(y) * stride, np.uint64(y + 1) * stride
         product, other_product = 0.0, 0.0
         for f in range(n_columns):
             product += dense[row, f] * weights[own + f]
@@ -37,14 +38,14 @@ def class_row_scores(rows, i, weights, K, scores):
         scores[y] = product
         scores[y + 1] = other_product
     if K % 2 == 1:
-        own = np.uint64(K - 1) * F
+        own = np.uint64(K - 1) * stride
         product = 0.0
         for f in range(n_columns):
             product += dense[row, f] * weights[own + f]
         scores[K - 1] = product
     if rows.bias != 0.0:
         for y in range(K):
-            scores[y] += rows.bias * weights[np.uint64(y) * F + n_columns]
+            scores[y] += rows.bias * weights[np.uint64(y) * stride + n_columns]
 
 
 @kernel(inline=True)
@@ -54,11 +55,11 @@ def class_add_row(rows, i, steps, weights, K):
         add_row(rows, i, steps, weights, K)
         return
     dense, n_columns = rows.dense, np.uint64(rows.n_columns)
-    F, row = np.uint64(len(weights) // K), np.uint64(i)
+    stride, row = np.uint64(len(weights) // K), np.uint64(i)
     for y in range(K):
         step = steps[y]
         if step != 0.0:
-            own = np.uint64(y) * F
+            own = np.uint64(y) * stride
             for f in range(n_columns):
                 weights[own + f] += step * dense[row, f]
             if rows.bias != 0.0:
