@@ -61,7 +61,8 @@ class _CoordinateDescent(DualAscent):
         if capped:
             return PAIRS._replace(delta=delta)
         seed = int(ascent.rng.integers(2**31 - 1))
-        return StepRule(COORDINATES, 1, delta=delta, seed=seed)
+        # The paper's sweeps know what the oracle returned, no recombinations of it.
+        return StepRule(COORDINATES, 1, delta=delta, seed=seed, recombine=False)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...block_steps import COORDINATES
 from ...formulation import Formulation
 from ...planes import BlockReport, PlaneStore, StepRule
 from ...problem import empty_planes
@@ -77,7 +76,7 @@ class ChainStore(PlaneStore):
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes and maybe recombinations; returns the blocks' gaps before."""
-        if not rule.recombine or rule.kind == COORDINATES:  # these know their stored planes only
+        if not rule.recombine:
             return super().revisit(examples, rule)
         return self._pass(examples, rule, cached=True).gaps
 
