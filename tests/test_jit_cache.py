@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin import _jit
+from maxmargin import _compiling, _jit, _numba
 
 CALLEE = """
 from ._jit import kernel
@@ -54,7 +54,9 @@ def folder(tmp_path):
     package = tmp_path / "minipkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "_jit.py").write_bytes(Path(_jit.__file__).read_bytes())
+    for module in (_jit, _numba, _compiling):
+        source = Path(module.__file__)
+        (package / source.name).write_bytes(source.read_bytes())
     (package / "callee.py").write_text(CALLEE.format(increment=10))
     (package / "caller.py").write_text(CALLER)
     (tmp_path / "outside.py").write_text(OUTSIDE)
@@ -119,18 +121,34 @@ use.stats = add.stats
         assert run(folder, name="use") == {"result": 3.0, "hits": 0, "misses": 1}
 
 
-def test_folder_without_kernels_does_not_invalidate_the_cache(folder):
+def test_what_kernels_do_not_import_does_not_invalidate_the_cache(folder):
     run(folder)
-    (folder / "minipkg" / "cli").mkdir()
-    (folder / "minipkg" / "cli" / "__init__.py").write_text("TEXT = 'help'\n")
+    (folder / "minipkg" / "other.py").write_text("from ._jit import kernel\n")
+    (folder / "minipkg" / "__init__.py").write_text("from . import other, _jit\n")
     assert run(folder)["hits"] == 1
 
 
-def test_kernel_in_a_subfolder_invalidates_the_cache(folder):
-    run(folder)
-    (folder / "minipkg" / "inner").mkdir()
-    (folder / "minipkg" / "inner" / "__init__.py").write_text("from .._jit import kernel\n")
-    assert run(folder)["hits"] == 0
+IMPORTS = [
+    "from .constants import SIZE",
+    "from .constants import (\n    SIZE,  # of the tables\n)",
+    "from minipkg.constants import SIZE as SIZE",
+    "from . import constants\nSIZE = constants.SIZE",
+    "import minipkg.constants\nSIZE = minipkg.constants.SIZE",
+]
+
+
+@pytest.mark.parametrize("statement", IMPORTS)
+def test_constants_that_reach_a_kernel_through_other_modules_invalidate_it(folder, statement):
+    package = folder / "minipkg"
+    (package / "constants.py").write_text("SIZE = 1.0\n")
+    (package / "between.py").write_text(statement + "\n")
+    (package / "caller.py").write_text(
+        "from ._jit import kernel\nfrom .between import SIZE\n\n"
+        "@kernel\ndef twice(x):\n    return 2.0 * x * SIZE\n"
+    )
+    assert run(folder)["result"] == 2.0
+    (package / "constants.py").write_text("SIZE = 5.0\n")
+    assert run(folder) == {"result": 10.0, "hits": 0, "misses": 1}
 
 
 def test_works_where_no_cache_can_be_written(folder):
@@ -151,10 +169,10 @@ def test_works_where_no_cache_can_be_written(folder):
 
 
 def test_unknown_numba_internals_mean_no_cache(monkeypatch, caplog):
-    def changed(dispatcher):
+    def changed(dispatcher, stamp):
         raise AttributeError("no attribute '_cache_file'")
 
-    monkeypatch.setattr(_jit, "_enable_stamped_cache", changed)
+    monkeypatch.setattr(_numba, "stamp_cache", changed)
     with caplog.at_level(logging.DEBUG, logger=_jit.__name__):
         compiled = _jit.kernel(_add_one)
     assert compiled(1) == 2
@@ -198,6 +216,37 @@ def test_integers_of_all_kinds_share_one_version():
     assert _place(3, True) == 3  # compiles it where the caller came from the cache
     if hasattr(_place, "signatures"):  # not without compilation
         assert len(_place.signatures) == 1
+
+
+NAMES = ("first", "second")
+
+
+@_jit.kernel
+def _checked(values, k):
+    if k < 0:
+        raise ValueError("negative")
+    print(NAMES[k])
+    return values[k:].copy()
+
+
+@_jit.kernel
+def _borrows(values, k):
+    return _checked(values, k).sum() + len(_checked(values, k))
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_kernels_lend_code_without_machine_code_of_their_own(capfd):
+    """Numba makes wrappers and machine code for whatever is compiled, called from Python or not."""
+    assert not _checked.overloads
+    for _ in range(20):
+        assert _borrows(np.arange(4.0), 1) == 6.0 + 3
+    with pytest.raises(ValueError, match="negative"):
+        _borrows(np.arange(4.0), -1)
+    assert not _checked.overloads
+    assert _checked(np.arange(4.0), 1).tolist() == [1.0, 2.0, 3.0]
+    assert len(_checked.overloads) == 1
+    sys.stdout.flush()
+    assert capfd.readouterr().out.count("second") == 41
 
 
 @_jit.kernel(allocates=False)

@@ -2,8 +2,8 @@
 
 Numba's cache notices an edit of the file a kernel is written in, and no other. A kernel that calls
 one of another file would therefore run the callee's old code after an edit or an upgrade. `kernel`
-adds a fingerprint of the package's sources to the version Numba compares, so that any change to
-them makes every cached kernel compile again.
+adds a fingerprint of all sources that the kernel's module imports to the version Numba compares, so
+that any change to one of them makes the kernel compile again.
 
 It also spares compilations: a kernel has one version for all integers it is called with. And it
 spares kernels that make no arrays the counting of references, which can cost more than their work.
@@ -14,13 +14,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import os
+import re
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numba
-from numba.core import types
 from numba.core.registry import cpu_target
+
+from . import _numba
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ def kernel(
 
     The function runs without the GIL, divides like numpy (no ZeroDivisionError) and may reorder
     sums, but keeps infinities and NaN. The cached code is used again as long as neither the
-    function's own file nor this package's sources have changed. Where no cache can be kept (no
+    function's own file nor a file that it imports has changed. Where no cache can be kept (no
     writable folder, a function typed at a prompt, an unknown version of Numba) the function is
     compiled once per process instead.
 
@@ -83,98 +85,73 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     if compiled is function:  # NUMBA_DISABLE_JIT=1
         return function
     try:
-        _enable_stamped_cache(compiled)
+        _numba.stamp_cache(compiled, fingerprint(function.__module__))
+        _numba.tolerate_cache_errors(compiled._cache)
     except Exception as error:
         # A cache without the full stamp could run stale code, so rather none than Numba's own.
         logger.debug("%s is compiled without a cache: %s", function.__qualname__, error)
         compiled = numba.njit(**options)(function)
-    _widen_integers(compiled)
+    borrowed = numba.njit(**options)(function)
+    _numba.compile_aside(compiled)
+    _numba.lend_to_kernels(compiled, borrowed)
+    _numba.widen_integers(compiled)
     if not counts:
-        _refuse_to_return_arrays(compiled)
+        _numba.refuse_to_return_arrays(compiled)
+        _numba.refuse_to_return_arrays(borrowed)
     return compiled
 
 
-def _widen_integers(compiled: Any) -> None:
-    """Let calls from other kernels pass all signed integers as int64.
+def fingerprint(module: str) -> str:
+    """Hash the sources that the kernels of a module could have been compiled from.
 
-    Numba compiles a function anew for each constant in a call (their types are literals) and for
-    each mixture of int32 and int64, of which calls between kernels have many. If a version of
-    Numba asks for the types in another way, this does nothing.
+    Those are the module's own file and, through all their imports, the files of its package and of
+    this one: compiled code also freezes the constants and tuple layouts that it was given. Modules
+    that the kernels do not import are left out, so that work on them does not cost a compilation.
     """
-    get_call_template = getattr(compiled, "get_call_template", None)
-    if get_call_template is None:
-        return
-
-    def with_wide_integers(args: Any, kws: dict[str, Any]) -> Any:
-        wide = {name: _widened(kind) for name, kind in kws.items()}
-        return get_call_template([_widened(kind) for kind in args], wide)
-
-    compiled.get_call_template = with_wide_integers
-
-
-def _widened(kind: Any) -> Any:
-    """The type itself, or int64 for signed integers and constants among them."""
-    kind = types.unliteral(kind)
-    return types.int64 if kind in types.signed_domain else kind
-
-
-def _refuse_to_return_arrays(compiled: Any) -> None:
-    """Raise a TypeError rather than return an array that nobody has counted.
-
-    Its receiver would take it for counted, and free the memory of an array still in use.
-    """
-    add_overload = compiled.add_overload
-
-    def add_checked(result: Any) -> None:
-        kind = result.signature.return_type
-        if cpu_target.target_context.data_model_manager[kind].contains_nrt_meminfo():
-            raise TypeError(
-                f"the kernel {compiled.__name__} returns an array: "
-                "declare it with allocates=True, and not inline"
-            )
-        add_overload(result)
-
-    compiled.add_overload = add_checked
-
-
-def _enable_stamped_cache(compiled: Any) -> None:
-    """Turn on the dispatcher's cache and extend its version; raise if either fails."""
-    stamp = package_fingerprint()
-    compiled.enable_caching()
-    cache_file = compiled._cache._cache_file
-    # Numba compares the version before it reads the types that kernels were compiled for, and the
-    # source stamp after that: classes that an upgrade has moved could not be read any more.
-    # Reading first makes a renamed attribute an AttributeError rather than a write without effect.
-    cache_file._version = (cache_file._version, cache_file._source_stamp, stamp)
-
-
-@functools.lru_cache(maxsize=1)
-def package_fingerprint() -> str:
-    """Hash every source file that a kernel of this package could have been compiled from.
-
-    Those are the files of the package's top folder and of each folder with a kernel in it: compiled
-    code also freezes the constants and tuple layouts it was given, which neighbours may define.
-    Folders without kernels are left out, so that work on them does not cost a compilation.
-    """
-    root = os.path.dirname(os.path.abspath(__file__))
+    packages = {module.partition(".")[0], __name__.partition(".")[0]}
+    found, to_read = {module}, [module]
+    while to_read:
+        for name in _source(to_read.pop()).imports:
+            if name.partition(".")[0] in packages and name not in found and name in sys.modules:
+                found.add(name)
+                to_read.append(name)
     digest = hashlib.blake2b(digest_size=16)
-    n_files = 0
-    for folder, subfolders, names in os.walk(root):
-        subfolders[:] = sorted(name for name in subfolders if name != "__pycache__")
-        sources = {name: _read(folder, name) for name in sorted(names) if name.endswith(".py")}
-        if folder != root and not any(b"_jit" in source for source in sources.values()):
-            continue
-        for name, source in sources.items():
-            path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
-            digest.update(f"{path}\0{len(source)}\0".encode())
-            digest.update(source)
-            n_files += 1
-    if n_files == 0:  # for example imported from a zip archive
-        raise RuntimeError(f"no source files to fingerprint in {root}")
+    for name in sorted(found):
+        digest.update(f"{name}\0{_source(name).content}\0".encode())
     return digest.hexdigest()
 
 
-def _read(folder: str, name: str) -> bytes:
-    """Contents of a file."""
-    with open(os.path.join(folder, name), "rb") as file:
-        return file.read()
+class _Source(NamedTuple):
+    """What a module's file says."""
+
+    content: str  # a hash of it
+    imports: frozenset[str]  # names of modules
+
+
+# Only what stands at the margin is imported with the module, whatever else the process has loaded.
+_FROM = re.compile(r"^from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|.*)", re.MULTILINE)
+_IMPORT = re.compile(r"^import[ \t]+([\w., \t]+)", re.MULTILINE)
+_NAME = re.compile(r"(?<![\w.#])(?!as\b)([A-Za-z_]\w*)")
+
+
+@functools.cache
+def _source(module: str) -> _Source:
+    """Read a module's file; OSError where there is none, for example in a zip archive."""
+    loaded = sys.modules[module]
+    path = getattr(loaded, "__file__", None)
+    if path is None:
+        raise OSError(f"{module} has no file")
+    with open(path, "rb") as file:
+        content = file.read()
+    text = content.decode("utf-8", errors="replace")
+    package = (loaded.__package__ or "").split(".")
+    names: list[str] = []
+    for dots, base, what in _FROM.findall(text):
+        start = package[: len(package) - len(dots) + 1] if dots else []
+        origin = ".".join([*filter(None, start), *filter(None, [base])])
+        for name in _NAME.findall(what):
+            inner = f"{origin}.{name}"
+            names.append(inner if inner in sys.modules else origin)
+    for listed in _IMPORT.findall(text):
+        names += [item.split()[0] for item in listed.split(",") if item.strip()]
+    return _Source(hashlib.blake2b(content, digest_size=16).hexdigest(), frozenset(names))

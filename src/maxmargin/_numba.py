@@ -1,0 +1,175 @@
+"""All that this package changes about Numba, by parts of it that are not public; one place.
+
+Each function takes a dispatcher (what ``numba.njit`` returns) and changes that one only. Each has a
+test, and pyproject.toml bounds the versions of Numba to those tested.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+
+from ._compiling import complain_of_cache, in_compiler_thread
+
+__all__ = [
+    "compile_aside",
+    "lend_to_kernels",
+    "refuse_to_return_arrays",
+    "stamp_cache",
+    "tolerate_cache_errors",
+    "widen_integers",
+]
+
+
+# ----- kernels that other kernels call -----------------------------------------------------------
+
+
+class _BorrowedCode(JITCodeLibrary):
+    """Code that is only ever linked into other code: neither optimised nor made machine code."""
+
+    def _optimize_final_module(self) -> None:
+        """The code that borrows this is optimised as a whole."""
+
+    def _finalize_final_module(self) -> None:
+        """As Numba's, but nothing is handed to the machine code generator."""
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _BorrowedCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, into code of that kind."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
+        name = f"borrowed.{next(self._numbers)}"
+        library = _BorrowedCode(target_context.codegen(), name)
+        super().__init__(typing_context, target_context, library, *rest)
+
+
+def lend_to_kernels(compiled: Any, borrowed: Any) -> None:
+    """Let other kernels use ``borrowed``, a dispatcher of the same function, in place of this one.
+
+    A kernel that is called by kernels needs no machine code of its own and no wrappers for Python
+    and C, which take Numba more time than all the rest. ``borrowed`` makes none of them.
+    """
+    add_overload_of_lender = compiled.add_overload
+    borrowed._compiler.pipeline_class = _BorrowedCompiler
+    customize = borrowed._compiler._customize_flags
+
+    def without_machine_code(flags: Any) -> Any:
+        flags = customize(flags)
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        return flags
+
+    def add_overload_that_borrows(result: Any) -> None:
+        # What borrowed code needs of Python (to print, say) is set where machine code is made.
+        for name in (variable.name for variable in result.library._final_module.global_variables):
+            environment = lookup_environment(name)
+            if environment is not None:
+                result.library.codegen.set_env(name, environment)
+        add_overload_of_lender(result)
+
+    def add_overload(result: Any) -> None:
+        # The key under which kernels find the code is a function elsewhere; there is none here.
+        result = result._replace(entry_point=object())
+        borrowed.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        borrowed.overloads[tuple(result.signature.args)] = result
+
+    borrowed._compiler._customize_flags = without_machine_code
+    borrowed.add_overload = add_overload
+    compiled.add_overload = add_overload_that_borrows
+    compiled.get_call_template = borrowed.get_call_template
+    compiled.get_overload = borrowed.get_overload
+
+
+def widen_integers(compiled: Any) -> None:
+    """Let calls from other kernels pass all signed integers as int64.
+
+    Numba compiles a function anew for each constant in a call (their types are literals) and for
+    each mixture of int32 and int64, of which calls between kernels have many.
+    """
+    get_call_template = compiled.get_call_template
+
+    def with_wide_integers(args: Any, kws: dict[str, Any]) -> Any:
+        wide = {name: _widened(kind) for name, kind in kws.items()}
+        return get_call_template([_widened(kind) for kind in args], wide)
+
+    compiled.get_call_template = with_wide_integers
+
+
+def _widened(kind: Any) -> Any:
+    """The type itself, or int64 for signed integers and constants among them."""
+    kind = types.unliteral(kind)
+    return types.int64 if kind in types.signed_domain else kind
+
+
+def refuse_to_return_arrays(compiled: Any) -> None:
+    """Raise a TypeError rather than return an array that nobody has counted.
+
+    Its receiver would take it for counted, and free the memory of an array still in use.
+    """
+    add_overload = compiled.add_overload
+
+    def add_checked(result: Any) -> None:
+        kind = result.signature.return_type
+        if cpu_target.target_context.data_model_manager[kind].contains_nrt_meminfo():
+            raise TypeError(
+                f"the kernel {compiled.__name__} returns an array: "
+                "declare it with allocates=True, and not inline"
+            )
+        add_overload(result)
+
+    compiled.add_overload = add_checked
+
+
+# ----- compilation and its cache -----------------------------------------------------------------
+
+
+def compile_aside(compiled: Any) -> None:
+    """Let a dispatcher compile in a thread, counted and announced."""
+    compile_here: Callable[[Any], Any] = compiled.compile
+
+    def compile_in_thread(signature: Any) -> Any:
+        kept = hasattr(compiled._cache, "_cache_file")
+        return in_compiler_thread(lambda: compile_here(signature), kept)
+
+    compiled.compile = compile_in_thread
+
+
+def stamp_cache(compiled: Any, stamp: str) -> None:
+    """Turn on the dispatcher's cache and extend its version; raise if either fails."""
+    compiled.enable_caching()
+    cache_file = compiled._cache._cache_file
+    # Numba compares the version before it reads the types that kernels were compiled for, and the
+    # source stamp after that: classes that an upgrade has moved could not be read any more.
+    # Reading first makes a renamed attribute an AttributeError rather than a write without effect.
+    cache_file._version = (cache_file._version, cache_file._source_stamp, stamp)
+
+
+def tolerate_cache_errors(cache: Any) -> None:
+    """Compile where the cache cannot be read, and go on where it cannot be written."""
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_or_compile(*args: Any) -> Any:
+        try:
+            return load(*args)
+        except Exception as error:  # whatever a damaged file makes of unpickling
+            complain_of_cache("read", cache.cache_path, error)
+            return None
+
+    def save_or_go_on(*args: Any) -> None:
+        try:
+            save(*args)
+        except OSError as error:
+            complain_of_cache("written", cache.cache_path, error)
+
+    cache.load_overload, cache.save_overload = load_or_compile, save_or_go_on
