@@ -104,7 +104,7 @@ def test_a_missing_file_stays_a_missing_file(tmp_path):
         read_columns(tmp_path / "none.gz")
 
 
-FIELDS = st.text(st.characters(exclude_characters=" \t\r\n\ufeff", codec="utf-8"), min_size=1)
+FIELDS = st.text(st.characters(exclude_characters=" \t\r\n\0\ufeff", codec="utf-8"), min_size=1)
 
 
 @given(st.data(), st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 3))
@@ -118,6 +118,47 @@ def test_columns_round_trip(tmp_path_factory, data, lengths, width):
     again = read_columns(path)
     assert again.columns == columns
     assert again.offsets.tolist() == offsets.tolist()
+
+
+def test_files_are_decompressed_whatever_their_name(tmp_path):
+    for module in (gzip, lzma, bz2):
+        path = write(tmp_path / "a.txt", module.compress(b"a x\nb y\n"))
+        assert read_columns(path).columns == [["a", "b"], ["x", "y"]]
+
+
+def test_tokens_know_their_lines(tmp_path):
+    path = write(tmp_path / "a.txt", "# top\na x\n\n-DOCSTART- x\n# inside\nb y\n")
+    data = read_columns(path, comment="#")
+    assert data.lines.tolist() == [2, 6] and data.source == str(path)
+    assert data.select([0]).lines.tolist() == [2, 6]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a x\nb\0 y\n", r"a\.txt:2: found a NUL"),
+        ("a x\rb y\r", r"a\.txt: lines end in \\r"),
+    ],
+)
+def test_odd_text_is_named(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_columns(write(tmp_path / "a.txt", content))
+
+
+def test_tables_between_tabs_round_trip(tmp_path):
+    columns = [["New York", "", "a"], ["x", "y z", ""]]
+    write_columns(tmp_path / "a", columns, [0, 2, 3], separator="\t")
+    assert read_columns(tmp_path / "a", separator="\t").columns == columns
+    with pytest.raises(ValueError, match="token 1: all its fields are empty"):
+        write_columns(tmp_path / "b", [["a", ""], ["b", " "]], [0, 2], separator="\t")
+
+
+@pytest.mark.parametrize("read", [read_columns, read_svmlight])
+@pytest.mark.parametrize("encoding", ["klingon", "rot13", "", "a\0b", "\udcff"])
+def test_unknown_encodings(tmp_path, read, encoding):
+    path = write(tmp_path / "a.txt", "a x\nb y\n")
+    with pytest.raises(ValueError, match="unknown text encoding"):
+        read(path, encoding=encoding)
 
 
 @pytest.mark.parametrize("suffix", ["txt", "gz", "xz", "bz2"])
@@ -223,13 +264,44 @@ def test_query_numbers(tmp_path):
         ("1 1:inf", "expected a finite value"),
         ("1 qid:3 1:1", "expected qid: on every line or on none"),
         ("1 qid:x 1:1", "expected a whole number after qid:"),
+        ("1 qid:99999999999999999999 1:1", "expected a whole number after qid:"),
+        ("1 99999999999999999999:1", "expected indices from 1 to 2147483647"),
+        (f"1 {'9' * 5000}:1", "expected indices from 1 to 2147483647"),
+        ("1 2147483648:1", "expected indices from 1 to 2147483647"),
+        ("1 1:1e999", "expected a finite value, found '1:1e999'"),
+        ("1e999 1:1", "expected a finite label"),
+        ("1 1_0:1", "expected index:value, found '1_0:1'"),
+        ("1 1:1_0", "expected index:value, found '1:1_0'"),
+        ("1_0 1:1", "expected a label that is a number like the first one, found '1_0'"),
     ],
 )
 def test_bad_svmlight_lines_are_named(tmp_path, line, message):
     path = write(tmp_path / "a.svm", f"1 1:1\n\n{line}\n2 1:1\n")
     with pytest.raises(ValueError) as caught:
         read_svmlight(path, n_features=4)
-    assert f"a.svm:3: {message}" in str(caught.value)
+    assert f"a.svm:3: {message}" in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_huge_indices_are_named_without_a_limit_too(tmp_path):
+    for index in ("2147483648", "9223372036854775807", "9" * 30):
+        path = write(tmp_path / "a.svm", f"1 1:1\n2 {index}:1\n")
+        with pytest.raises(ValueError, match=r"a\.svm:2: expected indices from 1 to 2147483647"):
+            read_svmlight(path)
+    assert read_svmlight(write(path, "1 2147483647:1\n2 1:1\n")).X.shape == (2, 2**31 - 1)
+
+
+def test_svmlight_without_labels(tmp_path):
+    X, y, qid = read_svmlight(write(tmp_path / "a", "1:1 2:0.5\n\n3:1 # c\n"), has_labels=False)
+    assert X.toarray().tolist() == [[1, 0.5, 0], [0, 0, 1]] and y is None and qid is None
+    with pytest.raises(ValueError, match=r"a:1: expected index:value, found '7'"):
+        read_svmlight(write(tmp_path / "a", "7 1:1\n"), has_labels=False)
+
+
+def test_svmlight_encodings(tmp_path):
+    path = write(tmp_path / "a", "\ufeff1 1:1\n2 1:2\n")
+    assert read_svmlight(path).y.tolist() == [1, 2]
+    path = write(tmp_path / "a", "für 1:1\nZug 1:2\n".encode("latin-1"))
+    assert read_svmlight(path, encoding="latin-1").y.tolist() == ["für", "Zug"]
 
 
 def test_a_number_among_words_is_named(tmp_path):

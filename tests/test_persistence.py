@@ -1,5 +1,7 @@
 """Model files: what is loaded is what was saved, and whatever else is refused by name."""
 
+import dataclasses
+import io
 import json
 import os
 import stat
@@ -120,7 +122,7 @@ def test_named_features(tmp_path):
     X = [[{"word": "the"}, {"word": "cat", "length": 3}]]
     model = mm.SequenceTagger().fit(X, [["D", "N"]])
     model.save(tmp_path / "m")
-    assert mm.load(tmp_path / "m").predict(X)[0].tolist() == ["D", "N"]
+    assert mm.load(tmp_path / "m").predict(X)[0] == ["D", "N"]
 
 
 def test_cost_matrix_and_names_of_features(iris, tmp_path):
@@ -176,20 +178,33 @@ def test_truncated_files_are_refused(classifier, tmp_path, share):
         mm.load(path)
 
 
-def test_damaged_bytes_are_refused(classifier, tmp_path):
+@pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
+def test_damaged_bytes_are_refused(classifier, tmp_path, mask):
     path = tmp_path / "model.mm"
     classifier.save(path)
     data = bytearray(path.read_bytes())
-    for at in range(60, len(data) - 400, max(1, len(data) // 15)):
+    places = {*range(60), *range(0, len(data), 41), *range(len(data) - 300, len(data))}
+    for at in sorted(places):
         broken = data.copy()
-        broken[at] ^= 0xFF
+        broken[at] ^= mask
         path.write_bytes(broken)
         try:
             loaded = mm.load(path)
         except ValueError as error:
-            assert "model.mm" in str(error)
+            assert str(error).startswith(f"{path}: "), error
         else:  # a byte that carries nothing, such as a time stamp
             assert np.array_equal(loaded.coef_, classifier.coef_)
+            assert loaded.get_params() == classifier.get_params()
+
+
+def test_missing_bytes_are_refused(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    data = path.read_bytes()
+    for at in range(0, len(data), 29):
+        path.write_bytes(data[:at] + data[at + 1 :])
+        with pytest.raises(ValueError, match=f"^{path}: "):
+            mm.load(path)
 
 
 def test_foreign_files_are_refused(tmp_path):
@@ -214,6 +229,33 @@ def test_newer_schema_is_refused(classifier, tmp_path):
         mm.load(path)
 
 
+def test_parameters_of_another_version_are_refused(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    rewrite(path, lambda header: header.update(version="0.9"))
+    assert mm.load(path).C == 0.5
+    rewrite(path, lambda header: header["params"].update(unheard_of=1))
+    with pytest.raises(ValueError, match=r"model\.mm: written by maxmargin 0\.9, with unheard_of"):
+        mm.load(path)
+
+
+def test_results_of_an_older_version_are_read(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    rewrite(path, lambda header: header["result"].pop("compile_seconds"))
+    assert mm.load(path).result_.gap == classifier.result_.gap
+
+
+def test_long_histories_are_thinned(iris, tmp_path):
+    model = mm.MulticlassSVM(tol=0.1).fit(*iris)
+    last = model.result_.history[-1]
+    model.result_.history[:] = [dataclasses.replace(last, planes=k) for k in range(100_000)]
+    model.save(tmp_path / "m")
+    planes = [record.planes for record in mm.load(tmp_path / "m").result_.history]
+    assert len(planes) == 2000 and planes[0] == 0 and planes[-1] == 99_999
+    assert max(np.diff(planes)) <= 51
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -222,6 +264,8 @@ def test_newer_schema_is_refused(classifier, tmp_path):
         lambda header: header["state"].update(n_features=7),
         lambda header: header["params"].update(unheard_of=1),
         lambda header: header["coef"].update(values={"$type": "array", "number": 77}),
+        lambda header: header["coef"].update(size=10**15, indices=header["coef"]["values"]),
+        lambda header: header["coef"].update(size=-1, indices=header["coef"]["values"]),
         lambda header: header["params"].update(loss={"$type": "Popen", "state": {}}),
     ],
 )
@@ -233,16 +277,41 @@ def test_inconsistent_headers_are_refused(classifier, tmp_path, change):
         mm.load(path)
 
 
+def replace_array(path, data):
+    """Put another content into the place of the first array."""
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    content["arrays/0.npy"] = data
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, part in content.items():
+            archive.writestr(name, part)
+
+
+@pytest.mark.parametrize("shape", [(10**15,), (2**40, 2**40), (3,), (-1,)])
+def test_arrays_larger_than_their_bytes_are_refused(classifier, tmp_path, shape):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    replace_array(path, stream.getvalue() + bytes(16))
+    with pytest.raises(ValueError, match=r"model\.mm: truncated or damaged.*an array of shape"):
+        mm.load(path)
+
+
+def test_wide_strings_take_no_more_room_than_they_need(tmp_path):
+    path = tmp_path / "model.mm"
+    mm.MulticlassSVM(tol=0.1).fit(np.eye(2), ["a", "bc"]).save(path)
+    rewrite(path, lambda header: header["state"]["classes"].update(dtype="<U99999999"))
+    assert mm.load(path).classes_.dtype == "<U2"
+
+
 def test_pickled_arrays_are_refused(classifier, tmp_path):
     path = tmp_path / "model.mm"
     classifier.save(path)
-    with zipfile.ZipFile(path) as archive:
-        content = {name: archive.read(name) for name in archive.namelist()}
     np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    content["arrays/0.npy"] = (tmp_path / "evil.npy").read_bytes()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in content.items():
-            archive.writestr(name, data)
+    replace_array(path, (tmp_path / "evil.npy").read_bytes())
     with pytest.raises(ValueError, match="truncated or damaged"):
         mm.load(path)
 

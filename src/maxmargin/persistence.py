@@ -11,31 +11,29 @@ those and nothing else, so that a file from an untrusted source can do no more t
 from __future__ import annotations
 
 import dataclasses
-import errno
 import importlib
 import io
 import json
-import os
-import tempfile
-import warnings
+import math
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import __version__
-from .formats.opening import PathLike, _give_default_permissions
+from ._warn import warn_user
+from .formats.opening import PathLike
+from .formats.writing import write_atomically
 from .result import Progress, Result
 
 __all__ = ["load", "load_model", "save_model"]
 
 FORMAT = "maxmargin-model"
 SCHEMA = 1
+MOST_RECORDS = 2000  # of a history
 
 #: Estimators that can be saved, and where they live.
 ESTIMATORS = {
@@ -85,19 +83,20 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
     with _reading(path) as archive:
         header = _read_header(path, archive)
         arrays = {
-            name.removeprefix("arrays/").removesuffix(".npy"): np.lib.format.read_array(
-                io.BytesIO(archive.read(name)), allow_pickle=False
-            )
+            name.removeprefix("arrays/").removesuffix(".npy"): _read_array(archive.read(name))
             for name in archive.namelist()
             if name.startswith("arrays/")
         }
         decode = _Decoder(arrays)
         cls = _import(ESTIMATORS, header["estimator"])
+        _refuse_newer_params(path, header, cls)
         estimator = cls(**decode(header["params"]))
-        estimator.coef_ = _unpack_weights(decode(header["coef"]))
+        w = _unpack_weights(decode(header["coef"]))
+        estimator._set_weights(w)
         if header["result"] is not None:
-            estimator.result_ = _unpack_result(decode(header["result"]), estimator.coef_)
+            estimator.result_ = _unpack_result(decode(header["result"]), w)
         estimator._set_state(decode(header["state"]))
+        estimator._weights  # noqa: B018 - raises ValueError if they are not those of the state
         extra: dict[str, Any] = decode(header["extra"])
     if extra:
         estimator._saved_extra = extra  # so that saving it again keeps them
@@ -121,11 +120,14 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
         "estimator": name,
         "params": _pack_params(estimator, encode),
         "state": encode(state),
-        "coef": encode(_pack_weights(estimator.coef_)),
+        "coef": encode(_pack_weights(estimator._get_weights())),
         "result": encode(_pack_result(getattr(estimator, "result_", None))),
         "extra": encode(extra if extra is not None else getattr(estimator, "_saved_extra", {})),
     }
-    with _writing(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        write_atomically(path) as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
         archive.writestr("header.json", json.dumps(header), compresslevel=1)
         for number, array in enumerate(encode.arrays):
             buffer = io.BytesIO()
@@ -147,11 +149,9 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
         except _CannotEncode:
             lost.append(name)
     if lost:
-        warnings.warn(
+        warn_user(
             f"a model file cannot keep the given {', '.join(lost)}; the loaded estimator will "
-            "have the default there",
-            UserWarning,
-            stacklevel=4,
+            "have the default there"
         )
     return packed
 
@@ -190,17 +190,28 @@ def _pack_result(result: Result | None) -> dict[str, Any] | None:
         return None
     packed = {name: _plain(getattr(result, name)) for name in _RESULT_FIELDS}
     packed["history"] = [
-        [_plain(getattr(record, name)) for name in _PROGRESS_FIELDS] for record in result.history
+        [_plain(getattr(record, name)) for name in _PROGRESS_FIELDS]
+        for record in _thinned(result.history)
     ]
     packed["history_fields"] = _PROGRESS_FIELDS
     return packed
+
+
+def _thinned(history: list[Progress]) -> list[Progress]:
+    """A history that a file can hold: of millions of records, as many as a plot can show."""
+    if len(history) <= MOST_RECORDS:
+        return history
+    chosen = np.linspace(0, len(history) - 1, MOST_RECORDS).astype(np.int64)
+    return [history[k] for k in chosen.tolist()]
 
 
 def _unpack_result(packed: dict[str, Any], w: NDArray[np.float64]) -> Result:
     """The inverse of `_pack_result`."""
     fields = packed["history_fields"]
     history = [Progress(**dict(zip(fields, record, strict=True))) for record in packed["history"]]
-    return Result(w=w, history=history, **{name: packed[name] for name in _RESULT_FIELDS})
+    # Fields that are younger than the file have defaults.
+    known = {name: packed[name] for name in _RESULT_FIELDS if name in packed}
+    return Result(w=w, history=history, **known)
 
 
 def _plain(value: Any) -> Any:
@@ -296,9 +307,12 @@ class _Decoder:
 
     def _items(self, value: dict[str, Any]) -> NDArray[Any]:
         """An array of strings or objects."""
+        items = [self(item) for item in value["items"]]
         dtype = np.dtype(value["dtype"])
-        array = np.empty(len(value["items"]), dtype=dtype)
-        array[:] = [self(item) for item in value["items"]]
+        if dtype.kind == "U":  # as wide as its strings, whatever a damaged header asks for
+            return np.array(items, dtype=str).reshape(value["shape"])
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
         return array.reshape(value["shape"])
 
     def _constraints(self, value: dict[str, Any]) -> Any:
@@ -326,12 +340,10 @@ def _import(homes: dict[str, str], name: str) -> Any:
 
 def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
     """The header, once it is known to be one that this version understands."""
-    try:
-        header = json.loads(archive.read("header.json"))
-        is_model = isinstance(header, dict) and header.get("format") == FORMAT
-    except (KeyError, UnicodeDecodeError, json.JSONDecodeError):
-        is_model = False
-    if not is_model:
+    if "header.json" not in archive.namelist():
+        raise _Refused(f"{path}: not a model file of maxmargin")
+    header = json.loads(archive.read("header.json"))
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _Refused(f"{path}: not a model file of maxmargin")
     if not isinstance(header.get("schema"), int) or header["schema"] > SCHEMA:
         raise _Refused(
@@ -342,6 +354,29 @@ def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
+def _refuse_newer_params(path: PathLike, header: dict[str, Any], cls: Any) -> None:
+    """Raise if another version has parameters that this one lacks; they may matter."""
+    unknown = sorted(set(header["params"]) - set(cls._get_param_names()))
+    if unknown and header.get("version") != __version__:
+        raise _Refused(
+            f"{path}: written by maxmargin {header.get('version')}, with {', '.join(unknown)}, "
+            f"which this version ({__version__}) does not know; use that one"
+        )
+
+
+def _read_array(data: bytes) -> NDArray[Any]:
+    """An array in numpy's format, once it is known to be as large as its header says."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0
+    shape, _, dtype = (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(stream)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise ValueError(f"an array of shape {shape} and type {dtype} in {len(data)} bytes")
+    stream.seek(0)
+    array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
 class _Refused(ValueError):
     """An error that says all there is to say."""
 
@@ -349,51 +384,21 @@ class _Refused(ValueError):
 @contextmanager
 def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
     """Open a model file; whatever is wrong with its content becomes a ValueError with its path."""
-    with open(path, "rb") as stream:
-        beginning = stream.read(4)
-        if not beginning:
-            raise ValueError(f"{path}: the file is empty")
-        if beginning[:2] != b"PK":
-            raise ValueError(f"{path}: not a model file of maxmargin")
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                yield archive
-        except _Refused:
-            raise
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            NotImplementedError,
-            AttributeError,
-        ) as error:
-            raise ValueError(f"{path}: truncated or damaged model file ({error})") from error
-
-
-def check_folder(path: PathLike) -> None:
-    """Raise unless the folder exists in which a model is to be written."""
-    folder = Path(path).parent
-    if not folder.is_dir():
-        raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}", str(path))
-
-
-@contextmanager
-def _writing(path: PathLike) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``path`` once it is complete."""
-    target = Path(path)
-    check_folder(target)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        _give_default_permissions(temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
+        with open(path, "rb") as stream:
+            data = stream.read()
+    except OSError as error:  # of the system; those below are of the content
+        error.filename = str(path)
         raise
+    if not data:
+        raise ValueError(f"{path}: the file is empty")
+    if data[:2] != b"PK":
+        raise ValueError(f"{path}: not a model file of maxmargin")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            yield archive
+    except _Refused:
+        raise
+    except Exception as error:  # damage shows as almost any error of zipfile, zlib, json or numpy
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: truncated or damaged model file ({reason:.200})") from error

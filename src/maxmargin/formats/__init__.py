@@ -10,7 +10,7 @@ from maxmargin.formats.fasta import (
     read_fasta_groups,
     write_fasta,
 )
-from maxmargin.formats.opening import open_binary, open_text, write_text_atomically
+from maxmargin.formats.opening import open_binary, open_text
 from maxmargin.formats.svmlight import SvmlightData, read_svmlight
 from maxmargin.formats.taxonomy import read_taxonomy
 from maxmargin.formats.trees import (
@@ -22,6 +22,7 @@ from maxmargin.formats.trees import (
     read_trees,
     write_trees,
 )
+from maxmargin.formats.writing import write_atomically, write_text_atomically
 
 __all__ = [
     "ConlluTreebank",
@@ -44,6 +45,7 @@ __all__ = [
     "read_svmlight",
     "read_taxonomy",
     "read_trees",
+    "write_atomically",
     "write_columns",
     "write_conllu",
     "write_fasta",

@@ -11,7 +11,8 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.formats.opening import PathLike, open_text, write_text_atomically
+from maxmargin.formats.opening import PathLike, Source, open_text
+from maxmargin.formats.writing import write_text_atomically
 
 __all__ = ["TokenColumns", "read_columns", "write_columns"]
 
@@ -30,10 +31,16 @@ class TokenColumns(NamedTuple):
         ``columns[j][t]`` is field j of token t, over the tokens of all sequences in order.
     offsets : ndarray of int64, shape (n_sequences + 1,)
         Tokens of sequence i are ``offsets[i]:offsets[i + 1]``.
+    source : str or None
+        Name of the file the tokens are from.
+    lines : ndarray of int64 or None
+        Line of each token in that file, from 1.
     """
 
     columns: list[list[str]]
     offsets: NDArray[np.int64]
+    source: str | None = None
+    lines: NDArray[np.int64] | None = None
 
     @property
     def n_sequences(self) -> int:
@@ -47,7 +54,7 @@ class TokenColumns(NamedTuple):
 
     def select(self, columns: Iterable[int]) -> TokenColumns:
         """Keep the listed columns only (negative numbers count from the last)."""
-        return TokenColumns([self.columns[j] for j in columns], self.offsets)
+        return self._replace(columns=[self.columns[j] for j in columns])
 
     def split(self, column: int) -> list[list[str]]:
         """Give one column as one list per sequence, as tags are usually wanted."""
@@ -61,7 +68,7 @@ class TokenColumns(NamedTuple):
 
 
 def read_columns(
-    path: PathLike,
+    path: Source,
     *,
     separator: str | None = None,
     comment: str | None = None,
@@ -77,7 +84,8 @@ def read_columns(
     path : str or path-like
         Plain text, or ``.gz``, ``.xz``, ``.bz2``.
     separator : str, optional
-        What stands between two fields; by default any run of spaces and tabs.
+        What stands between two fields, once: fields may be empty or, between tabs, hold spaces. By
+        default any run of spaces and tabs.
     comment : str, optional
         Lines that begin with this are skipped. By default there are no comments, for "#" is a
         word like others in many corpora.
@@ -94,8 +102,8 @@ def read_columns(
     Raises
     ------
     ValueError
-        A line with another number of columns, a file without tokens, damaged or undecodable
-        content; the message names file and line.
+        A line with another number of columns, a NUL character, a file without tokens, damaged or
+        undecodable content; the message names file and line.
 
     Examples
     --------
@@ -104,7 +112,7 @@ def read_columns(
     """
     with open_text(path, encoding) as stream:
         text = stream.read()
-    text = text.removeprefix("\ufeff")
+    _refuse_odd_text(path, text)
     numbers = None
     if comment and comment in text:
         # Dropped, not blanked: a comment inside a sequence must not cut it in two.
@@ -115,6 +123,7 @@ def read_columns(
         text = re.sub(rf"^{_DOCUMENT_START}.*", "", text, flags=re.MULTILINE)
     fields, widths = _split_fields(text, separator)
 
+    line_of = np.arange(1, len(widths) + 1) if numbers is None else np.array(numbers)
     is_token = widths > 0
     where = np.flatnonzero(is_token)
     if where.size == 0:
@@ -122,15 +131,27 @@ def read_columns(
     expected = int(widths[where[0]]) if n_columns is None else n_columns
     wrong = where[widths[where] != expected]
     if wrong.size:
-        index, found = int(wrong[0]), int(widths[wrong[0]])
-        line = numbers[index] if numbers else index + 1
-        raise ValueError(f"{path}:{line}: expected {expected} columns, found {found}")
+        found = int(widths[wrong[0]])
+        reason = "" if n_columns is not None else f" (line {line_of[where[0]]} has {expected})"
+        raise ValueError(
+            f"{path}:{line_of[wrong[0]]}: expected {expected} columns, found {found}{reason}"
+        )
 
     # A sequence begins at each token line that follows a blank line or the top of the file.
     first = is_token.copy()
     first[1:] &= ~is_token[:-1]
     offsets = np.append(np.flatnonzero(first[where]), where.size).astype(np.int64)
-    return TokenColumns([fields[j::expected] for j in range(expected)], offsets)
+    columns = [fields[j::expected] for j in range(expected)]
+    return TokenColumns(columns, offsets, str(path), line_of[where])
+
+
+def _refuse_odd_text(path: Source, text: str) -> None:
+    """Refuse what no column file holds but a damaged or foreign file may."""
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise ValueError(f"{path}:{line}: found a NUL character, expected text")
+    if "\r" in text and "\r" in (body := text.strip()) and "\n" not in body:
+        raise ValueError(f"{path}: lines end in \\r, expected \\n or \\r\\n")
 
 
 def _split_fields(text: str, separator: str | None) -> tuple[list[str], NDArray[np.int64]]:
@@ -188,11 +209,10 @@ def write_columns(
     ------
     ValueError
         Columns of different lengths, offsets that do not fit them, or a field that could not be
-        read back (empty, or with white space or the separator in it).
+        read back (with a line end, NUL or the separator in it, or, between spaces, empty).
     """
     bounds = _checked_bounds(columns, offsets)
-    for number, column in enumerate(columns):
-        _check_fields(number, column, separator)
+    _check_fields(columns, separator)
     lines = list(map(separator.join, zip(*columns, strict=True)))
     text = "".join("\n".join(lines[a:b]) + "\n\n" for a, b in pairwise(bounds))
     if isinstance(target, (str, Path)) or hasattr(target, "__fspath__"):
@@ -218,15 +238,24 @@ def _checked_bounds(columns: Sequence[Sequence[str]], offsets: ArrayLike) -> lis
     return [int(bound) for bound in bounds]
 
 
-def _check_fields(number: int, column: Sequence[str], separator: str) -> None:
+def _check_fields(columns: Sequence[Sequence[str]], separator: str) -> None:
     """Refuse fields that would be read back as something else."""
-    forbidden = f"\r\n{separator}" if separator.strip() or separator == "\t" else " \t\r\n"
-    distinct = set(column)
-    if "" not in distinct and not any(set(forbidden) & set(field) for field in distinct):
-        return
-    for token, field in enumerate(column):
-        if not field or set(forbidden) & set(field):
+    by_spaces = not separator.strip(" ")
+    forbidden = set("\r\n\0\t " if by_spaces else f"\r\n\0{separator}")
+    for number, column in enumerate(columns):
+        bad = {
+            field for field in set(column) if forbidden & set(field) or (by_spaces and not field)
+        }
+        if bad:
+            token, field = next((t, f) for t, f in enumerate(column) if f in bad)
             raise ValueError(
-                f"token {token}, column {number}: {field!r} cannot be written, expected text "
-                "without white space or separators"
+                f"token {token}, column {number}: {field!r:.60} cannot be written, expected text "
+                "without line ends and separators"
+            )
+    if by_spaces:
+        return
+    for token, row in enumerate(zip(*columns, strict=True)):
+        if not "".join(row).strip(" \t"):
+            raise ValueError(
+                f"token {token}: all its fields are empty: a blank line ends a sequence"
             )

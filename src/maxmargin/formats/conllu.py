@@ -13,12 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from maxmargin.formats.opening import PathLike, open_text, write_text_atomically
+from maxmargin.formats.opening import PathLike, Source, open_text
+from maxmargin.formats.writing import write_text_atomically
 
 __all__ = ["ConlluTreebank", "read_conllu", "write_conllu"]
 
 ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC = range(10)
-_OTHER_ID = re.compile(r"\d+-\d+|\d+\.\d+")
+_OTHER_ID = re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class ConlluTreebank(NamedTuple):
@@ -108,7 +110,7 @@ def _with_arc(row: list[str], arc: Any) -> list[str]:
     return changed
 
 
-def read_conllu(path: PathLike, *, encoding: str = "utf-8") -> ConlluTreebank:
+def read_conllu(path: Source, *, encoding: str = "utf-8") -> ConlluTreebank:
     """Read a CoNLL-U file.
 
     Parameters
@@ -150,8 +152,6 @@ def _sentences(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
     number = 0
     for number, line in enumerate(stream, 1):
         text = line.rstrip("\r\n")
-        if number == 1:
-            text = text.removeprefix("\ufeff")
         if text.strip():
             block.append(text)
         elif block:
@@ -162,7 +162,7 @@ def _sentences(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
 
 
 def _read_sentence(
-    path: PathLike, start: int, lines: list[str]
+    path: Source, start: int, lines: list[str]
 ) -> tuple[list[list[str]], list[tuple[int, str]]]:
     """Words of a sentence, and its other lines."""
     words: list[list[str]] = []
@@ -182,15 +182,17 @@ def _read_sentence(
             continue
         if fields[ID] != str(len(words) + 1):
             raise ValueError(
-                f"{path}:{number}: expected the word number {len(words) + 1}, found {fields[ID]!r}"
+                f"{path}:{number}: expected the word number {len(words) + 1}, found "
+                f"{fields[ID]!r:.40}"
             )
         words.append(fields)
         numbers.append(number)
     for number, word in zip(numbers, words, strict=True):
         head = word[HEAD]
-        if head != "_" and not (head.isdecimal() and int(head) <= len(words)):
+        if head != "_" and not (_NUMBER.fullmatch(head) and int(head) <= len(words)):
             raise ValueError(
-                f"{path}:{number}: the head is {head!r}, expected a number from 0 to {len(words)}"
+                f"{path}:{number}: the head is {head!r:.40}, expected a number from 0 to "
+                f"{len(words)}"
             )
     return words, others
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .opening import PathLike, open_text, write_text_atomically
+from maxmargin.formats.opening import PathLike, Source, open_text
+from maxmargin.formats.writing import write_text_atomically
 
 __all__ = [
     "FastaRecord",
@@ -41,7 +42,7 @@ class FastaRecord(NamedTuple):
     description: str = ""
 
 
-def read_fasta(path: PathLike) -> list[FastaRecord]:
+def read_fasta(path: Source, *, encoding: str = "utf-8") -> list[FastaRecord]:
     """Read all sequences of a FASTA file.
 
     Parameters
@@ -49,6 +50,8 @@ def read_fasta(path: PathLike) -> list[FastaRecord]:
     path : str or path-like
         File to read; ``.gz``, ``.xz`` and ``.bz2`` are decompressed. Lines that begin with ``;`` or
         ``#`` are comments.
+    encoding : str, default="utf-8"
+        Text encoding.
 
     Returns
     -------
@@ -57,19 +60,26 @@ def read_fasta(path: PathLike) -> list[FastaRecord]:
     Raises
     ------
     ValueError
-        Letters before the first name, a name without letters, or a character that is neither
-        letter nor gap; the message names file and line.
+        Letters before the first name, a name without letters, a character that is neither letter
+        nor gap, or a file without sequences; the message names file and line.
     """
-    return [record for _, records in read_fasta_groups(path) for record in records]
+    groups = read_fasta_groups(path, encoding=encoding)
+    if not groups:
+        raise ValueError(f"{path}: no sequences found, expected '>' and a name before each")
+    return [record for _, records in groups for record in records]
 
 
-def read_fasta_groups(path: PathLike) -> list[tuple[str, list[FastaRecord]]]:
+def read_fasta_groups(
+    path: Source, *, encoding: str = "utf-8"
+) -> list[tuple[str, list[FastaRecord]]]:
     """Read a file of several sets of sequences, each below a line that begins with ``#``.
 
     Parameters
     ----------
     path : str or path-like
         File to read.
+    encoding : str, default="utf-8"
+        Text encoding.
 
     Returns
     -------
@@ -80,12 +90,12 @@ def read_fasta_groups(path: PathLike) -> list[tuple[str, list[FastaRecord]]]:
     Raises
     ------
     ValueError
-        As for `read_fasta`.
+        As for `read_fasta`; a file without sequences however is an empty list.
     """
     groups: list[tuple[str, list[FastaRecord]]] = [("", [])]
     header, begun = "", 0  # of the record that is being read
     letters: list[str] = []
-    for number, line in _lines(path):
+    for number, line in _lines(path, encoding):
         if line[0] in ">#" and begun:
             groups[-1][1].append(_record(path, begun, header, letters))
             begun, letters = 0, []
@@ -104,15 +114,15 @@ def read_fasta_groups(path: PathLike) -> list[tuple[str, list[FastaRecord]]]:
     return [(title, records) for title, records in groups if records]
 
 
-def _lines(path: PathLike) -> Iterator[tuple[int, str]]:
+def _lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
     """Numbered lines that are not empty."""
-    with open_text(path) as stream:
+    with open_text(path, encoding) as stream:
         for number, line in enumerate(stream, start=1):
             if line.strip():
                 yield number, line.strip()
 
 
-def _checked_letters(path: PathLike, number: int, line: str) -> str:
+def _checked_letters(path: Source, number: int, line: str) -> str:
     """A line of a sequence in upper case, without blanks and the final asterisk of some files."""
     letters = "".join(line.split()).removesuffix("*").upper()
     bad = [c for c in letters if not (c.isalpha() and c.isascii()) and c not in GAPS]
@@ -121,7 +131,7 @@ def _checked_letters(path: PathLike, number: int, line: str) -> str:
     return letters
 
 
-def _record(path: PathLike, number: int, header: str, letters: list[str]) -> FastaRecord:
+def _record(path: Source, number: int, header: str, letters: list[str]) -> FastaRecord:
     """A record whose header is on this line."""
     if not any(letters):
         raise ValueError(f"{path}:{number}: {header:.30} has no sequence")

@@ -3,40 +3,100 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
 import os
-import tempfile
+import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-__all__ = ["open_binary", "open_text", "write_text_atomically"]
+__all__ = ["ReadContent", "Source", "open_binary", "open_text", "read_once", "standard_input"]
 
 PathLike = str | os.PathLike[str]
+Opener = Callable[..., Any]
 
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_BY_NAME: dict[str, Opener] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+#: What compressed files begin with, whatever they are called.
+_BY_CONTENT: tuple[tuple[bytes, Opener], ...] = (
+    (b"\x1f\x8b\x08", gzip.open),
+    (b"\xfd7zXZ\x00", lzma.open),
+    *((b"BZh%d1AY&SY" % level, bz2.open) for level in range(1, 10)),
+)
+_LONGEST_MARK = max(len(mark) for mark, _ in _BY_CONTENT)
 
 
-def _opener(path: PathLike) -> Callable[..., Any]:
-    """Choose the opening function by the file name's ending."""
-    return _OPENERS.get(Path(path).suffix.lower(), open)
+class ReadContent(io.BytesIO):
+    """What was read from a stream that can be read but once; in messages it has a name.
+
+    Parameters
+    ----------
+    content : bytes
+        The content.
+    name : str
+        What to call it.
+    """
+
+    def __init__(self, content: bytes, name: str) -> None:
+        super().__init__(content)
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+#: What readers take: a file, or what was read from a stream.
+Source = PathLike | ReadContent
+
+
+def standard_input() -> ReadContent:
+    """Read all of the standard input."""
+    if sys.stdin is None:
+        raise ValueError("the standard input is closed")
+    return ReadContent(sys.stdin.buffer.read(), "<stdin>")
+
+
+def read_once(source: Source) -> Source:
+    """Read pipes and other things that cannot be opened twice; a file is left for later."""
+    if isinstance(source, ReadContent):
+        return source
+    mode = os.stat(source).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return source
+    with open(source, "rb") as stream:
+        return ReadContent(stream.read(), os.fspath(source))
+
+
+def opener_by_name(path: PathLike) -> Opener | None:
+    """The function that compresses and decompresses files of this name; None for plain ones."""
+    return _BY_NAME.get(Path(path).suffix.lower())
+
+
+def _opener(source: Source, beginning: bytes) -> Opener | None:
+    """The function that decompresses; files without the usual ending are known by their content."""
+    for mark, opener in _BY_CONTENT:
+        if beginning.startswith(mark):
+            return opener
+    return None if isinstance(source, ReadContent) else opener_by_name(source)
 
 
 @contextmanager
-def open_binary(path: PathLike) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; ``.gz``, ``.xz`` and ``.bz2`` are decompressed on the way.
+def open_binary(source: Source) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes; gzip, xz and bzip2 are decompressed on the way.
 
     Damage of a compressed file shows only while it is read, so errors raised inside the ``with``
     block are translated too.
 
     Parameters
     ----------
-    path : str or path-like
-        File to read.
+    source : str or path-like
+        File to read; compressed if it ends in ``.gz``, ``.xz`` or ``.bz2``, or begins as such
+        files do.
 
     Yields
     ------
@@ -47,29 +107,37 @@ def open_binary(path: PathLike) -> Iterator[BinaryIO]:
     ValueError
         The compressed data is truncated or damaged; the message names the file.
     """
-    with _opener(path)(path, "rb") as stream:
+    source = read_once(source)
+    # What was read from a pipe is not closed: it may be wanted again.
+    opened = nullcontext(source) if isinstance(source, ReadContent) else open(source, "rb")
+    with opened as raw:
         try:
-            yield stream
+            raw.seek(0)
+            opener = _opener(source, raw.read(_LONGEST_MARK))
+            raw.seek(0)
+            with nullcontext(raw) if opener is None else opener(raw, "rb") as stream:
+                yield stream
         except (EOFError, lzma.LZMAError, zlib.error) as error:
-            raise ValueError(f"{path}: truncated or damaged compressed file ({error})") from error
+            raise ValueError(f"{source}: truncated or damaged compressed file ({error})") from error
         except OSError as error:
             # The decompressors raise bare OSErrors; those of the system carry an error number.
             if error.errno is not None:
+                error.filename = error.filename or str(source)
                 raise
-            raise ValueError(f"{path}: not a valid compressed file ({error})") from error
+            raise ValueError(f"{source}: not a valid compressed file ({error})") from error
 
 
 @contextmanager
-def open_text(path: PathLike, encoding: str = "utf-8") -> Iterator[TextIO]:
+def open_text(source: Source, encoding: str = "utf-8") -> Iterator[TextIO]:
     r"""Open a plain or compressed text file for reading.
 
     Lines end at ``\n`` only (the ``\r`` of a Windows file is left to the reader), so that line
-    numbers agree with those of an editor.
+    numbers agree with those of an editor. A byte order mark is not part of the text.
 
     Parameters
     ----------
-    path : str or path-like
-        File to read; ``.gz``, ``.xz`` and ``.bz2`` are decompressed.
+    source : str or path-like
+        File to read, plain or compressed.
     encoding : str, default="utf-8"
         Text encoding.
 
@@ -80,66 +148,47 @@ def open_text(path: PathLike, encoding: str = "utf-8") -> Iterator[TextIO]:
     Raises
     ------
     ValueError
-        Truncated compressed data, or bytes that are not text in this encoding; the message names
-        the file and, for the latter, the line.
+        Truncated compressed data, an unknown encoding, or bytes that are not text in this
+        encoding; the message names the file and, for the last, the line.
     """
-    with open_binary(path) as binary:
-        stream = io.TextIOWrapper(binary, encoding=encoding, newline="\n")
+    check_encoding(encoding)
+    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    source = read_once(source)
+    with open_binary(source) as binary:
+        stream = io.TextIOWrapper(binary, encoding=codec, newline="\n")
         try:
             yield stream
-        except UnicodeDecodeError as error:
-            line = _first_undecodable_line(path, encoding)
-            where = str(path) if line is None else f"{path}:{line}"
-            raise ValueError(f"{where}: not valid {encoding} text ({error.reason})") from error
+        except UnicodeError as error:
+            line = _first_undecodable_line(source, codec)
+            where = str(source) if line is None else f"{source}:{line}"
+            reason = getattr(error, "reason", error)
+            raise ValueError(
+                f"{where}: not valid {encoding} text ({reason}); if the file is in another "
+                "encoding, name it with encoding= (--encoding on the command line)"
+            ) from error
         finally:
             stream.detach()
 
 
-def _first_undecodable_line(path: PathLike, encoding: str) -> int | None:
+def check_encoding(encoding: str) -> None:
+    """Raise ValueError unless this is a text encoding that Python knows."""
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    except (LookupError, ValueError):  # the latter for names with NUL or beyond ASCII
+        raise ValueError(
+            f"unknown text encoding {encoding!r}, expected one such as 'utf-8' or 'latin-1'"
+        ) from None
+
+
+def _first_undecodable_line(source: Source, encoding: str) -> int | None:
     """Find the line of the first bytes that cannot be decoded."""
-    with open_binary(path) as stream:
+    with open_binary(source) as stream:
         data = stream.read()
     try:
         data.decode(encoding)
     except UnicodeDecodeError as error:
         # Decoding what precedes also counts lines in encodings where b"\n" is not a line end.
         return data[: error.start].decode(encoding, errors="ignore").count("\n") + 1
+    except UnicodeError:
+        pass
     return None
-
-
-@contextmanager
-def write_text_atomically(path: PathLike, encoding: str = "utf-8") -> Iterator[TextIO]:
-    """Write a text file so that it appears complete or not at all.
-
-    Parameters
-    ----------
-    path : str or path-like
-        File to write; ``.gz``, ``.xz`` and ``.bz2`` are compressed.
-    encoding : str, default="utf-8"
-        Text encoding.
-
-    Yields
-    ------
-    stream : text file
-        Its content takes the place of ``path`` when the block ends without an error.
-    """
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix
-    )
-    os.close(handle)
-    try:
-        with _opener(target)(temporary, "wt", encoding=encoding, newline="\n") as stream:
-            yield stream
-        _give_default_permissions(temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _give_default_permissions(path: str) -> None:
-    """Undo the owner-only mode of temporary files: the user expects that of an ordinary file."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(path, 0o666 & ~mask)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from maxmargin.formats.opening import PathLike, open_binary, open_text
+from maxmargin.formats.opening import Source, open_binary, open_text, read_once
 
 __all__ = ["SvmlightData", "read_svmlight"]
+
+LARGEST_INDEX = 2**31 - 1
+_LARGEST_QUERY = 2**63 - 1
+# Stricter than Python, which reads 1_0 and digits of other scripts too.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)", re.IGNORECASE)
 
 
 class SvmlightData(NamedTuple):
@@ -22,17 +30,24 @@ class SvmlightData(NamedTuple):
     ----------
     X : csr_matrix of float64, shape (n_examples, n_features)
     y : ndarray
-        int64 where all labels are whole numbers, float64 where all are numbers, else strings.
+        int64 where all labels are whole numbers, float64 where all are numbers, else strings. None
+        if the file was read without labels.
     qid : ndarray of int64 or None
         Query of each example, if the file gives it for every line.
     """
 
     X: Any
-    y: NDArray[Any]
+    y: Any
     qid: NDArray[np.int64] | None
 
 
-def read_svmlight(path: PathLike, n_features: int | None = None) -> SvmlightData:
+def read_svmlight(
+    path: Source,
+    n_features: int | None = None,
+    *,
+    has_labels: bool = True,
+    encoding: str = "utf-8",
+) -> SvmlightData:
     """Read an svmlight file, plain or compressed (``.gz``, ``.xz``, ``.bz2``).
 
     Indices count from 1, always: guessing from the smallest index found would shift the features
@@ -45,6 +60,10 @@ def read_svmlight(path: PathLike, n_features: int | None = None) -> SvmlightData
     n_features : int, optional
         Number of features; by default the largest index. Give the training set's number when
         reading a test set, which need not use the last features.
+    has_labels : bool, default=True
+        Whether lines begin with a label.
+    encoding : str, default="utf-8"
+        Text encoding, for labels that are words.
 
     Returns
     -------
@@ -54,32 +73,47 @@ def read_svmlight(path: PathLike, n_features: int | None = None) -> SvmlightData
     Raises
     ------
     ValueError
-        Bad label, bad pair, index below 1 or above ``n_features``, indices that do not increase,
-        NaN or infinite value, no examples; the message names file and line.
+        Bad label, bad pair, index below 1, above ``n_features`` or above 2147483647, indices that
+        do not increase, NaN or infinite value, no examples; the message names file and line.
     """
-    data = _read_fast(path, n_features)
+    path = read_once(path)
+    data = _read_fast(path, n_features) if has_labels else None
     # The fast reader cannot say where an error is, nor read labels that are words.
-    return data if data is not None else _read_carefully(path, n_features)
+    return data if data is not None else _read_carefully(path, n_features, has_labels, encoding)
 
 
-def _read_fast(path: PathLike, n_features: int | None) -> SvmlightData | None:
+def _read_fast(path: Source, n_features: int | None) -> SvmlightData | None:
     """Read with scikit-learn's compiled parser; None where it fails or something looks wrong."""
     from sklearn.datasets import load_svmlight_file
 
     with open_binary(path) as stream:
         try:
             X, y, qid = load_svmlight_file(
-                stream, n_features=n_features, zero_based=False, query_id=True
+                _PlainLines(stream), n_features=n_features, zero_based=False, query_id=True
             )
         except (ValueError, IndexError, OverflowError):
             return None
-    if X.shape[0] == 0 or not np.isfinite(X.data).all() or not np.isfinite(y).all():
+    if X.nnz == 0 or not np.isfinite(X.data).all() or not np.isfinite(y).all():
         return None
-    if len(qid) not in (0, X.shape[0]):
+    if len(qid) not in (0, X.shape[0]) or X.shape[1] > LARGEST_INDEX:
         return None
     return SvmlightData(
         sparse.csr_matrix(X), _whole_if_possible(y), qid.astype(np.int64) if len(qid) else None
     )
+
+
+class _PlainLines:
+    """Lines of a file for scikit-learn, which takes 1_0 for 10."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self.read = stream.read
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self.stream:
+            if b"_" in line and b"_" in line.partition(b"#")[0]:
+                raise ValueError
+            yield line
 
 
 def _whole_if_possible(labels: NDArray[np.float64]) -> NDArray[Any]:
@@ -92,68 +126,85 @@ class _BadLine(Exception):
     """What is wrong with a line; the caller knows which line it is."""
 
 
-def _read_carefully(path: PathLike, n_features: int | None) -> SvmlightData:
+def _read_carefully(
+    path: Source, n_features: int | None, has_labels: bool = True, encoding: str = "utf-8"
+) -> SvmlightData:
     """Read line by line, so that an error can name its line."""
     labels: list[str] = []
     queries: list[int | None] = []
     indptr, indices, values = array("q", [0]), array("q"), array("d")
-    with open_text(path) as stream:
+    with open_text(path, encoding) as stream:
         for number, line in enumerate(stream, 1):
             fields = line.partition("#")[0].split()
             if not fields:
                 continue
             try:
-                _check_label(fields[0], labels)
-                query, pairs = _split_query(fields[1:])
+                if has_labels:
+                    _check_label(fields[0], labels)
+                    labels.append(fields.pop(0))
+                query, pairs = _split_query(fields)
                 if queries and (query is None) != (queries[0] is None):
                     raise _BadLine("expected qid: on every line or on none")
                 _append_pairs(pairs, n_features, indices, values)
             except _BadLine as error:
                 raise ValueError(f"{path}:{number}: {error}") from None
-            labels.append(fields[0])
             queries.append(query)
             indptr.append(len(indices))
-    if not labels:
-        raise ValueError(f"{path}: no examples found, expected a label and index:value pairs")
+    if not queries:
+        what = "a label and index:value pairs" if has_labels else "index:value pairs"
+        raise ValueError(f"{path}: no examples found, expected {what} on each line")
     columns = np.array(indices, dtype=np.int64) - 1
     width = n_features if n_features is not None else int(columns.max(initial=-1)) + 1
-    X = sparse.csr_matrix((np.array(values), columns, np.array(indptr)), shape=(len(labels), width))
-    numeric = _number(labels[0]) is not None
-    y = _whole_if_possible(np.array(labels, dtype=np.float64)) if numeric else np.array(labels)
+    shape = (len(queries), width)
+    X = sparse.csr_matrix((np.array(values), columns, np.array(indptr)), shape=shape)
     has_queries = queries[0] is not None
-    return SvmlightData(X, y, np.array(queries, dtype=np.int64) if has_queries else None)
+    qid = np.array(queries, dtype=np.int64) if has_queries else None
+    return SvmlightData(X, _as_array(labels) if has_labels else None, qid)
+
+
+def _as_array(labels: list[str]) -> NDArray[Any]:
+    """Labels as numbers, if that is what they are."""
+    if _number(labels[0]) is None:
+        return np.array(labels)
+    return _whole_if_possible(np.array(labels, dtype=np.float64))
 
 
 def _number(text: str) -> float | None:
     """Read a number; None if the text is not one."""
     try:
-        return float(text)
+        return float(text) if _NUMBER.fullmatch(text) else None
     except ValueError:
         return None
+
+
+def _whole_number(text: str, largest: int) -> int | None:
+    """Read a whole number up to a limit; None if the text is not one."""
+    value = int(text) if _WHOLE.fullmatch(text) else None
+    return value if value is not None and abs(value) <= largest else None
 
 
 def _check_label(label: str, labels: list[str]) -> None:
     """Check a label against the kind (number or word) of the first one."""
     if ":" in label:
-        raise _BadLine(f"expected a label first, found {label!r}")
+        raise _BadLine(f"expected a label first, found {label!r:.60}")
     if "," in label:
-        raise _BadLine(f"expected one label, found the list {label!r}")
+        raise _BadLine(f"expected one label, found the list {label!r:.60}")
     value = _number(label)
     if value is not None and not math.isfinite(value):
-        raise _BadLine(f"expected a finite label, found {label!r}")
+        raise _BadLine(f"expected a finite label, found {label!r:.60}")
     if labels and (value is None) != (_number(labels[0]) is None):
         kind = "word" if value is not None else "number"
-        raise _BadLine(f"expected a label that is a {kind} like the first one, found {label!r}")
+        raise _BadLine(f"expected a label that is a {kind} like the first one, found {label!r:.60}")
 
 
 def _split_query(fields: list[str]) -> tuple[int | None, list[str]]:
     """Take a leading ``qid:`` field off."""
     if not fields or not fields[0].startswith("qid:"):
         return None, fields
-    try:
-        return int(fields[0][4:]), fields[1:]
-    except ValueError:
-        raise _BadLine(f"expected a whole number after qid:, found {fields[0]!r}") from None
+    query = _whole_number(fields[0][4:], _LARGEST_QUERY)
+    if query is None:
+        raise _BadLine(f"expected a whole number after qid:, found {fields[0]!r:.60}")
+    return query, fields[1:]
 
 
 def _append_pairs(
@@ -163,21 +214,20 @@ def _append_pairs(
     previous = 0
     for pair in pairs:
         left, colon, right = pair.partition(":")
-        try:
-            index = int(left)
-        except ValueError:
-            index = None
         value = _number(right)
-        if not colon or index is None or value is None:
-            raise _BadLine(f"expected index:value, found {pair!r}")
+        if not colon or not left.lstrip("+-").isdecimal() or value is None:
+            raise _BadLine(f"expected index:value, found {pair!r:.60}")
+        index = _whole_number(left, LARGEST_INDEX)
+        if index is None:
+            raise _BadLine(f"expected indices from 1 to {LARGEST_INDEX}, found {pair!r:.60}")
         if index < 1:
-            raise _BadLine(f"expected indices from 1, found {pair!r}")
+            raise _BadLine(f"expected indices from 1, found {pair!r:.60}")
         if n_features is not None and index > n_features:
-            raise _BadLine(f"expected at most {n_features} features, found {pair!r}")
+            raise _BadLine(f"expected at most {n_features} features, found {pair!r:.60}")
         if index <= previous:
-            raise _BadLine(f"expected increasing indices, found {pair!r} after {previous}")
+            raise _BadLine(f"expected increasing indices, found {pair!r:.60} after {previous}")
         if not math.isfinite(value):
-            raise _BadLine(f"expected a finite value, found {pair!r}")
+            raise _BadLine(f"expected a finite value, found {pair!r:.60}")
         indices.append(index)
         values.append(value)
         previous = index

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.formats.opening import PathLike, open_text
+from maxmargin.formats.opening import Source, open_text
 
 if TYPE_CHECKING:
     from maxmargin.features.taxonomy import Taxonomy
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["read_taxonomy"]
 
 HEADER = ("node", "parent")
+_WHOLE = re.compile("0|[1-9][0-9]{0,17}")  # as numbers are written, so that 07 and 7 stay two
 
 
-def read_taxonomy(path: PathLike) -> Taxonomy:
+def read_taxonomy(path: Source, *, encoding: str = "utf-8") -> Taxonomy:
     """Read a taxonomy, plain or compressed (``.gz``, ``.xz``, ``.bz2``).
 
     Each line holds a node, its parent and, in an optional third column, the class that the node
@@ -26,6 +28,8 @@ def read_taxonomy(path: PathLike) -> Taxonomy:
     ----------
     path : str or path-like
         File to read.
+    encoding : str, default="utf-8"
+        Text encoding.
 
     Returns
     -------
@@ -43,7 +47,7 @@ def read_taxonomy(path: PathLike) -> Taxonomy:
     parents: dict[str, list[str]] = {}
     class_of: dict[str, tuple[str, int]] = {}
     node_of: dict[str, str] = {}
-    with open_text(path) as stream:
+    with open_text(path, encoding) as stream:
         for number, line in enumerate(stream, 1):
             fields = [field.strip() for field in line.rstrip("\r\n").split("\t")]
             if not any(fields) or (number == 1 and tuple(fields[:2]) == HEADER):
@@ -51,7 +55,7 @@ def read_taxonomy(path: PathLike) -> Taxonomy:
             if not 2 <= len(fields) <= 3 or not fields[0]:
                 raise ValueError(
                     f"{path}:{number}: expected node, parent and perhaps a class, separated by "
-                    f"tabs, found {line.strip()!r}"
+                    f"tabs, found {line.strip()!r:.60}"
                 )
             node, parent, label = (*fields, "")[:3]
             above = parents.setdefault(node, [])
@@ -70,7 +74,7 @@ def read_taxonomy(path: PathLike) -> Taxonomy:
                     )
     if not parents:
         raise ValueError(f"{path}: expected at least one node, found none")
-    whole = all(label.isdecimal() for label in node_of)
+    whole = all(_WHOLE.fullmatch(label) for label in node_of)
     classes: dict[Any, str] = {int(k) if whole else k: node for k, node in node_of.items()}
     try:
         return Taxonomy(parents, classes or None)

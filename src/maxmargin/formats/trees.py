@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from maxmargin.formats.opening import PathLike, open_text, write_text_atomically
+from maxmargin.formats.opening import PathLike, Source, open_text
+from maxmargin.formats.writing import write_text_atomically
 
 __all__ = ["Tree", "Treebank", "as_tree", "clean_tree", "parse_tree", "read_trees", "write_trees"]
 
 NULL_TAG = "-NONE-"
+DEEPEST = 200  # brackets inside each other; walks over trees are recursive
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 # Function tags follow a hyphen or an equals sign; labels such as -LRB- begin with one.
 _FUNCTION = re.compile(r"(?<=.)[-=].*")
@@ -183,7 +185,7 @@ def clean_tree(tree: Tree, *, null_tag: str = NULL_TAG) -> Tree:
     return cleaned
 
 
-def read_trees(path: PathLike, *, encoding: str = "utf-8") -> Treebank:
+def read_trees(path: Source, *, encoding: str = "utf-8") -> Treebank:
     """Read a file of bracketed trees, such as the ``.mrg`` files of the Penn Treebank.
 
     A tree may take several lines, and a line may hold several trees. What stands before a tree on
@@ -203,7 +205,8 @@ def read_trees(path: PathLike, *, encoding: str = "utf-8") -> Treebank:
     Raises
     ------
     ValueError
-        Brackets that do not match, or a word without a tag; the message names file and line.
+        Brackets that do not match or are nested more than 200 deep, a word without a tag, or a
+        file without trees; the message names file and line.
     """
     with open_text(path, encoding) as stream:
         found = list(_scan(stream, str(path)))
@@ -246,6 +249,10 @@ def _scan(lines: Any, source: str) -> Iterator[tuple[str, Tree]]:
                 elif not stack[-1]:
                     stack[-1].append("")  # a bracket that begins with another has no label
                 stack.append([])
+                if len(stack) > DEEPEST:
+                    raise ValueError(
+                        f"{source}:{number}: expected at most {DEEPEST} brackets inside each other"
+                    )
             elif token == ")":
                 if not stack:
                     raise ValueError(f"{source}:{number}: found ')' without an open bracket")
@@ -280,9 +287,9 @@ def _make(label: str, children: list[Tree | str]) -> Tree:
     """A node, once its children are known to be subtrees or one word."""
     words = [child for child in children if isinstance(child, str)]
     if words and len(children) > 1:
-        raise ValueError(f"the word {words[0]!r} below {label!r} has no tag of its own")
+        raise ValueError(f"the word {words[0]!r:.40} below {label!r:.40} has no tag of its own")
     if not children:
-        raise ValueError(f"nothing is below {label!r}")
+        raise ValueError(f"nothing is below {label!r:.40}")
     return Tree(label, tuple(children))
 
 
