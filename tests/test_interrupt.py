@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit gives the best model so far, with its certificate and a warning."""
+"""Ctrl-C during a fit raises KeyboardInterrupt, or returns, with the best model so far in place."""
 
 import os
 import signal
@@ -8,8 +8,10 @@ import sys
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
 
 import maxmargin as mm
+from every_estimator import KINDS
 from maxmargin.datasets import make_digit_words
 
 
@@ -30,15 +32,19 @@ def check(model):
     assert result.status == "interrupted" and not result.converged
     assert result.primal is not None and result.dual is not None
     assert result.gap >= -1e-9 * result.primal
-    assert np.array_equal(model.coef_, result.w) and np.isfinite(model.coef_).all()
+    assert np.array_equal(model._weights, result.w) and np.isfinite(model.coef_).all()
+
+
+def scaled_iris():
+    X, y = load_iris(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
 @pytest.mark.parametrize("solver", ["auto", "fasole", "sda"])
 def test_classes(solver):
-    X, y = load_iris(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, y = scaled_iris()
     model = mm.MulticlassSVM(C=0.1, solver=solver, tol=1e-9, callbacks=[interrupt_after(8)])
-    with pytest.warns(UserWarning, match="interrupted.*certified gap"):
+    with pytest.raises(KeyboardInterrupt, match=r"keeps the best model so far \(relative gap"):
         model.fit(X, y)
     check(model)
     assert model.score(X, y) > 0.6
@@ -46,11 +52,51 @@ def test_classes(solver):
 
 def test_sequences():
     words = make_digit_words(n_train=40, n_test=20, noise=0.2)
-    model = mm.SequenceTagger(C=1.0, tol=1e-9, callbacks=[interrupt_after(8)])
+    model = mm.SequenceTagger(
+        C=1.0, tol=1e-9, on_interrupt="return", callbacks=[interrupt_after(8)]
+    )
     with pytest.warns(UserWarning, match="interrupted"):
         model.fit(words.X_train, words.y_train)
     check(model)
     assert model.score(words.X_test, words.y_test) > 0.5
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_estimator_keeps_its_model(name):
+    kind = KINDS[name]
+    X, y = kind.first
+    raising = kind.make().set_params(callbacks=[interrupt_after(1)], random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="best model so far"):
+        raising.fit(X, y)
+    returning = kind.make().set_params(
+        callbacks=[interrupt_after(1)], random_state=0, on_interrupt="return"
+    )
+    with pytest.warns(UserWarning, match="interrupted") as warned:
+        assert returning.fit(X, y) is returning
+    assert [w.filename for w in warned if "interrupted" in str(w.message)] == [__file__]
+    for model in (raising, returning):
+        assert model.result_.status == "interrupted"
+    assert np.array_equal(raising.result_.w, returning.result_.w)
+    assert str(raising.predict(X)) == str(returning.predict(X))
+
+
+def test_an_interrupt_ends_a_search():
+    """A search that goes on would compare a model that was cut short with others."""
+    fits = []
+
+    def interrupt_second_fit(progress):
+        fits.append(progress)
+        if len(fits) == 2:
+            raise KeyboardInterrupt
+
+    X, y = scaled_iris()
+    search = GridSearchCV(
+        mm.MulticlassSVM(tol=0.5, callbacks=[interrupt_second_fit]), {"C": [0.1, 1.0]}, cv=3
+    )
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    assert len(fits) <= 3  # the certificate after the interrupt is recorded, too
+    assert not hasattr(search, "best_params_")
 
 
 def listen_to_interrupts():
@@ -74,7 +120,8 @@ def started(progress):
         print("started", flush=True)
 
 warnings.simplefilter("always")
-model = mm.SequenceTagger(C=100.0, tol=0.0, max_time=60, callbacks=[started]).fit(X, Y)
+model = mm.SequenceTagger(C=100.0, tol=0.0, max_time=60, callbacks=[started])
+model.set_params(on_interrupt="return").fit(X, Y)
 result = model.result_
 print(result.status, result.gap >= 0, result.primal < np.inf, len(model.predict(X)), flush=True)
 """

@@ -1,23 +1,23 @@
 """The command line: ``maxmargin demo | train | predict | evaluate``.
 
-Each command is a file of this folder with ``add_parser(commands)`` and ``run(arguments)``.
+Each command is a file of this folder with ``add_parser(commands)`` and ``run(arguments, signals)``.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
 from . import demo, evaluate, predict, train
+from .codes import DONE, ERROR, EXIT_CODES
+from .signals import Signals
+from .telling import finish_output, tell, warn
 
 __all__ = ["main"]
-
-BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,26 +31,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, 2 for bad input (one line on the standard error says what is wrong), 130
-        after Ctrl-C.
+        Exit code: 0, 1 for an error (one line on the standard error says what is wrong), 3 for
+        training that stopped before the precision asked for, 130 after Ctrl-C.
     """
-    parser = make_parser()
-    arguments = parser.parse_args(argv)
-    with warnings.catch_warnings():
+    arguments = make_parser().parse_args(argv)
+    with warnings.catch_warnings(), Signals() as signals:
         warnings.showwarning = _show_warning
         try:
-            return int(arguments.run(arguments) or 0)
+            code = int(arguments.run(arguments, signals))
+            finish_output()
+            return code
         except BrokenPipeError:  # as of `maxmargin predict ... | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        except (ValueError, ImportError) as error:
-            return _fail(str(error))
-        except OSError as error:
-            named = error.filename is not None and error.strerror is not None
-            return _fail(f"{error.filename}: {error.strerror}" if named else str(error))
-        except KeyboardInterrupt:
-            print("maxmargin: interrupted", file=sys.stderr)
-            return INTERRUPTED
+            return DONE
+        except KeyboardInterrupt as interrupt:
+            tell(f"maxmargin: interrupted {interrupt}".rstrip())
+            return signals.code
+        except Exception as error:
+            if arguments.debug:
+                tell(traceback.format_exc().rstrip())
+            tell(f"maxmargin: error: {' '.join(_in_words(error).split())}")
+            return ERROR
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -58,20 +58,30 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="maxmargin",
         description="Structural SVMs: train, apply and judge models from the command line.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (demo, train, predict, evaluate):
-        command.add_parser(commands)
+        added = command.add_parser(commands)
+        added.add_argument("--debug", action="store_true", help="show where an error comes from")
     return parser
 
 
-def _fail(message: str) -> int:
-    """Say what is wrong, in one line."""
-    print("maxmargin: error:", " ".join(message.split()), file=sys.stderr)
-    return BAD_INPUT
+def _in_words(error: Exception) -> str:
+    """What is wrong, for the user."""
+    if isinstance(error, OSError):
+        named = error.filename is not None and error.strerror is not None
+        return f"{error.filename or repr('')}: {error.strerror}" if named else str(error)
+    if isinstance(error, MemoryError):
+        return f"not enough memory {error}"
+    if isinstance(error, (ValueError, ImportError)):
+        return str(error)
+    kind = type(error).__name__
+    return f"{kind}: {error} (this is a defect of maxmargin; --debug shows where it comes from)"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Show a warning without the line of code that gave it."""
-    print("maxmargin: warning:", " ".join(str(message).split()), file=sys.stderr)
+    warn(str(message))

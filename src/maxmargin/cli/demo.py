@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-import time
 from pathlib import Path
 from typing import Any
+
+from .codes import DONE
+from .options import non_negative
+from .signals import Signals
 
 __all__ = ["add_parser", "run"]
 
@@ -16,9 +20,9 @@ SHADES = " .:-=+*#%@"
 GAP_NOTE = "the distance from the best possible objective is at most this"
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "demo",
         help="train on words of handwritten digits, in well under a minute",
         description="Train a tagger on words of real handwritten digits, made hard to read by "
@@ -31,16 +35,21 @@ def add_parser(commands: Any) -> None:
         help="convergence plot to write (default: maxmargin-demo.png)",
     )
     parser.add_argument("--no-plot", action="store_true", help="write no plot")
-    parser.add_argument("--words", type=int, default=N_TRAIN, help=f"to train on ({N_TRAIN})")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--words", type=non_negative, default=N_TRAIN, help=f"to train on ({N_TRAIN})"
+    )
+    parser.add_argument("--seed", type=non_negative, default=0)
     parser.set_defaults(run=run)
+    return parser
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train, compare, draw."""
     from ..datasets import make_digit_words
     from ..estimators.sequence import SequenceTagger
 
+    if not arguments.no_plot:
+        _check_picture(arguments.output)
     words = make_digit_words(arguments.words, N_TEST, noise=NOISE, random_state=arguments.seed)
     _print_title("Reading words of handwritten digits")
     print(
@@ -49,7 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
     print("from scikit-learn's load_digits, under noise, in an order that a grammar makes:\n")
     _print_word(words.X_train[0], words.y_train[0].tolist())
 
-    _compile(arguments.seed)
     tagger = SequenceTagger(C=C, random_state=arguments.seed, verbose=1)
     tagger.fit(words.X_train, words.y_train)
     alone = SequenceTagger(C=C, random_state=arguments.seed)
@@ -74,20 +82,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.no_plot:
         print()
         _write_plot(result, arguments.output)
-    return 0
+    return DONE
 
 
-def _compile(seed: int) -> None:
-    """Let Numba compile what the training uses, so that the times below are those of training."""
-    from ..datasets import make_digit_words
-    from ..estimators.sequence import SequenceTagger
+def _check_picture(output: str) -> None:
+    """Raise, before training, if the picture cannot be written."""
+    from ..report.figure import picture_format
+    from .outputs import check_text_output
 
-    print("Compiling kernels (the first run takes a while) ... ", end="", flush=True)
-    started = time.perf_counter()
-    few = make_digit_words(40, 1, noise=NOISE, random_state=seed)
-    small = SequenceTagger(C=C, tol=1e-4, random_state=seed).fit(few.X_train, few.y_train)
-    small.predict(few.X_test)
-    print(f"{time.perf_counter() - started:.1f} s", flush=True)
+    with contextlib.suppress(ImportError):  # which is told of at the end
+        picture_format(output)
+    check_text_output(output, [])
 
 
 def _letters(words: list[Any]) -> list[Any]:

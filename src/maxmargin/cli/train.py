@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..defaults import TOL
+from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY
+from .options import add_reading_options, non_negative
+from .signals import Signals
+from .telling import tell, tell_result, warn
 
 __all__ = ["add_parser", "run"]
 
@@ -17,27 +23,36 @@ Train a model on a file, which may be compressed (.gz, .xz, .bz2).
   multiclass  svmlight: a label and index:value pairs on each line.
 """
 
-EPILOG = """\
+EPILOG = f"""\
 Templates are chunking (columns w and p: word and part of speech), ner, words (one column), or a
 file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]).
 Columns are called w, p, c2, c3, ... in the order of the file, that of the labels left out.
 
-Ctrl-C ends the training; the best model so far is saved.
-"""
+Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
+once, and nothing is saved. A model that is there already is replaced only by one that has reached
+the precision asked for (--tol, --epsilon), or with --force. Otherwise the new one is saved beside
+it, with .partial appended to its name.
+
+{EXIT_CODES}"""
+
+LOSSES = {"tag": ("hamming", "normalized-hamming", "zero-one"), "multiclass": ("zero-one",)}
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         "train",
         help="train a model on a file",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("task", choices=["tag", "multiclass"], help="what the file holds")
-    parser.add_argument("data", help="training file")
+    parser.add_argument("task", choices=list(LOSSES), help="what the file holds")
+    parser.add_argument("data", help="training file, or - for the standard input")
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="model to write")
+    parser.add_argument(
+        "--force", action="store_true", help="write over MODEL, whatever it is and however good"
+    )
     model = parser.add_argument_group("model")
     model.add_argument("--C", type=float, default=1.0, help="weight of the errors (default 1)")
     model.add_argument("--loss", help="tag: hamming (default), normalized-hamming or zero-one")
@@ -51,10 +66,18 @@ def add_parser(commands: Any) -> None:
     tag = parser.add_argument_group("tag only")
     tag.add_argument("--templates", metavar="NAME|FILE", help="chunking, ner, words, or a file")
     tag.add_argument("--label-column", type=int, metavar="N", help="from 0; default -1, the last")
-    tag.add_argument("--min-count", type=int, metavar="N", help="drop features rarer than this")
+    tag.add_argument(
+        "--min-count", type=non_negative, metavar="N", help="drop features rarer than this"
+    )
     tag.add_argument("--constraints", choices=["bio"], help="forbid I-X but after B-X or I-X")
+    tag.add_argument(
+        "--on-violation",
+        choices=["raise", "drop", "repair"],
+        help="what to do with sequences that break the constraints: end with an error (default), "
+        "leave them out, or change I-X to B-X where it continues nothing",
+    )
     tag.add_argument("--boundary-weights", action="store_true", help="weights for first and last")
-    tag.add_argument("--encoding", default="utf-8")
+    add_reading_options(parser.add_argument_group("reading"), "auto")
     training = parser.add_argument_group("training")
     training.add_argument(
         "--solver",
@@ -62,33 +85,81 @@ def add_parser(commands: Any) -> None:
         metavar="NAME",
         help="default auto; perceptron, mira, sgd and pegasos make 10 passes unless --max-passes",
     )
-    training.add_argument("--tol", type=float, default=1e-3, help="relative gap (default 0.001)")
+    training.add_argument("--tol", type=float, default=TOL, help=f"relative gap (default {TOL:g})")
     training.add_argument("--epsilon", type=float, help="gap in units of mean loss")
     training.add_argument("--max-passes", type=float, metavar="N")
     training.add_argument("--max-time", type=float, metavar="SECONDS")
-    training.add_argument("--seed", type=int, default=0, help="default 0")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    training.add_argument("--seed", type=non_negative, default=0, help="default 0")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
     parser.set_defaults(run=run)
+    return parser
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
-    from ..persistence import check_folder, save_model
+    from .outputs import check_model_output, model_place, save_somewhere
 
     _refuse_misplaced(arguments)
-    check_folder(arguments.output)  # before training, not after
-    estimator, extra = _train_tagger(arguments) if arguments.task == "tag" else _train(arguments)
-    save_model(estimator, arguments.output, extra)
-    if not arguments.quiet:
+    templates = _templates(arguments.templates)
+    read = [arguments.data]
+    if arguments.templates and templates is not None:
+        read.append(arguments.templates)
+    check_model_output(arguments.output, read, arguments.force)  # before training, not after
+    make = _tagger if arguments.task == "tag" else _classifier
+    fit, estimator, extra = make(arguments, templates)
+    estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
+    try:
+        fit()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
+    with signals.saving():
+        # The file is to hold what a Python program would have asked for.
+        estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
         result = estimator.result_
-        state = (
-            "interrupted: saved the best model so far to"
-            if (result.status == "interrupted")
-            else "saved"
+        finished = is_finished(result)
+        wanted = model_place(arguments.output, finished, arguments.force)
+        place, error = save_somewhere(estimator, extra, wanted)
+    return _report(arguments, signals, result, place, error)
+
+
+def _report(
+    arguments: argparse.Namespace,
+    signals: Signals,
+    result: Any,
+    place: str,
+    error: OSError | None,
+) -> int:
+    """Say how training went and where the model is; returns the exit code."""
+    from ..formats.writing import descriptor_of
+
+    interrupted = result.status == "interrupted" or signals.received is not None
+    # Words would spoil a model that is written to /dev/stdout.
+    speak = tell_result if descriptor_of(place) is None else tell
+    if not arguments.quiet:
+        speak(describe(result))
+        speak(f"saved {place}")
+    if error is not None:
+        tell(
+            f"maxmargin: error: {arguments.output}: {error.strerror or error}; the model is in "
+            f"{place} instead"
         )
-        print(describe(result))
-        print(f"{state} {arguments.output}")
-    return 0
+        return ERROR
+    if place != arguments.output:
+        why = "training was interrupted" if interrupted else "it has not reached the precision"
+        warn(
+            f"{arguments.output} is left as it was, for {why}; the new model is in {place} "
+            "(--force would have written over the old one)"
+        )
+    if interrupted:
+        return signals.code
+    return DONE if is_finished(result) else STOPPED_EARLY
+
+
+def is_finished(result: Any) -> bool:
+    """Whether training did what was asked for; solvers without a gap are asked for passes."""
+    if result.gap is None:
+        return result.status in ("converged", "max_passes", "early_stopping")
+    return bool(result.converged) and result.status != "interrupted"
 
 
 def describe(result: Any) -> str:
@@ -105,47 +176,56 @@ def describe(result: Any) -> str:
     )
 
 
-def _train(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Train a classifier on an svmlight file."""
+def _classifier(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
+    """A classifier, to be trained on an svmlight file."""
     from ..estimators.multiclass import MulticlassSVM
-    from ..formats import read_svmlight
+    from .data import read_training_examples
 
-    data = read_svmlight(arguments.data)
+    data = read_training_examples(arguments)
     _say(arguments, f"{data.X.shape[0]} examples, {data.X.shape[1]} features")
     intercept = True if arguments.intercept is None else arguments.intercept
     loss = arguments.loss or "zero-one"
     estimator = MulticlassSVM(loss=loss, fit_intercept=intercept, **_shared(arguments))
-    return estimator.fit(data.X, data.y), {"task": "multiclass"}
+    return Training(lambda: estimator.fit(data.X, data.y), estimator, {"task": "multiclass"})
 
 
-def _train_tagger(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Train a tagger on a column file."""
+def _tagger(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
+    """A tagger, to be trained on a column file."""
     from ..estimators.sequence import SequenceTagger
     from ..features import WindowFeatures
-    from ..formats import read_columns
-    from .data import label_index
+    from .data import read_training_tokens
 
-    data = read_columns(arguments.data, encoding=arguments.encoding)
-    n_columns = len(data.columns)
-    chosen = -1 if arguments.label_column is None else arguments.label_column
-    label_column = label_index(chosen, n_columns, arguments.data)
+    tokens, label_column = read_training_tokens(arguments)
+    data = tokens.columns
     _say(arguments, f"{data.n_sequences} sequences, {data.n_tokens} tokens")
     estimator = SequenceTagger(
         features=WindowFeatures(
-            _templates(arguments.templates),
-            min_count=1 if arguments.min_count is None else arguments.min_count,
+            templates, min_count=1 if arguments.min_count is None else arguments.min_count
         ),
         loss=arguments.loss or "hamming",
         fit_intercept=bool(arguments.intercept),
         boundary_weights=arguments.boundary_weights,
         constraints=arguments.constraints,
+        on_violation=arguments.on_violation or "raise",
         **_shared(arguments),
     )
-    inputs = data.select(j for j in range(n_columns) if j != label_column)
-    estimator.fit(inputs, data.split(label_column))
-    _say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
-    extra = {"task": "tag", "n_columns": n_columns, "label_column": label_column}
-    return estimator, extra
+
+    def fit() -> None:
+        estimator.fit(tokens.inputs, tokens.labels)
+        _say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
+
+    extra = {"task": "tag", "n_columns": len(data.columns), "label_column": label_column}
+    if arguments.separator:
+        extra["separator"] = arguments.separator
+    return Training(fit, estimator, extra)
+
+
+class Training(NamedTuple):
+    """An estimator, the call that trains it, and what else belongs into its file."""
+
+    fit: Callable[[], object]
+    estimator: Any
+    extra: dict[str, Any]
 
 
 def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -166,10 +246,31 @@ def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _refuse_misplaced(arguments: argparse.Namespace) -> None:
     """Refuse options that the task does not know, rather than ignore them."""
-    names = ("templates", "label_column", "min_count", "constraints", "boundary_weights")
-    given = [name for name in names if getattr(arguments, name) not in (None, False)]
+    names = (
+        "templates",
+        "label_column",
+        "min_count",
+        "constraints",
+        "on_violation",
+        "boundary_weights",
+        "separator",
+    )
+    # Not `in (None, False)`: the column 0 is given, and equals False.
+    given = [name for name in names if not _is_absent(getattr(arguments, name))]
     if arguments.task == "multiclass" and given:
         raise ValueError(f"--{given[0].replace('_', '-')} is for the task 'tag' only")
+    if arguments.on_violation and not arguments.constraints:
+        raise ValueError("--on-violation is of use with --constraints only")
+    losses = LOSSES[arguments.task]
+    if arguments.loss is not None and arguments.loss not in losses:
+        raise ValueError(
+            f"--loss of {arguments.task} must be {' or '.join(losses)}, got {arguments.loss!r:.40}"
+        )
+
+
+def _is_absent(value: Any) -> bool:
+    """Whether an option was not given."""
+    return value is None or value is False
 
 
 def _templates(name: str | None) -> list[str] | None:
@@ -202,4 +303,4 @@ def _templates(name: str | None) -> list[str] | None:
 def _say(arguments: argparse.Namespace, text: str) -> None:
     """Tell the user, unless told to be quiet."""
     if not arguments.quiet:
-        print(text, file=sys.stderr)
+        tell(text)

@@ -1,0 +1,108 @@
+"""Files that commands write: never over what they read, and a trained model is never lost."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..formats.recognising import is_model_file
+from ..formats.writing import check_writable, descriptor_of
+
+__all__ = ["check_model_output", "check_text_output", "free_name", "is_standard", "save_somewhere"]
+
+STANDARD = "-"
+PARTIAL = ".partial"  # ending of models that could not take the place they were made for
+
+
+def is_standard(path: str) -> bool:
+    """Whether an argument stands for the standard input or output."""
+    return path == STANDARD
+
+
+def check_text_output(output: str, inputs: Iterable[str]) -> None:
+    """Raise, before the work begins, if a text or picture cannot or should not be written there."""
+    _refuse_inputs(output, inputs)
+    if _has_content(output) and is_model_file(output):
+        raise ValueError(f"{output}: there is a model of this name; give another one")
+    check_writable(output)
+
+
+def check_model_output(output: str, inputs: Iterable[str], force: bool) -> None:
+    """Raise, before training, if a model cannot or should not be written there."""
+    if is_standard(output):
+        raise ValueError("a model is not written to the standard output: name a file after -o")
+    _refuse_inputs(output, inputs)
+    if not force and _has_content(output) and not is_model_file(output):
+        raise ValueError(
+            f"{output}: there is a file of this name that is no model; give another name, or "
+            "--force to write over it"
+        )
+    check_writable(output)
+
+
+def _refuse_inputs(output: str, inputs: Iterable[str]) -> None:
+    """Raise ValueError if the output is a file that is read, by whatever name."""
+    target = _identity(output)
+    for path in inputs:
+        if target is not None and target == _identity(path):
+            raise ValueError(
+                f"{output}: this is {'the standard input' if is_standard(path) else path}, which "
+                "would be overwritten; give another name after -o"
+            )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Device and number of an ordinary file, the same for all its names; None for all else."""
+    try:
+        status = os.fstat(0) if is_standard(path) else os.stat(path)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def _has_content(path: str) -> bool:
+    """Whether there is a file that is not empty, and that would be replaced."""
+    return descriptor_of(path) is None and os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def free_name(path: Path) -> Path:
+    """``path``, or with a number appended if there is such a file."""
+    names = (path if k == 1 else path.with_name(f"{path.name}-{k}") for k in range(1, 10**6))
+    return next(name for name in names if not os.path.lexists(name))
+
+
+def model_place(output: str, finished: bool, force: bool) -> str:
+    """Where to save: an unfinished model does not take the place of another."""
+    if finished or force or not _has_content(output):
+        return output
+    return str(free_name(Path(f"{output}{PARTIAL}")))
+
+
+def save_somewhere(estimator: Any, extra: dict[str, Any], place: str) -> tuple[str, OSError | None]:
+    """Save a model, at some other place if it cannot be saved at the one given.
+
+    Returns the place, and the error that made it another one. Raises OSError if no place would do.
+    """
+    from ..persistence import save_model
+
+    try:
+        save_model(estimator, place, extra)
+        return place, None
+    except OSError as error:
+        first = error
+    partial = Path(place if place.endswith(PARTIAL) else f"{place}{PARTIAL}")
+    others = [Path(tempfile.gettempdir(), partial.name)]
+    if os.path.isfile(place) or not os.path.exists(place):  # not beside a device
+        others.insert(0, partial)
+    for other in others:
+        try:
+            name = str(free_name(other))
+            save_model(estimator, name, extra)
+            return name, first
+        except OSError:
+            continue
+    raise first
