@@ -29,7 +29,8 @@ class Optimum(NamedTuple):
 def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
     """Minimise ``1/2 |w|^2 + C sum_i s_i xi_i``, where ``blocks`` lists ``(b, A)`` per example.
 
-    With ``slack="l2"`` the slacks are squared.
+    With ``slack="l2"`` the slacks are squared. With ``slack="none"`` there are none; constraints
+    have to be such that they can be met, and offsets positive.
     """
     n_features = blocks[0][1].shape[1]
     s = np.ones(len(blocks)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -44,6 +45,15 @@ def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
         return Optimum(np.zeros(n_features), 0.0, 0.0)
     caps, b, A, block = np.array(caps), np.array(b), np.array(A), np.array(block)
     penalty = 0.0
+    if slack == "none":
+        real = b > 0
+        z = np.zeros(len(b))
+        z[real] = _free_interior_point(A[real], b[real])
+        w = A.T @ z
+        w *= np.max(b[real] / (A[real] @ w))  # from nearly feasible to feasible
+        primal, dual = 0.5 * w @ w, b @ z - 0.5 * np.sum((A.T @ z) ** 2)
+        assert -1e-12 * primal <= primal - dual <= 1e-6 * primal, (primal, dual)
+        return Optimum(w, float(primal), float(dual))
     if slack == "l2":
         own = np.zeros((len(b), len(caps)))
         real = np.any(A != 0, axis=1) | (b != 0)  # all but the truth's planes

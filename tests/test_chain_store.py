@@ -16,7 +16,7 @@ from maxmargin.problems.chain.store_kernels import WORTHWHILE
 
 PLENTY = 10**9
 STEPS = StepRule(WSS2, 20)
-LOOK = StepRule(WSS2, 0)
+LOOK = StepRule(WSS2, 0, recombine=True)
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -202,3 +202,10 @@ def test_the_seed_decides(solver):
 
     assert np.array_equal(run(1), run(1))
     assert not np.array_equal(run(1), run(2))
+
+
+@BOTH
+def test_a_cache_for_hardly_a_plane(formulation):
+    """Planes that no sweep has met yet survive the merging that a small budget forces."""
+    result = solve("cpd", medium_chains(), 0.05, formulation, tol=0.05, cache_mb=0.01)
+    assert result.converged

@@ -263,4 +263,17 @@ def test_either_criterion_suffices(tol, epsilon, met):
     stopping = Stopping(tol, epsilon, total_C=5.0)
     assert stopping.met(Certificate(10.0, 8.0)) == met
     assert stopping.met(Certificate(10.0, 10.0))
-    assert stopping.target(10.0) == pytest.approx(max(10 * (tol or 0.0), 5 * (epsilon or 0.0)))
+
+
+@pytest.mark.parametrize("tol", [1e-9, 0.01, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [None, 0.1])
+def test_the_target_is_where_the_criterion_is_met(tol, epsilon):
+    stopping = Stopping(tol, epsilon, total_C=5.0)
+    for dual in (0.0, 7.0):
+        target = min(stopping.target(dual), 1e6)
+        assert stopping.met(Certificate(dual + 0.999 * target, dual))
+        assert stopping.target(dual) == np.inf or not stopping.met(
+            Certificate(dual + 1.001 * target + 1e-12, dual)
+        )
+    assert Stopping(None, epsilon, 5.0).target(7.0) == 5.0 * (epsilon or 0.0)
+    assert Stopping(tol, None, 5.0).target(-1.0) == (0.0 if tol < 1.0 else np.inf)

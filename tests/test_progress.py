@@ -1,15 +1,15 @@
-"""The progress display, in a terminal and in a log, and its estimate of the time left."""
+"""The progress display, in a terminal and in a log."""
 
 import io
 import logging
-import math
 
 import pytest
 from sklearn.datasets import load_iris
 
 import maxmargin as mm
-from maxmargin.progress import ProgressDisplay, seconds_left
+from maxmargin.progress import ProgressDisplay
 from maxmargin.result import Progress
+from maxmargin.time_left import Limits
 
 
 def record(seconds, gap=None, estimate=None, target=1.0):
@@ -19,16 +19,6 @@ def record(seconds, gap=None, estimate=None, target=1.0):
 class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-
-def test_time_left_follows_the_slope_of_the_log_gap():
-    history = [record(t, estimate=100.0 * 10 ** (-t)) for t in (0.0, 0.5, 1.0)]
-    assert seconds_left(history) == pytest.approx(1.0)
-    assert seconds_left([record(1.0, estimate=0.5), record(2.0, estimate=0.4)]) == 0.0
-    assert seconds_left([record(1.0, estimate=5.0), record(2.0, estimate=6.0)]) is None
-    assert seconds_left([record(1.0, estimate=5.0)]) is None
-    assert seconds_left([]) is None
-    assert seconds_left([record(1.0, estimate=math.inf), record(2.0, estimate=3.0)]) is None
 
 
 def test_log_lines_come_once_a_second():
@@ -49,6 +39,39 @@ def test_certified_gaps_are_not_marked():
         display(record(0.2, gap=2.0, estimate=3.0))
     first, second = stream.getvalue().splitlines()
     assert "gap ~3" in first and "gap  2" in second
+
+
+def test_limits_bound_the_time_left():
+    history = [record(float(t), estimate=1e9 * 0.5**t) for t in range(11)]
+
+    def line(limits, records=history):
+        display = ProgressDisplay(10, stream=io.StringIO(), limits=limits)
+        display.history = records
+        return display.line()
+
+    assert line(None).endswith(" left") and "at most" not in line(None)
+    assert line(Limits(seconds=14.0)).endswith("~4 s left")
+    assert line(Limits(oracle_calls=130)).endswith("~3 s left")
+    assert line(Limits(seconds=1e9)) == line(None)
+    rising = [record(float(t), estimate=10.0 + t) for t in range(11)]
+    assert line(None, rising).endswith(" 10.0 s")
+    assert line(Limits(seconds=14.0), rising).endswith("at most 4 s left")
+
+
+def test_passes_left_of_online_solvers():
+    display = ProgressDisplay(10, stream=io.StringIO(), limits=Limits(records=10))
+    display.history = [Progress(2.0 * k, 10 * k, None, None, None, 0, loss=1.0) for k in (1, 2, 3)]
+    assert display.line().endswith("~14 s left")
+
+
+def test_nothing_is_left_once_the_target_is_certified():
+    display = ProgressDisplay(10, stream=io.StringIO())
+    display.history = [record(float(t), estimate=50.0 * 0.5**t) for t in range(6)]
+    assert display.line().endswith(" left")
+    display.history.append(record(6.0, gap=1.1, estimate=1.1))
+    assert display.line().endswith(" left")
+    display.history.append(record(7.0, gap=0.9))
+    assert display.line().endswith(" 7.0 s")
 
 
 def test_terminal_has_one_line_that_is_redrawn():

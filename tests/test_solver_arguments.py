@@ -62,3 +62,8 @@ def test_make_solver():
         make_solver(3)
     for name, cls in ALL_SOLVERS.items():
         assert cls.name == name
+
+
+def test_a_C_at_which_the_objective_overflows():
+    with pytest.raises(ValueError, match=r"C must be at most 1e\+100, got 1e\+308"):
+        solve("auto", small_case("chain", "hamming", 0).problem, 1e308)

@@ -49,7 +49,7 @@ def test_either_criterion_suffices(structure, solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_easy_target_takes_fewer_passes(solver):
     problem = medium_classes()
-    passes = [solve(solver, problem, 0.05, tol=tol).n_passes for tol in (0.3, 0.01)]
+    passes = [solve(solver, problem, 0.05, tol=tol).n_passes for tol in (0.2, 1e-4)]
     assert passes[0] < passes[1]
 
 
@@ -150,8 +150,7 @@ def test_an_interrupt_returns_the_best_so_far(structure, solver):
         if len(seen) == 2:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match=r"interrupted.*certified gap"):
-        result = solve(solver, case.problem, 5.0, tol=1e-14, callbacks=[interrupt])
+    result = solve(solver, case.problem, 5.0, tol=1e-14, callbacks=[interrupt])
     assert result.status == "interrupted" and not result.converged
     check_certificate(result, case, 5.0)
 
@@ -162,8 +161,7 @@ def test_an_interrupt_is_told_even_where_the_target_is_met():
     def interrupt(progress):
         raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted"):
-        result = solve("auto", case.problem, 0.01, tol=0.9, callbacks=[interrupt])
+    result = solve("auto", case.problem, 0.01, tol=0.9, callbacks=[interrupt])
     assert result.status == "interrupted" and result.converged
 
 
@@ -175,11 +173,10 @@ def test_an_impatient_user_gets_a_certificate_all_the_same(structure):
     def interrupt(progress):
         raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted"):
-        try:
-            result = solve("auto", case.problem, 5.0, tol=1e-14, callbacks=[interrupt])
-        except KeyboardInterrupt:  # which would end the whole test run
-            pytest.fail("the model is lost")
+    try:
+        result = solve("auto", case.problem, 5.0, tol=1e-14, callbacks=[interrupt])
+    except KeyboardInterrupt:  # which would end the whole test run
+        pytest.fail("the model is lost")
     assert result.status == "interrupted"
     check_certificate(result, case, 5.0)
 

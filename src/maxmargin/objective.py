@@ -24,11 +24,13 @@ from .formulation import Formulation
 from .problem import Planes, Problem
 
 __all__ = [
+    "NEGLIGIBLE",
     "Certificate",
     "Stopping",
     "dual_value",
     "hinge_values",
     "line_step",
+    "most_violated",
     "plane_values",
     "primal_value",
     "ridges",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+NEGLIGIBLE = 1e-15  # share of a value below which a change of it is rounding
 BATCH = 512  # examples per oracle call in a full pass: bounds the memory of the planes
 
 
@@ -60,6 +63,9 @@ class Certificate(NamedTuple):
         """Whether the dual value exceeds the primal one by more than rounding."""
         return self.gap < -1e-6 * max(abs(self.primal), abs(self.dual), 1e-6)
 
+    def __str__(self) -> str:
+        return f"primal {self.primal:.6g}, dual {self.dual:.6g}, gap {self.gap:.4g}"
+
 
 @dataclass(frozen=True)
 class Stopping:
@@ -79,16 +85,26 @@ class Stopping:
     epsilon: float | None
     total_C: float
 
-    def target(self, primal: float) -> float:
-        """Return the gap at which to stop for this primal value."""
-        relative = self.tol * primal if self.tol is not None else 0.0
-        absolute = self.epsilon * self.total_C if self.epsilon is not None else 0.0
-        return max(relative, absolute)
+    def target(self, dual: float) -> float:
+        """Return the gap at which to stop for this dual value: ``P - D <= tol P`` in terms of D.
+
+        In terms of a primal value the target would be far off as long as that is.
+        """
+        tol = 0.0 if self.tol is None else self.tol
+        relative = tol / (1.0 - tol) * max(dual, 0.0) if tol < 1.0 else float("inf")
+        return max(relative, self._absolute)
 
     def met(self, certificate: Certificate) -> bool:
         """Whether the certificate satisfies a criterion."""
-        known = np.isfinite(certificate.primal)  # of a hard margin not met it is infinite
-        return bool(known) and certificate.gap <= self.target(certificate.primal)
+        if not np.isfinite(certificate.primal):  # as of a hard margin that is not met
+            return False
+        relative = self.tol * certificate.primal if self.tol is not None else 0.0
+        return bool(certificate.gap <= max(relative, self._absolute))
+
+    @property
+    def _absolute(self) -> float:
+        """The gap that epsilon allows."""
+        return self.epsilon * self.total_C if self.epsilon is not None else 0.0
 
 
 def plane_values(planes: Planes, formulation: Formulation, w: Floats) -> Floats:
@@ -101,20 +117,31 @@ def plane_values(planes: Planes, formulation: Formulation, w: Floats) -> Floats:
 
 def hinge_values(problem: Problem, formulation: Formulation, w: Floats) -> Floats:
     """Slacks ``xi_i`` at ``w``, by one true oracle call for each example."""
-    slacks = np.empty(problem.n_examples)
+    return np.maximum(most_violated(problem, formulation, w)[0], 0.0)
+
+
+def most_violated(problem: Problem, formulation: Formulation, w: Floats) -> tuple[Floats, Floats]:
+    """Values and offsets of the most violated planes at ``w``, by true oracle calls."""
+    values, offsets = np.empty(problem.n_examples), np.empty(problem.n_examples)
     for start in range(0, problem.n_examples, BATCH):
         indices = np.arange(start, min(start + BATCH, problem.n_examples))
         planes = problem.oracle(indices, w, formulation.rescaling, formulation.uses_sqrt_loss)
-        slacks[indices] = plane_values(planes, formulation, w)
-    return np.maximum(slacks, 0.0)
+        values[indices] = plane_values(planes, formulation, w)
+        offsets[indices] = formulation.plane_terms(planes.losses)[0]
+    return values, offsets
 
 
-def line_step(slope: float, curvature: float) -> tuple[float, float]:
-    """Best step in [0, 1] along a direction of the dual, and the dual's increase."""
+def line_step(slope: float, curvature: float, value: float = 0.0) -> tuple[float, float]:
+    """Best step in [0, 1] along a direction of the dual, and the dual's increase.
+
+    Where that is lost in the rounding of the dual's ``value`` the slope is no more than rounding
+    either, and there is no step: it would lead anywhere.
+    """
     if slope <= 0.0:
         return 0.0, 0.0
     step = min(1.0, slope / curvature) if curvature > 0.0 else 1.0
-    return step, step * (slope - 0.5 * step * curvature)
+    gain = step * (slope - 0.5 * step * curvature)
+    return (step, gain) if gain > NEGLIGIBLE * abs(value) else (0.0, 0.0)
 
 
 def primal_value(

@@ -426,11 +426,12 @@ def mark_dead_planes(arena, n_planes, idle_limit):
 
 
 @kernel(allocates=False)
-def compact_planes(source, target, parts, blocks, order, used, scratch, merge):
+def compact_planes(source, target, blocks, order, used, scratch, merge):
     """Copy live planes to ``target``, block by block in ``order``, with fresh dictionaries.
 
     With ``merge``, the planes of a block become one, their mean weighted by the multipliers: its
-    multiplier, its part of w and its part of the dual stay the same.
+    multiplier, its part of w and its part of the dual stay the same. Planes that no step has tried
+    yet are kept beside it.
     """
     for i in order:
         n_live, n_old = list_block(source, blocks, i, scratch)
@@ -438,11 +439,22 @@ def compact_planes(source, target, parts, blocks, order, used, scratch, merge):
         blocks.last[i] = -1
         blocks.count[i] = 0
         blocks.n_features[i] = 0
-        n_local = 0  # scratch.place: feature of the old dictionary -> of the new one, plus one
-        if merge and n_live > 1:
-            _copy_mean(source, target, parts, blocks, used, scratch, i, n_live, n_old)
-            n_live = 0
-        for j in range(n_live):
+        n_merged = 0  # the planes to merge come first in the list
+        if merge:
+            for j in range(n_live):
+                p = scratch.planes[j]
+                if source.alpha[p] > 0.0 or source.idle[p] > 0:
+                    for k in range(j, n_merged, -1):
+                        scratch.planes[k] = scratch.planes[k - 1]
+                    scratch.planes[n_merged] = p
+                    n_merged += 1
+            if n_merged == 1:
+                n_merged = 0
+        # scratch.place: feature of the old dictionary -> of the new one, plus one
+        n_local, total = 0, 0.0
+        if n_merged > 0:
+            n_local, total = _copy_mean(source, target, blocks, used, scratch, i, n_merged, n_old)
+        for j in range(n_merged, n_live):
             p = scratch.planes[j]
             q = _open(
                 target,
@@ -465,45 +477,61 @@ def compact_planes(source, target, parts, blocks, order, used, scratch, merge):
             _close(target, blocks, used, i, q, scratch.dense, n_local)
             for f in range(n_local):
                 scratch.dense[f] = 0.0
-            for k in range(j + 1):
-                target.gram[used[GRAM]] = source.gram[
-                    source.gram_start[p] + source.position[scratch.planes[k]]
-                ]
+            if total > 0.0:
+                product = 0.0
+                for k in range(n_merged):
+                    other = scratch.planes[k]
+                    product += source.alpha[other] * _stored_product(source, p, other)
+                target.gram[used[GRAM]] = product / total
+                used[GRAM] += 1
+            for k in range(n_merged, j + 1):
+                target.gram[used[GRAM]] = _stored_product(source, p, scratch.planes[k])
                 used[GRAM] += 1
             target.gram_start[q + 1] = used[GRAM]
         for old in range(n_old):
             scratch.place[old] = 0
 
 
+@kernel(inline=True)
+def _stored_product(arena, p, q):
+    """Entry of the Gram matrix for two live planes of a block."""
+    if arena.position[p] < arena.position[q]:
+        return arena.gram[arena.gram_start[q] + arena.position[p]]
+    return arena.gram[arena.gram_start[p] + arena.position[q]]
+
+
 @kernel(allocates=False)
-def _copy_mean(source, target, parts, blocks, used, scratch, i, n_live, n_old):
-    """Write the mean of block i's planes, weighted by their multipliers, to ``target``."""
+def _copy_mean(source, target, blocks, used, scratch, i, n_merged, n_old):
+    """Write the mean of the first planes listed, weighted by their multipliers, to ``target``.
+
+    Returns the number of its features and the sum of the multipliers: 0 where there is no mean.
+    """
     total = 0.0
     offset = 0.0
-    for j in range(n_live):
+    square = 0.0
+    for j in range(n_merged):
         p = scratch.planes[j]
         total += source.alpha[p]
         offset += source.alpha[p] * source.offset[p]
+        for k in range(n_merged):
+            q = scratch.planes[k]
+            square += source.alpha[p] * source.alpha[q] * _stored_product(source, p, q)
         _add(source, p, source.alpha[p], scratch.dense)
-    share = 1.0 / total if total > 0.0 else 0.0  # without weight: an empty plane, soon dropped
-    q = _open(target, blocks, used, i, share * offset, total, total, 0)
     n_local = 0
+    if total > 0.0:
+        q = _open(target, blocks, used, i, offset / total, total, total, 0)
+        for f in range(n_old):
+            value = scratch.dense[f] / total
+            if value != 0.0:
+                target.new_features[used[FEATURES]] = scratch.features[f]
+                used[FEATURES] += 1
+                scratch.products[n_local] = value
+                n_local += 1
+                scratch.place[f] = n_local
+        target.gram[used[GRAM]] = square / (total * total)
+        used[GRAM] += 1
+        target.gram_start[q + 1] = used[GRAM]
+        _close(target, blocks, used, i, q, scratch.products, n_local)
     for f in range(n_old):
-        value = share * scratch.dense[f]
         scratch.dense[f] = 0.0
-        if value != 0.0:
-            target.new_features[used[FEATURES]] = scratch.features[f]
-            used[FEATURES] += 1
-            scratch.features[n_local] = scratch.features[f]
-            scratch.dense[n_local] = value
-            n_local += 1
-    _part_products(parts, scratch, n_local)
-    square = 0.0
-    for f in range(n_local):
-        square += scratch.dense[f] * scratch.products[f]
-    target.gram[used[GRAM]] = square
-    used[GRAM] += 1
-    target.gram_start[q + 1] = used[GRAM]
-    _close(target, blocks, used, i, q, scratch.dense, n_local)
-    for f in range(n_local):
-        scratch.dense[f] = 0.0
+    return n_local, total

@@ -34,6 +34,15 @@ from .plane_kernels import (
 )
 from .problem import Planes, Problem, validate_planes
 from .truth_check import TruthCheck
+from .work import (
+    ADDED_ENTRY,
+    BLOCK,
+    PART_ENTRY,
+    PLANE_ENTRY,
+    REWRITTEN_ENTRY,
+    WEIGHT,
+    oracle_work,
+)
 
 __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
 
@@ -42,6 +51,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CROWDED = 0.95  # share of live planes below which rewriting them pays: dead ones cost time too
+LEAST_ROOM = 4  # times the room for one plane per example: with fewer, ascent is very slow
 CARRY_LIMIT = 16  # extrapolations in a row that take the change of w for that of the planes
 
 
@@ -73,7 +83,7 @@ class StepRule(NamedTuple):
     threshold: float = 0.0
     delta: float = 0.0
     seed: int = 0
-    recombine: bool = True
+    recombine: bool = False
 
 
 class BlockReport(NamedTuple):
@@ -93,6 +103,8 @@ class BlockStore(Protocol):
     formulation: Formulation
     caps: Floats
     dual_now: Floats
+    #: Work done so far, see `work`; what pays is judged by it.
+    work: float
     #: Whether a visit costs no more than a revisit, so that stored planes save nothing.
     oracle_is_cheap: bool
     #: Whether a visit steps between the examples of a batch, so that batches may be long.
@@ -167,6 +179,7 @@ class PlaneStore:
         self.cache_bytes = cache_bytes
         self.w: Floats = np.zeros(n_features)
         self.dual_now = np.zeros(1)
+        self.work = 0.0
         self.n_evicted = 0
         self._w_before: Floats | None = None
         self._remembered = 0
@@ -184,6 +197,8 @@ class PlaneStore:
         if layout is not None and not same_definer(problem, "oracle", "part_oracle"):
             layout = None  # a subclass has its own oracle: ask that one
         self.parts: Parts = layout if layout is not None else single_weights(n_features)
+        self._part_work = PART_ENTRY * _mean_part_size(self.parts)
+        self._oracle_work = oracle_work(problem)
         self._ask = problem.oracle if layout is None else problem.part_oracle
         place = np.zeros(self.parts.n_parts, np.int32)
         expanded = np.zeros(n_features if layout is not None else 0)
@@ -226,6 +241,7 @@ class PlaneStore:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
         rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
         planes = self._ask(examples, self.w, rescaling, sqrt_loss)
+        self.work += len(examples) * self._oracle_work
         if not self.trusted:
             validate_planes(planes, examples, self.parts.n_parts)
         report = self.absorb(examples, planes, rule)
@@ -239,6 +255,7 @@ class PlaneStore:
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         offsets, scales = self.formulation.plane_terms(planes.losses)
         longest = int(np.diff(planes.indptr).max()) if len(examples) else 0
+        self.work += self._work_on(examples)
         done = 0
         while True:
             self._reserve_scratch(examples, longest)
@@ -267,6 +284,7 @@ class PlaneStore:
         """Improve blocks from their stored planes alone; returns their gaps before."""
         gaps = np.empty(len(examples))
         self._reserve_scratch(examples, 0)
+        self.work += self._work_on(examples)
         revisit_blocks(
             self.arena,
             self.parts,
@@ -279,6 +297,16 @@ class PlaneStore:
             gaps,
         )
         return gaps
+
+    def _work_on(self, examples: Ints) -> float:
+        """Work of scoring the planes of these blocks, and of steps on them."""
+        n_planes, n_entries = self.used[0], self.used[ENTRIES]
+        per_plane = PLANE_ENTRY * float(n_entries) / max(float(n_planes), 1.0)
+        return (
+            BLOCK * (len(examples) + 1)
+            + self._part_work * float(self.blocks.n_features[examples].sum())
+            + per_plane * float(self.blocks.count[examples].sum())
+        )
 
     def extrapolate(self, factor: float) -> float:
         """Go on by ``factor`` times the change of the multipliers since the last call.
@@ -295,6 +323,7 @@ class PlaneStore:
         w_before = self._remember_w()
         if factor == 0.0:
             return 0.0
+        self.work += WEIGHT * len(self.w) + ADDED_ENTRY * float(self.used[ENTRIES])
         if self.formulation.slack == "l1":
             shrink = np.minimum(1.0, self.caps / np.maximum(self._block_sums(goal), 1e-300))
             goal *= shrink[block]
@@ -311,7 +340,9 @@ class PlaneStore:
             sums, ridge = self._block_sums(change), self.blocks.ridge
             slope -= float(self._block_sums(now) * ridge @ sums)
             curvature += float(sums * ridge @ sums)
-        step, gain = line_step(slope, curvature)
+        step, gain = line_step(slope, curvature, float(self.dual_now[0]))
+        if gain == 0.0:
+            return 0.0
         now += step * change
         direction *= step
         self.w += direction
@@ -386,13 +417,16 @@ class PlaneStore:
                 return
         logger.debug("merging planes to keep within cache_mb")
         self._compact(merge=True)
-        if not self._grow(longest, 1.1):
+        needed = LEAST_ROOM * arena_bytes(*(int(u) for u in self.used))
+        if needed > self.cache_bytes:
+            self.cache_bytes = needed
             if not self._warned_of_budget:
                 self._warned_of_budget = True
                 logger.warning(
-                    "cache_mb is too small for one plane per example; using %d MB",
-                    self.nbytes // 2**20 + 1,
+                    "cache_mb is too small for a few planes per example; using %d MB",
+                    needed // 2**20 + 1,
                 )
+        if not self._grow(longest, 1.1):
             self._grow(longest, 1.1, anyway=True)
 
     def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
@@ -409,6 +443,7 @@ class PlaneStore:
 
     def _compact(self, merge: bool = False) -> None:
         """Rewrite the arrays without dead planes, each block's planes next to each other."""
+        self.work += REWRITTEN_ENTRY * float(self.used[ENTRIES])
         live = self.arena.alive[: self.used[0]]
         order = np.arange(len(self.caps))
         self._reserve_scratch(order, 0)
@@ -425,11 +460,18 @@ class PlaneStore:
             count=old.count.copy(),
             n_features=old.n_features.copy(),
         )
-        compact_planes(self.arena, target, self.parts, blocks, order, used, self.scratch, merge)
+        compact_planes(self.arena, target, blocks, order, used, self.scratch, merge)
         arena = resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
         self._w_before = None
         # All at once: an interrupt must not find lists and arrays that do not fit each other.
         self.blocks, self.arena, self.used = blocks, arena, used
+
+
+def _mean_part_size(parts: Parts) -> float:
+    """Weights behind a part, on average."""
+    if parts.n_row_parts == 0:
+        return 1.0
+    return float(parts.indptr[-1]) / max(len(parts.indptr) - 1, 1)
 
 
 def same_definer(problem: Problem, *methods: str) -> bool:

@@ -9,37 +9,11 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from .result import Progress
+from .time_left import Limits, known_gap, seconds_left, seconds_to_limit
 
-__all__ = ["ProgressDisplay", "seconds_left"]
+__all__ = ["ProgressDisplay"]
 
 logger = logging.getLogger("maxmargin.progress")
-
-RECENT = 6  # records from which the speed of convergence is judged
-
-
-def known_gap(progress: Progress) -> float | None:
-    """The certified gap, or else the estimate."""
-    return progress.gap if progress.gap is not None else progress.gap_estimate
-
-
-def seconds_left(history: list[Progress]) -> float | None:
-    """Extrapolate log gap over the recent history to the target; None where nothing can be said."""
-    points = [
-        (record.seconds, math.log(gap))
-        for record in history[-RECENT:]
-        if (gap := known_gap(record)) is not None and 0 < gap < math.inf
-    ]
-    target = history[-1].target if history else None
-    if len(points) < 2 or target is None or target <= 0:
-        return None
-    to_go = points[-1][1] - math.log(target)
-    if to_go <= 0:
-        return 0.0
-    mean_t = sum(t for t, _ in points) / len(points)
-    mean_g = sum(g for _, g in points) / len(points)
-    spread = sum((t - mean_t) ** 2 for t, _ in points)
-    slope = sum((t - mean_t) * (g - mean_g) for t, g in points) / spread if spread > 0 else 0.0
-    return to_go / -slope if slope < 0 else None
 
 
 class ProgressDisplay:
@@ -59,6 +33,8 @@ class ProgressDisplay:
         What the line begins with.
     stream : text file, optional
         Where to write; by default the standard error.
+    limits : Limits, optional
+        When training ends whatever the gap.
     """
 
     def __init__(
@@ -67,11 +43,13 @@ class ProgressDisplay:
         verbose: int = 1,
         label: str = "training",
         stream: TextIO | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.n_examples = n_examples
         self.verbose = verbose
         self.label = label
         self.stream = stream if stream is not None else sys.stderr
+        self.limits = limits if limits is not None else Limits()
         self.history: list[Progress] = []
         self._shown_at = -math.inf
         self._live: Any = None
@@ -88,7 +66,7 @@ class ProgressDisplay:
             logger.setLevel(logging.INFO)
             logger.propagate = False  # a handler of the root logger would show lines twice
         else:
-            note = f"{self.label}  (a first run compiles its kernels)"
+            note = self.label
             self._live.update(_unwrapped(note), refresh=True)
         return self
 
@@ -131,10 +109,19 @@ class ProgressDisplay:
         if now.target is not None:
             parts.append(f"target {now.target:<8.3g}")
         parts.append(f"{now.seconds:5.1f} s")
-        left = seconds_left(self.history)
-        if left is not None and now.gap is None:
-            parts.append(f"~{_duration(left)} left")
-        return "  ".join(parts)
+        parts.append(self._time_left())
+        return "  ".join(parts).rstrip()
+
+    def _time_left(self) -> str:
+        """How much longer it will take, if something is known of that."""
+        now = self.history[-1]
+        if now.gap is not None and now.target is not None and now.gap <= now.target:
+            return ""
+        limit = seconds_to_limit(self.history, self.limits)
+        left = limit if self.limits.records is not None else seconds_left(self.history)
+        if left is None:
+            return f"at most {_duration(limit)} left" if limit is not None else ""
+        return f"~{_duration(left if limit is None else min(left, limit))} left"
 
     def _show(self) -> None:
         """Show the last record."""

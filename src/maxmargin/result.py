@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .tables import named_values
+
 __all__ = ["Callback", "Progress", "Result"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Progress:
     """The state of training after an outer iteration.
 
     Attributes
     ----------
     seconds : float
-        Time since the start.
+        Time since the start, without that of compiling kernels.
     oracle_calls : int
         Oracle calls so far.
     primal, dual, gap : float or None
@@ -47,14 +49,19 @@ class Progress:
     loss: float | None = None
     held_out_loss: float | None = None
 
+    def __repr__(self) -> str:
+        known = ((f.name, getattr(self, f.name)) for f in fields(self))
+        shown = (f"{name}={_number(value)}" for name, value in known if value is not None)
+        return f"Progress({', '.join(shown)})"
+
 
 #: Called after every outer iteration; training stops if it returns True.
 Callback = Callable[[Progress], bool | None]
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
-    """Trained weights with their certificate.
+    """Trained weights with their certificate; it prints as a short table.
 
     Attributes
     ----------
@@ -67,7 +74,9 @@ class Result:
         Whether the requested precision was reached.
     status : str
         Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted",
-        "callback" or "inexact oracle" (the dual value exceeds the primal one).
+        "callback", "rounding" (the gap is as small as floating-point numbers allow, and that is
+        more than was asked for), "stalled" (neither bound moved any more) or "inexact oracle" (the
+        dual value exceeds the primal one).
     n_passes : float
         Oracle calls divided by the number of examples.
     n_oracle_calls, n_cache_hits : int
@@ -75,7 +84,9 @@ class Result:
     n_planes : int
         Planes stored at the end.
     seconds : float
-        Time of the training.
+        Time of the training, without that of compiling kernels.
+    compile_seconds : float
+        Time of compiling kernels on the way, or of reading them from the cache.
     history : list of Progress
         One record per outer iteration.
     state : object
@@ -92,8 +103,34 @@ class Result:
     n_cache_hits: int
     n_planes: int
     seconds: float
-    history: list[Progress] = field(default_factory=list, repr=False)
-    state: Any = field(default=None, repr=False)
+    compile_seconds: float = 0.0
+    history: list[Progress] = field(default_factory=list)
+    state: Any = None
+
+    def __repr__(self) -> str:
+        parts = [repr(self.status)]
+        for name in ("primal", "dual", "relative_gap", "n_passes", "seconds"):
+            value = getattr(self, name)
+            parts += [f"{name}={_number(value)}"] if value is not None else []
+        return f"Result({', '.join(parts)})"
+
+    def __str__(self) -> str:
+        rows = [("status", self.status)]
+        for name in ("primal", "dual", "gap", "relative_gap"):
+            value = getattr(self, name)
+            rows += [(name.replace("_", " "), _number(value))] if value is not None else []
+        if self.gap is None:
+            rows.append(("gap", "not certified"))
+        rows += [
+            ("passes", f"{self.n_passes:.1f}"),
+            ("oracle calls", str(self.n_oracle_calls)),
+            ("cache hits", str(self.n_cache_hits)),
+            ("planes", str(self.n_planes)),
+            ("seconds", f"{self.seconds:.2f}"),
+        ]
+        if self.compile_seconds > 0:
+            rows.append(("compiling", f"{self.compile_seconds:.2f} s more"))
+        return named_values(rows)
 
     @property
     def n_examples(self) -> int:
@@ -113,3 +150,8 @@ class Result:
         if self.gap is None or not self.primal:
             return 0.0 if self.gap == 0 else None
         return self.gap / self.primal
+
+
+def _number(value: float) -> str:
+    """A number for people."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ._warn import warn_user
 from .formulation import Formulation
 from .problem import Problem
 
@@ -35,10 +34,8 @@ class TruthCheck:
         worst = int(np.argmin(values))
         if values[worst] < -1e-6:
             self.active = False
-            warnings.warn(
+            warn_user(
                 f"the oracle's candidate for example {examples[worst]} has value "
                 f"{values[worst]:.4g}, worse than the truth (0): the oracle is not exact and "
-                "gaps are not certificates; check_problem() may say why",
-                UserWarning,
-                stacklevel=3,
+                "gaps are not certificates; check_problem() may say why"
             )

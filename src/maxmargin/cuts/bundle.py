@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from ..formulation import Formulation
 from ..objective import dual_value
-from .master import fsmo, line_search_step, master_gap
+from .master import fsmo, line_searches
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
 __all__ = ["Bundle", "stored_dense"]
 
 Floats = NDArray[np.float64]
 DENSE_BELOW = 2**16  # features up to which planes are stored dense
+ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
 
 
 def stored_dense(n_features: int) -> bool:
@@ -93,14 +94,17 @@ class Bundle:
         return out
 
     def add(self, plane: Floats, offset: float) -> None:
-        """Append a plane with multiplier 0; the vector is zero afterwards."""
+        """Append a plane with multiplier 0, unless it is there; the vector is zero afterwards."""
         m = self.size
+        row, square = self.products(plane), float(plane @ plane)
+        if self._has(plane, offset, row, square):
+            plane[:] = 0.0
+            return
         if m == len(self.offset):
             self._grow()
-        row = self.products(plane)
         self.gram[m, :m] = row
         self.gram[:m, m] = row
-        self.gram[m, m] = float(plane @ plane)
+        self.gram[m, m] = square
         if self.dense:
             self.matrix[m] = plane
             plane[:] = 0.0
@@ -112,20 +116,48 @@ class Bundle:
         self.idle[m] = 0
         self.size = m + 1
 
+    def _has(self, plane: Floats, offset: float, row: Floats, square: float) -> bool:
+        """Whether the plane is stored already, given its products with all and with itself.
+
+        Copies would share the weight of one plane, which steps then take off one by one.
+        """
+        m = self.size
+        squares = self.gram.diagonal()[:m]
+        near = np.abs(squares - 2.0 * row + square) <= ALIKE * square  # |a - plane|^2
+        near &= np.abs(self.offset[:m] - offset) <= ALIKE * abs(offset)
+        return any(self._is_stored(plane, int(k)) for k in np.flatnonzero(near))
+
+    def _is_stored(self, plane: Floats, k: int) -> bool:
+        """Whether plane k is this one, up to rounding of its sums."""
+        if self.dense:
+            stored = self.matrix[k]
+        else:
+            entries = slice(self.starts[k], self.starts[k + 1])
+            stored, plane = self.values[entries], plane[self.ids[entries]]
+        return bool(
+            np.abs(stored - plane).max(initial=0.0) <= ALIKE * np.abs(stored).max(initial=0)
+        )
+
     def solve(self, stop_gap: float, max_rounds: int = 2000) -> float:
         """Improve the multipliers up to a duality gap of the master; returns the gap reached."""
         m = self.size
         self.refresh()
         gap = fsmo(self.gram, self.scores, self.alpha, m, self.cap, stop_gap, max_rounds)
-        self.idle[:m] = np.where(self.alpha[:m] > 0.0, 0, self.idle[:m] + 1)
+        self._count_idle()
         return float(gap)
 
-    def line_search(self) -> float:
-        """One line search towards the newest plane; returns the gap of the master."""
+    def search_lines(self, stop_gap: float) -> float:
+        """Improve the multipliers by a line search for each plane; returns the gap reached."""
         m = self.size
         self.refresh()
-        line_search_step(self.gram, self.scores, self.alpha, m, self.cap, m - 1)
-        return float(master_gap(self.scores, self.alpha, m, self.cap))
+        gap = line_searches(self.gram, self.offset, self.scores, self.alpha, m, self.cap, stop_gap)
+        self._count_idle()
+        return float(gap)
+
+    def _count_idle(self) -> None:
+        """Count another solution for the planes that have no weight in it."""
+        m = self.size
+        self.idle[:m] = np.where(self.alpha[:m] > 0.0, 0, self.idle[:m] + 1)
 
     def refresh(self) -> None:
         """Compute the scores afresh: what rounding added in many steps is gone."""
@@ -144,19 +176,6 @@ class Bundle:
         keep = np.flatnonzero((self.idle[:m] < idle_limit) | (self.alpha[:m] > 0.0))
         if len(keep) < m:
             self._select(keep)
-
-    def merge(self) -> None:
-        """Replace all planes by their mean, weighted by the multipliers: same w, same dual."""
-        m = self.size
-        total = float(self.alpha[:m].sum())
-        if m < 2 or total <= 0.0:
-            return
-        plane = self.weights() / total
-        offset = float(self.alpha[:m] @ self.offset[:m]) / total
-        self._select(np.empty(0, np.int64))
-        self.add(plane, offset)
-        self.alpha[0] = total
-        self.refresh()
 
     def _select(self, keep: NDArray[np.int64]) -> None:
         """Keep these planes only."""

@@ -20,7 +20,7 @@ __all__ = [
     "chosen_total",
     "fsmo",
     "line_minimum",
-    "line_search_step",
+    "line_searches",
     "master_gap",
 ]
 
@@ -137,31 +137,75 @@ def _pair_step(gram, scores, alpha, m):
 
 
 @kernel
-def line_search_step(gram, scores, alpha, m, cap, k):
-    """Move towards all weight on plane k by exact line search (Joachims et al. 2009, Lemma 2).
+def line_searches(gram, offset, scores, alpha, m, cap, stop_gap):
+    """A line search for each plane: the QP of the variant without one; returns the gap reached."""
+    gap = master_gap(scores, alpha, m, cap)
+    for _ in range(m):
+        if gap <= stop_gap or not _line_search(gram, offset, scores, alpha, m, cap):
+            break
+        gap = master_gap(scores, alpha, m, cap)
+    return gap
 
-    The direction is that of the proof of Theorem 5: ``cap`` on k, and all other multipliers in
-    proportion to what they are.
+
+@kernel
+def _line_search(gram, offset, scores, alpha, m, cap):
+    """An exact line search towards the plane of largest score; returns whether it gained.
+
+    Of two directions the one that gains more: weight comes from all multipliers in proportion to
+    what they are (the proof of Theorem 5 of Joachims et al. 2009, a Frank-Wolfe step), or from the
+    one plane that promises the largest ascent (a pairwise step). The former alone takes of the
+    order of 1 / gap steps, for it takes all weight from no plane. The empty plane, score 0, is
+    among those that weight comes from and, where all scores are negative, goes to.
     """
-    slope = cap * scores[k]
-    curvature = cap * cap * gram[k, k]
-    for j in range(m):
-        slope -= alpha[j] * scores[j]
-        product = 0.0
-        for i in range(m):
-            product += gram[j, i] * alpha[i]
-        curvature += alpha[j] * product
-        if j == k:
-            curvature -= 2.0 * cap * product
-    if slope <= 0.0:
-        return
-    share = 1.0
-    if slope < curvature:
-        share = slope / curvature
-    for j in range(m):
-        change = share * ((cap if j == k else 0.0) - alpha[j])
-        alpha[j] += change
-        _shift(scores, gram, m, j, change)
+    u = -1
+    top = 0.0
+    held = 0.0
+    total = 0.0
+    square = 0.0
+    for k in range(m):
+        if scores[k] > top:
+            u, top = k, scores[k]
+        held += alpha[k] * scores[k]
+        total += alpha[k]
+        square += alpha[k] * (offset[k] - scores[k])  # adds up to |w|^2
+    v = -1
+    best = 0.0
+    move = 0.0
+    for k in range(-1, m):
+        rise = top - scores[k] if k >= 0 else top
+        step = alpha[k] if k >= 0 else cap - total
+        if step <= 0.0 or rise <= 0.0:
+            continue
+        curvature = gram[k, k] if k >= 0 else 0.0
+        if u >= 0:
+            curvature += gram[u, u]
+            if k >= 0:
+                curvature -= 2.0 * gram[u, k]
+        if curvature > 0.0 and rise < curvature * step:
+            step = rise / curvature
+        gain = step * (rise - 0.5 * curvature * step)
+        if gain > best:
+            v, best, move = k, gain, step
+    slope = cap * top - held
+    curvature = square
+    if u >= 0:
+        curvature += cap * cap * gram[u, u] - 2.0 * cap * (offset[u] - scores[u])
+    share = slope / curvature if slope < curvature else 1.0
+    if share * (slope - 0.5 * share * curvature) > best:
+        for k in range(m):
+            change = share * ((cap if k == u else 0.0) - alpha[k])
+            alpha[k] += change
+            _shift(scores, gram, m, k, change)
+        return True
+    if best <= 0.0:
+        return False
+    if v >= 0:
+        alpha[v] = alpha[v] - move if move < alpha[v] else 0.0
+        _shift(scores, gram, m, v, -move)
+    if u >= 0:
+        alpha[u] += move
+        _shift(scores, gram, m, u, move)
+    return True
 
 
 @kernel

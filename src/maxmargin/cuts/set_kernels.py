@@ -75,7 +75,6 @@ def examine(
         for e in range(length):
             sets.ids[at + e] = ids[e]
             sets.values[at + e] = scales[r] * rows.values[first + e]
-        used[ENTRIES] = at + length
         sets.first[slot], sets.last[slot] = at, at + length
         sets.offset[slot] = offsets[r]
         sets.alpha[slot] = 0.0
@@ -86,6 +85,9 @@ def examine(
             sets.gram[sets.gram_start[i] + k * sets.room[i] + q] = product
             sets.gram[sets.gram_start[i] + q * sets.room[i] + k] = product
         clear_parts(parts, sets.ids[at : at + length], length, scratch.expanded)
+        if product <= 0.0 and offsets[r] <= 0.0:
+            continue  # the truth, as entries that cancel: its value is rounding
+        used[ENTRIES] = at + length
         sets.count[i] += 1
         added += 1
     return len(examples), added

@@ -185,6 +185,19 @@ class WorkingSets:
         firsts = np.cumsum(sets.count) - sets.count
         return sets.start[owners] + np.arange(len(owners)) - firsts[owners], owners
 
+    def squares(self) -> Floats:
+        """Squared lengths of the planes in use, in the order of `owners`."""
+        sets = self.sets
+        slots, owners = self.owners()
+        positions = slots - sets.start[owners]
+        return sets.gram[sets.gram_start[owners] + positions * (sets.room[owners] + 1)]
+
+    def plane(self, slot: int) -> Floats:
+        """The plane in a slot, as a vector of all weights."""
+        chosen = np.zeros(len(self.sets.alpha))
+        chosen[slot] = 1.0
+        return self.combine(chosen)
+
     def combine(self, per_slot: Floats) -> Floats:
         """The sum of all planes, weighted by slot."""
         total = np.zeros(len(self.w))

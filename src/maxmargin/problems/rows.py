@@ -21,6 +21,7 @@ __all__ = [
     "add_row",
     "add_scores",
     "check_codes",
+    "check_columns",
     "make_rows",
     "row_square_norms",
     "write_pair",
@@ -71,6 +72,7 @@ def make_rows(X: Any, *, fit_intercept: bool = False, sparse: bool = False) -> R
     if not X.has_canonical_format:  # kernels take every entry for a feature of its own
         X = X.copy()
         X.sum_duplicates()
+    check_columns(X)
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     return Rows(
         X.indptr.astype(np.int64, copy=False),
@@ -80,6 +82,16 @@ def make_rows(X: Any, *, fit_intercept: bool = False, sparse: bool = False) -> R
         bias,
         X.shape[1],
     )
+
+
+def check_columns(X: Any) -> None:
+    """Raise ValueError for a CSR matrix with an index outside of it, which scipy lets pass."""
+    used = X.indices[: X.indptr[-1]]
+    if used.min(initial=0) < 0 or used.max(initial=0) >= max(X.shape[1], 1):
+        raise ValueError(
+            f"the sparse matrix has {X.shape[1]} columns, but indices from {used.min()} to "
+            f"{used.max()}"
+        )
 
 
 def check_codes(codes: NDArray[Any], n_codes: int, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -13,6 +12,7 @@ from ..block_steps import ALL_PLANES
 from ..planes import StepRule
 from .dual_ascent import Ascent, DualAscent
 from .passes import Momentum, Schedule
+from .stalling import Plateau
 
 __all__ = ["Auto"]
 
@@ -27,13 +27,13 @@ PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no 
 
 @dataclass(frozen=True)
 class Auto(DualAscent):
-    """Dual ascent that decides by measured gain and time.
+    """Dual ascent that decides by measured gain and counted work.
 
     * A visit solves its whole block: the block's planes are scored once, many pair steps are
       taken in Gram space, and w is written once.
     * Passes skip blocks whose last gap was small, but not for ever.
-    * Between oracle passes the stored planes are revisited as long as that gains more per second
-      than the iteration as a whole, or until little is left to gain.
+    * Between oracle passes the stored planes are revisited as long as that gains more for its
+      work than the iteration as a whole, or until little is left to gain.
     * Passes are extrapolated: after a pass the multipliers move on in the direction of the change
       since the pass before, clipped to the feasible set and cut by exact line search.
     * When the gaps met suggest that the target is reached, a full pass at fixed w certifies it.
@@ -54,7 +54,8 @@ class Auto(DualAscent):
     reduced_precision : float
         Revisits stop when the stored planes' gap is below this share of the whole.
     cache_patience : float
-        Revisits go on while their gain per second is at least this share of the iteration's.
+        Revisits go on while their gain, by the work done, is at least this share of the
+        iteration's.
     extrapolation : float
         How far to go on, as a multiple of the last pass's change; 0 turns it off.
     idle_limit : int
@@ -73,7 +74,7 @@ class Auto(DualAscent):
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
-    rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.2)
+    rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.2, recombine=True)
 
     def iterate(self, ascent: Ascent) -> None:
         """Alternate oracle passes and cached passes until certified."""
@@ -87,7 +88,7 @@ class Auto(DualAscent):
         momentum = Momentum(store, self.extrapolation)
         estimate, since_push, trying = np.inf, 0, False
         while True:
-            started, dual = time.perf_counter(), float(store.dual_now[0])
+            started, dual = store.work, float(store.dual_now[0])
             # After a vain try a cheap pass over all blocks does more than another try.
             again = not (trying and store.oracle_is_cheap)
             trying = again and estimate <= self.optimism * ascent.target
@@ -129,15 +130,16 @@ class Auto(DualAscent):
         trying_pays = estimate <= self.optimism * ascent.target
         stored_only = self.rule._replace(recombine=False)
         momentum.push()
+        plateau = Plateau()
         for k in count():
-            began, before = time.perf_counter(), float(store.dual_now[0])
+            began, before = store.work, float(store.dual_now[0])
             chosen = ascent.order(cached.due(self.cached_share))
             rule = stored_only if k % RECOMBINE_EVERY else self.rule
             cached.met(chosen, ascent.revisit(chosen, rule))
             left = float(cached.gaps.sum())
-            if left <= self.reduced_precision * estimate:
+            if left <= self.reduced_precision * estimate or plateau.seen(left):
                 return
-            now, reached = time.perf_counter(), float(store.dual_now[0])
+            now, reached = store.work, float(store.dual_now[0])
             if trying_pays and reached - dual >= estimate - AIM * ascent.target:
                 return
             rate = (reached - before) / (now - began)

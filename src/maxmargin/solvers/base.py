@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._compiling import compile_seconds, interrupted_compiling
+from .._warn import warn_user
+from ..defaults import TOL
 from ..formulation import Formulation
 from ..objective import Certificate
 from ..problem import Problem
 from ..result import Callback, Progress, Result
+from ..time_left import Limits
+from .interrupts import InterruptWatch
+from .stalling import ROUNDING, Stalling
 
 __all__ = ["Run", "Solver", "StopTraining"]
 
 logger = logging.getLogger("maxmargin")
 Floats = NDArray[np.float64]
+
+
+LARGEST_C = 1e100
 
 
 class StopTraining(Exception):
@@ -46,7 +55,7 @@ class Solver:
         Seed of the order in which examples are visited.
     """
 
-    tol: float | None = 1e-3
+    tol: float | None = TOL
     epsilon: float | None = None
     max_passes: float | None = None
     max_time: float | None = None
@@ -88,9 +97,16 @@ class Solver:
         Returns
         -------
         Result
-            Weights, certificate and history.
+            Weights, certificate and history. After Ctrl-C the best weights so far, with the status
+            "interrupted"; a second one, or one before the first iteration is over, raises
+            KeyboardInterrupt.
         """
         raise NotImplementedError
+
+    def limits(self, n_examples: int) -> Limits:
+        """When training ends, whatever the gap."""
+        calls = None if self.max_passes is None else self.max_passes * n_examples
+        return Limits(oracle_calls=calls, seconds=self.max_time)
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """Raise ValueError if this solver cannot do what is asked."""
@@ -104,6 +120,11 @@ class Solver:
             )
         if not (np.isfinite(C) and C > 0):
             raise ValueError(f"C must be positive and finite, got {C}")
+        if C > LARGEST_C:
+            raise ValueError(
+                f"C must be at most {LARGEST_C:g}, got {C}: the objective would overflow; for a "
+                "hard margin there is slack='none'"
+            )
         for name in ("tol", "epsilon", "max_passes", "max_time"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
@@ -145,32 +166,71 @@ class CertifiedSearch(Protocol):
 
 
 class Run:
-    """Clock, counters, history and best certified weights of one call of `solve`."""
+    """Clock, counters, history and best certified weights of one call of `solve`.
+
+    Used as a context manager, in which no Ctrl-C is lost.
+    """
 
     def __init__(self, solver: Solver, n_examples: int, callbacks: Iterable[Callback]) -> None:
         self.solver = solver
         self.n_examples = n_examples
         self.callbacks = tuple(callbacks)
-        self.started = time.perf_counter()
+        self._interrupts = InterruptWatch()
+        self._started = time.perf_counter()
+        self._compiled_before = compile_seconds()
         self.oracle_calls = 0
         self.cache_hits = 0
         self.history: list[Progress] = []
         self.best: tuple[float, Floats] | None = None
+        self.stalling = Stalling()
+
+    def __enter__(self) -> Run:
+        self._interrupts.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._interrupts.__exit__(kind, error, traceback)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time since the start that went into compiling kernels."""
+        return compile_seconds() - self._compiled_before
 
     @property
     def seconds(self) -> float:
-        """Time since the start."""
-        return time.perf_counter() - self.started
+        """Time since the start, without that of compiling kernels."""
+        return time.perf_counter() - self._started - self.compile_seconds
+
+    def train(self, iterate: Callable[[], str | None]) -> str:
+        """Run a solver's outer loop; returns why it ended, "converged" unless it says otherwise."""
+        try:
+            return iterate() or "converged"
+        except StopTraining as stop:
+            return str(stop)
+        except KeyboardInterrupt as interrupt:
+            # Nothing worth keeping, and to certify it the kernels would be needed.
+            if interrupted_compiling(interrupt) and not self.history:
+                raise
+        self._interrupts.note_arrival()
+        return "interrupted"
 
     def count(self, oracle_calls: int = 0, cache_hits: int = 0) -> None:
         """Count work, and end training where a limit is reached."""
         self.oracle_calls += oracle_calls
         self.cache_hits += cache_hits
+        self._interrupts.check()
         if self.solver.max_time is not None and self.seconds >= self.solver.max_time:
             raise StopTraining("max_time")
 
-    def check_passes(self) -> None:
-        """End training after ``max_passes``."""
+    def check_passes(self, stuck: bool = False) -> None:
+        """End training after ``max_passes``, or where it is stuck (see `Stalling`)."""
+        if stuck:
+            raise StopTraining("stalled")
         limit = self.solver.max_passes
         if limit is not None and self.oracle_calls >= limit * self.n_examples:
             raise StopTraining("max_passes")
@@ -212,6 +272,7 @@ class Run:
             self._log(progress)
         if any([callback(progress) for callback in self.callbacks]):
             raise StopTraining("callback")
+        self._interrupts.check()
 
     def _log(self, progress: Progress) -> None:
         """Log a record of a solver with a dual."""
@@ -240,6 +301,7 @@ class Run:
         except KeyboardInterrupt:
             if search.certificate is None:
                 raise
+            self._interrupts.note_arrival()
             return "interrupted"
         try:
             search.record()
@@ -257,17 +319,17 @@ class Run:
         planes: int,
         state: Any,
     ) -> Result:
-        """Gather what `solve` returns; warn of an interrupt, or of a certificate that is none."""
-        self.warn_if_cut_short(status, certificate.gap)
+        """Gather what `solve` returns; warn of a certificate that is none."""
+        status = self.final_status(status)
+        if status == "stalled" and certificate.relative_gap <= ROUNDING:
+            status = "rounding"
         if certificate.contradicts_itself:
             converged, status = False, "inexact oracle"
-            warnings.warn(
+            warn_user(
                 f"the dual value {certificate.dual:.6g} exceeds the primal value "
                 f"{certificate.primal:.6g}: the oracle does not find the most violated output, and "
                 "the gap is no certificate; check_problem(problem, rescalings=[...]) says where, "
-                "with the rescaling that is trained with",
-                UserWarning,
-                stacklevel=3,
+                "with the rescaling that is trained with"
             )
         return Result(
             w=w,
@@ -280,16 +342,11 @@ class Run:
             n_cache_hits=self.cache_hits,
             n_planes=planes,
             seconds=self.seconds,
+            compile_seconds=self.compile_seconds,
             history=self.history,
             state=state,
         )
 
-    def warn_if_cut_short(self, status: str, gap: float | None) -> None:
-        """Tell the user when training ended before it was done."""
-        if status == "interrupted":
-            warnings.warn(
-                "training was interrupted; returning the best weights so far"
-                + (f", certified gap {gap:.4g}" if gap is not None else ""),
-                UserWarning,
-                stacklevel=3,
-            )
+    def final_status(self, status: str) -> str:
+        """The status, or "interrupted" where a Ctrl-C came too late to end the training."""
+        return "interrupted" if self._interrupts.pending else status

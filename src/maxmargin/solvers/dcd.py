@@ -16,7 +16,6 @@ move weight between two of them (`block_steps`, WSS2). All else is the same.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -61,8 +60,7 @@ class _CoordinateDescent(DualAscent):
         if capped:
             return PAIRS._replace(delta=delta)
         seed = int(ascent.rng.integers(2**31 - 1))
-        # The paper's sweeps know what the oracle returned, no recombinations of it.
-        return StepRule(COORDINATES, 1, delta=delta, seed=seed, recombine=False)
+        return StepRule(COORDINATES, 1, delta=delta, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -139,10 +137,10 @@ class DCD(DCDLight):
             for done in range(1, max(self.r, self.max_rounds) + 1):
                 # Before a round, so that the oracle never meets weights that were only guessed.
                 momentum.push(rate)
-                began, before = time.perf_counter(), float(store.dual_now[0])
+                began, before = store.work, float(store.dual_now[0])
                 left = ascent.revisit(ascent.order(), self._rule(ascent)).sum()
                 store.evict(1)
-                rate = (float(store.dual_now[0]) - before) / (time.perf_counter() - began)
+                rate = (float(store.dual_now[0]) - before) / (store.work - began)
                 if done >= self.r and left <= goal:
                     return
 
@@ -172,7 +170,7 @@ class CPD(_CoordinateDescent):
         """Each pass at a fixed w is a certificate, too."""
         while True:
             ascent.certify(self._rule(ascent))
-            ascent.record()
+            ascent.record(float(ascent.gaps.sum()))
             if ascent.converged():
                 return
             goal = self.reduced_precision * float(ascent.gaps.sum())

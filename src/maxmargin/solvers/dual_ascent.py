@@ -25,7 +25,7 @@ from ..objective import Certificate, Stopping, primal_value
 from ..planes import BlockStore, StepRule, make_store
 from ..problem import Problem
 from ..result import Callback, Result
-from .base import Run, Solver, StopTraining, checked_weights
+from .base import Run, Solver, checked_weights
 
 __all__ = ["BCFW", "SDA", "Ascent", "DualAscent"]
 
@@ -73,9 +73,8 @@ class Ascent:
 
     @property
     def target(self) -> float:
-        """Gap to reach, judged by the best bound known on the primal value."""
-        best = self.run.best[0] if self.run.best else self.store.dual_now[0]
-        return self.stopping.target(max(float(best), 0.0))
+        """Gap to reach."""
+        return self.stopping.target(float(self.store.dual_now[0]))
 
     def order(self, chosen: NDArray[np.bool_] | None = None) -> Ints:
         """A random order of the chosen blocks (all by default).
@@ -143,6 +142,8 @@ class Ascent:
 
     def record(self, gap_estimate: float | None = None) -> None:
         """End an outer iteration: history, callbacks, limits."""
+        dual = float(self.store.dual_now[0])
+        stuck = gap_estimate is not None and self.run.stalling.seen(gap_estimate, dual, self.settle)
         self.run.record(
             dual=float(self.store.dual_now[0]),
             planes=self.store.n_planes,
@@ -150,7 +151,14 @@ class Ascent:
             gap_estimate=gap_estimate,
             target=self.target,
         )
-        self.run.check_passes()
+        self.run.check_passes(stuck)
+
+    def settle(self) -> Certificate:
+        """Certify weights that stored planes have mended: an extrapolation leaves poor ones."""
+        self.store.revisit(self.order(), SETTLE)
+        self.certify()
+        assert self.certificate is not None
+        return self.certificate
 
 
 def _batches(examples: Ints, size: int) -> Iterator[Ints]:
@@ -202,14 +210,8 @@ class DualAscent(Solver):
             self.batch_size or min(16, max(1, problem.n_examples // 1000)),
             np.random.default_rng(self.random_state),
         )
-        status = "converged"
-        try:
-            self.iterate(ascent)
-        except StopTraining as stop:
-            status = str(stop)
-        except KeyboardInterrupt:
-            status = "interrupted"
-        return self._finish(ascent, status)
+        with run:
+            return self._finish(ascent, run.train(lambda: self.iterate(ascent)))
 
     @abstractmethod
     def iterate(self, ascent: Ascent) -> None:
@@ -234,9 +236,7 @@ class DualAscent(Solver):
         def certify() -> None:
             if status == "interrupted":  # maybe between a change of multipliers and of w
                 ascent.store.rebuild()
-            # An extrapolation leaves w far from a good primal point; stored planes mend it.
-            ascent.store.revisit(ascent.order(), SETTLE)
-            ascent.certify()
+            ascent.settle()
 
         if not ascent.certified:
             status = run.certify_at_the_end(ascent, certify, status)

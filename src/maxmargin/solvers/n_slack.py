@@ -12,14 +12,15 @@ leaves w where it is, so its oracle calls certify the result.
 Hard margins. The weights of a pass that adds nothing violate no constraint by more than epsilon;
 scaled up a little they violate none, and a further pass certifies that. Where no weights satisfy
 all constraints the dual is unbounded: the multipliers grow for ever along a direction that adds up
-to no weights at all. Such a direction proves infeasibility (Farkas) and names the examples.
+to no weights at all. Such a direction proves infeasibility (Farkas) and names the examples. Where
+the margin is thin both take long; a dual that is small enough is then solved by least squares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +28,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..cuts.set_kernels import BLOCK, FSMO
 from ..cuts.working_sets import WorkingSets
 from ..formulation import Formulation
-from ..objective import Certificate, Stopping, hinge_values, primal_value
+from ..objective import Certificate, Stopping, most_violated, primal_value
 from ..problem import Problem
 from ..result import Callback, Result
-from .base import Run, Solver, StopTraining, checked_weights
+from .base import Run, Solver, checked_weights
 from .passes import Schedule
+from .stalling import Plateau
 
 __all__ = ["NSlack"]
 
@@ -41,6 +43,8 @@ EFFORT = {"fsmo": 10, "block": 50}  # rounds, or steps, in a block before the ne
 KINDS = {"fsmo": FSMO, "block": BLOCK}
 MOST_PASSES = 1000  # over the working sets in one solution of the dual
 GROWTH_CHECK = 20  # such passes between tests for an unbounded dual
+OUTRIGHT = 100  # such passes after which a hard margin's dual is solved by another method
+LARGEST_SYSTEM = 2_000_000  # numbers in a system for that
 HARDLY_ANYTHING = 1e-8  # what is left of a sum of planes that cancel each other
 
 
@@ -77,8 +81,7 @@ class Cutting:
     @property
     def target(self) -> float:
         """Gap to reach."""
-        best = self.run.best[0] if self.run.best and np.isfinite(self.run.best[0]) else self.dual
-        return self.stopping.target(max(float(best), 0.0))
+        return self.stopping.target(self.dual)
 
     def converged(self) -> bool:
         """Whether the certificate, or the last pass, meets the stopping criterion."""
@@ -92,12 +95,22 @@ class Cutting:
         slacks = np.where(self.weights > 0, np.maximum(hinges, 0.0), 0.0)
         return primal_value(w, slacks, self.formulation, self.C, self.weights)
 
-    def certify(self, w: Floats) -> None:
-        """A pass of true oracle calls at w, without limits."""
-        hinges = hinge_values(self.sets.source, self.formulation, w)
+    @property
+    def has_slacks(self) -> bool:
+        """Whether constraints may be violated, at a price."""
+        return self.formulation.slack != "none"
+
+    def gap_estimate(self, hinges: Floats) -> float:
+        """The gap, were the hinge values met in the last pass those of the current weights."""
+        return max(self.primal(self.sets.w, hinges) - self.dual, 0.0)
+
+    def certify(self, w: Floats) -> tuple[Floats, Floats]:
+        """A pass of true oracle calls at w, without limits; values and offsets of what it found."""
+        values, offsets = most_violated(self.sets.source, self.formulation, w)
         self.run.oracle_calls += self.n
-        self.run.offer(self.primal(w, hinges), w)
+        self.run.offer(self.primal(w, values), w)
         self.certified = True
+        return values, offsets
 
     def epsilon(self, slacks: Floats) -> float:
         """Violation up to which constraints are left alone: half the target gap would be lost."""
@@ -110,10 +123,15 @@ class Cutting:
             total, linear = float(self.weights.sum()), float(self.weights @ slacks)
             root = np.sqrt(linear * linear + total * half / self.C)
             return float((root - linear) / max(total, 1e-300))
-        return float(min(0.1, half / max(8.0 * self.dual, 1e-300)))  # |w|^2 grows by 1 + 2 e
+        if self.dual <= 0.0:
+            return 0.1 * self.sharpness
+        return float(min(0.1, half / (8.0 * self.dual)))  # |w|^2 grows by 1 + 2 e
 
     def record(self, gap_estimate: float | None = None) -> None:
         """End an outer iteration: history, callbacks, limits."""
+        stuck = gap_estimate is not None and self.run.stalling.seen(
+            gap_estimate, self.dual, self._settle
+        )
         self.run.record(
             dual=self.dual,
             planes=self.sets.n_planes,
@@ -121,7 +139,14 @@ class Cutting:
             gap_estimate=gap_estimate,
             target=self.target,
         )
-        self.run.check_passes()
+        self.run.check_passes(stuck)
+
+    def _settle(self) -> Certificate:
+        """A certificate of the current w."""
+        self.dual = max(self.dual, self.sets.dual())
+        self.certify(self.sets.w)
+        assert self.certificate is not None
+        return self.certificate
 
 
 @dataclass(frozen=True)
@@ -187,14 +212,8 @@ class NSlack(Solver):
         sets = self._working_sets(problem, formulation, C * weights, warm_start)
         stopping = Stopping(self.tol, self.epsilon, C * float(weights.sum()))
         cutting = Cutting(run, sets, stopping, C, weights, self.violation)
-        status = "converged"
-        try:
-            self._iterate(cutting)
-        except StopTraining as stop:
-            status = str(stop)
-        except KeyboardInterrupt:
-            status = "interrupted"
-        return self._finish(cutting, status)
+        with run:
+            return self._finish(cutting, run.train(lambda: self._iterate(cutting)))
 
     def _working_sets(
         self, problem: Problem, formulation: Formulation, caps: Floats, warm: Result | None
@@ -251,7 +270,7 @@ class NSlack(Solver):
                 self._optimise(cutting, everything, missing, everything=True)
             sets.drop(self.inactive_limit)
             cutting.dual = max(cutting.dual, sets.dual())
-            cutting.record(estimate)
+            cutting.record(cutting.gap_estimate(hinges) if cutting.has_slacks else estimate)
 
     def _optimise(
         self, cutting: Cutting, changed: Ints, missing: float, everything: bool = False
@@ -271,17 +290,21 @@ class NSlack(Solver):
             stop = max(stop, 0.1 * missing)
         schedule = Schedule(cutting.n, patience=3)
         schedule.gaps[sets.sets.count == 0] = 0.0
+        plateau = Plateau()
         before = sets.sets.alpha.copy()
         for k in range(1, MOST_PASSES + 1):
             due = schedule.due(0.3)
             chosen = np.flatnonzero(due & (sets.sets.count > 0))
             schedule.met(chosen, sets.improve(chosen, kind, effort))
             run.count(cache_hits=len(chosen))
-            if (schedule.gaps.max() if hard else schedule.gaps.sum()) <= stop:
+            left = float(schedule.gaps.max() if hard else schedule.gaps.sum())
+            if left <= stop or (plateau.seen(left) and not hard):
                 break
             if hard and k % GROWTH_CHECK == 0:
                 self._refuse_growth(cutting, before)
                 before = sets.sets.alpha.copy()
+            if hard and k % OUTRIGHT == 0:
+                self._solve_outright(cutting)
 
     def _certify_pass(self, cutting: Cutting, hinges: Floats, offsets: Floats) -> None:
         """The bounds after a pass that left w where it was."""
@@ -294,27 +317,19 @@ class NSlack(Solver):
             return
         self._scale_up(cutting, w, hinges, offsets)
 
-    def _scale_up(self, cutting: Cutting, w: Floats, hinges: Floats, offsets: Floats) -> None:
+    def _scale_up(self, cutting: Cutting, w: Floats, values: Floats, offsets: Floats) -> None:
         """Hard margins: scale nearly feasible weights until no constraint is violated at all."""
         for _ in range(5):
-            short = (hinges > 0.0) & (cutting.weights > 0)
-            products = offsets - hinges
-            if np.any(products[short] <= 0.0):
+            # Scaling does not help constraints without a margin, <a, w> >= 0.
+            short = (values > 0.0) & (offsets > 0.0) & (cutting.weights > 0)
+            products = offsets[short] - values[short]
+            if np.any(products <= 0.0):
                 return  # far from feasible
-            factor = float((offsets[short] / products[short]).max(initial=1.0))
+            factor = float((offsets[short] / products).max(initial=1.0))
             w = w * (factor * (1.0 + 1e-12))
-            cutting.certify(w)
+            values, offsets = cutting.certify(w)
             if cutting.run.best is not None and np.isfinite(cutting.run.best[0]):
                 return
-            found = cutting.sets.source.oracle(
-                np.arange(cutting.n), w, cutting.formulation.rescaling
-            )
-            cutting.run.oracle_calls += cutting.n
-            offsets, scales = cutting.formulation.plane_terms(found.losses)
-            row_of = np.repeat(np.arange(cutting.n), np.diff(found.indptr))
-            hinges = offsets - scales * np.bincount(
-                row_of, found.values * w[found.indices], cutting.n
-            )
 
     # ----- hard margins that cannot be met -------------------------------------------------------
 
@@ -342,22 +357,40 @@ class NSlack(Solver):
         growth[slots] = np.maximum(sets.sets.alpha[slots] - before[slots], 0.0)
         if not growth[slots].any():
             return
-        arrays = sets.sets
-        positions = slots - arrays.start[owners]
-        squares = arrays.gram[arrays.gram_start[owners] + positions * (arrays.room[owners] + 1)]
-        sizes = growth[slots] * np.sqrt(squares)
+        sizes = growth[slots] * np.sqrt(sets.squares())
         left = float(np.linalg.norm(sets.combine(growth)))
-        if left <= HARDLY_ANYTHING * float(sizes.sum()):
-            shares: Floats = np.bincount(owners, sizes, cutting.n).astype(np.float64)
-            worst = np.argsort(-shares, kind="stable")[: int(np.count_nonzero(shares))]
-            others = ", ".join(str(i) for i in worst[1:6])
-            raise ValueError(
-                f"the hard margin cannot be met: no weights satisfy the constraints of example "
-                f"{worst[0]}"
-                + (f" together with those of {others}" if others else "")
-                + (" and others" if len(worst) > 6 else "")
-                + "; use slack='l1' or 'l2'"
-            )
+        if left < HARDLY_ANYTHING * float(sizes.sum()):
+            _refuse(owners, sizes, cutting.n)
+
+    def _solve_outright(self, cutting: Cutting) -> None:
+        """Hard margins: solve a small dual that passes solve slowly, or raise if it is unbounded.
+
+        The least squares of ``|sum z a|^2 + (1 - sum z b)^2`` over ``z >= 0`` are
+        ``1 / (1 + |w|^2)`` at the least weights that satisfy all constraints, whose multipliers are
+        z divided by them; and 0 where there are no such weights.
+        """
+        from scipy.optimize import nnls  # importing it takes a second
+
+        sets = cutting.sets
+        slots, owners = sets.owners()
+        used = sets.caps[owners] > 0
+        if len(slots) * len(sets.w) > LARGEST_SYSTEM or not used.any():
+            return
+        slots, owners, lengths = slots[used], owners[used], np.sqrt(sets.squares()[used])
+        planes = np.array([sets.plane(slot) for slot in slots]) / lengths[:, None]
+        goal = np.zeros(len(sets.w) + 1)
+        goal[-1] = 1.0
+        try:
+            z, left = nnls(np.vstack([planes.T, sets.sets.offset[slots] / lengths]), goal)
+        except RuntimeError:  # too many iterations
+            return
+        if left < HARDLY_ANYTHING:
+            _refuse(owners, z, cutting.n)
+        before, dual = sets.sets.alpha[slots], sets.dual()
+        sets.sets.alpha[slots] = z / (left * left * lengths)
+        if sets.dual() < dual:
+            sets.sets.alpha[slots] = before
+            sets.dual()
 
     def _finish(self, cutting: Cutting, status: str) -> Result:
         """Certify the last weights if need be, and gather the result."""
@@ -379,3 +412,16 @@ class NSlack(Solver):
             planes=cutting.sets.n_planes,
             state=cutting.sets if status != "interrupted" else None,
         )
+
+
+def _refuse(owners: Ints, shares: Floats, n: int) -> NoReturn:
+    """Name the examples whose planes, in these shares, contradict each other."""
+    of_examples = np.bincount(owners, shares, n)
+    worst = np.argsort(-of_examples, kind="stable")[: int(np.count_nonzero(of_examples))]
+    others = ", ".join(str(i) for i in worst[1:6])
+    raise ValueError(
+        f"the hard margin cannot be met: no weights satisfy the constraints of example {worst[0]}"
+        + (f" together with those of {others}" if others else "")
+        + (" and others" if len(worst) > 6 else "")
+        + "; use slack='l1' or 'l2'"
+    )

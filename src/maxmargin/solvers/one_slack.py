@@ -30,10 +30,10 @@ from ..cuts.bundle import Bundle
 from ..cuts.master import best_candidates, best_total, blend, chosen_total, line_minimum
 from ..cuts.pool import CandidatePool, Pool, make_pool
 from ..formulation import Formulation
-from ..objective import Certificate, Stopping, hinge_values, primal_value
+from ..objective import NEGLIGIBLE, Certificate, Stopping, hinge_values, primal_value
 from ..problem import Problem
 from ..result import Callback, Result
-from .base import Run, Solver, StopTraining, checked_weights
+from .base import Run, Solver, checked_weights
 
 __all__ = ["OneSlack"]
 
@@ -42,6 +42,9 @@ Ints = NDArray[np.int64]
 
 
 FORGET_AFTER = 30  # planes without it after which a cached candidate is dropped; it costs time
+# Planes in a row from the cache, and those in a row that do not raise the dual value, after which
+# the oracle is asked all the same. (One of the latter may be needed to get to another that does.)
+MOST_CACHED, MOST_VAIN = 300, 3
 
 
 class Memory(NamedTuple):
@@ -73,6 +76,8 @@ class Search:
         self.table: Floats = np.empty((self.n, 0))  # of the candidates' values at the center
         self.dual = self.bundle.dual(self.center)
         self.certified = False  # whether the center's primal value is certified
+        self.n_cached = 0  # planes since the oracle was last asked
+        self.n_vain = 0  # those in a row that did not raise the dual value
 
     @property
     def certificate(self) -> Certificate | None:
@@ -82,8 +87,7 @@ class Search:
     @property
     def target(self) -> float:
         """Gap to reach."""
-        best = self.run.best[0] if self.run.best else self.dual
-        return self.stopping.target(max(float(best), 0.0))
+        return self.stopping.target(self.dual)
 
     def converged(self) -> bool:
         """Whether the certificate meets the stopping criterion."""
@@ -99,6 +103,7 @@ class Search:
         Returns its certified primal value, and hinge values and candidates of all examples. Weights
         that new candidates bring are 0 at the center.
         """
+        self.n_cached = self.n_vain = 0
         hinges, chosen = self.pool.ask(self.center, self.count)
         primal = primal_value(self.center, hinges, self.formulation, self.C, self.weights)
         self.run.offer(primal, self.center)
@@ -128,14 +133,17 @@ class Search:
 
     def record(self, gap_estimate: float | None = None) -> None:
         """End an outer iteration: history, callbacks, limits."""
+        certificate, stuck = self.certificate, False
+        if self.n_cached == 0 and certificate is not None and gap_estimate is not None:
+            stuck = self.run.stalling.seen(gap_estimate, self.dual, lambda: certificate)
         self.run.record(
             dual=self.dual,
             planes=self.bundle.size,
-            certificate=self.certificate if self.certified else None,
+            certificate=certificate if self.certified else None,
             gap_estimate=gap_estimate,
             target=self.target,
         )
-        self.run.check_passes()
+        self.run.check_passes(stuck)
 
 
 def _empty_bundle(pool: Pool, C: float) -> Bundle:
@@ -150,9 +158,9 @@ class OneSlack(Solver):
     Parameters
     ----------
     qp : {"fsmo", "line-search"}
-        How the master problem is solved: modified FSMO (Lee & Jang 2010, Alg. 2), or one line
-        search towards each new plane, after which all planes are merged (the variant that Joachims
-        et al. suggest after Theorem 5: cheapest per plane, many more planes).
+        How the master problem is solved: modified FSMO (Lee & Jang 2010, Alg. 2), or no more than
+        improved by line searches, one for each plane (the variant that Joachims et al. suggest
+        after Theorem 5: cheaper per plane, more planes).
     cache_size : int
         At most so many candidates of each example are kept, the most recently used ones; 0 asks
         the oracle for every plane. Problems whose outputs can all be listed need no cache.
@@ -206,14 +214,8 @@ class OneSlack(Solver):
         memory = self._memory(problem, formulation, C, weights, warm_start)
         stopping = Stopping(self.tol, self.epsilon, C * float(weights.sum()))
         search = Search(run, memory, stopping, C)
-        status = "converged"
-        try:
-            self._iterate(search)
-        except StopTraining as stop:
-            status = str(stop)
-        except KeyboardInterrupt:
-            status = "interrupted"
-        return self._finish(search, status)
+        with run:
+            return self._finish(search, run.train(lambda: self._iterate(search)))
 
     def _memory(
         self,
@@ -266,12 +268,14 @@ class OneSlack(Solver):
         bundle = search.bundle
         if self.qp == "fsmo":
             bundle.solve(stop_gap)
-            bundle.drop(self.inactive_limit)
         else:
-            bundle.line_search()
-            bundle.merge()
+            bundle.search_lines(stop_gap)
+        bundle.drop(self.inactive_limit)
         w = bundle.weights()
-        search.dual = max(search.dual, bundle.dual(w))
+        dual = bundle.dual(w)
+        rises = dual > search.dual + NEGLIGIBLE * abs(search.dual)
+        search.n_vain = 0 if rises else search.n_vain + 1
+        search.dual = max(search.dual, dual)
         return w
 
     def _approach(self, search: Search, w: Floats, gap: float) -> float:
@@ -295,7 +299,7 @@ class OneSlack(Solver):
             if known_gap > search.target or search.certified:
                 self._cut_between(search, table)
                 return known_gap
-        elif known_gap > max(self.cache_share * gap, 0.7 * search.target):
+        elif self._cache_will_do(search, known_gap, gap):
             self._cut_between(search, table)
             return gap
         primal, hinges, chosen = search.ask()
@@ -306,6 +310,13 @@ class OneSlack(Solver):
         else:
             search.table = pool.values(search.center)
         return primal - search.dual
+
+    def _cache_will_do(self, search: Search, known_gap: float, gap: float) -> bool:
+        """Whether a plane of cached candidates, whose gap is ``known_gap``, is worth adding."""
+        search.n_cached += 1
+        goal = max(self.cache_share * gap, 0.7 * search.target)
+        paying = search.n_cached <= MOST_CACHED and search.n_vain <= MOST_VAIN
+        return known_gap > goal and paying
 
     def _cut_between(self, search: Search, table: Floats) -> None:
         """Take a plane of known candidates between the center and the master's minimiser."""
@@ -323,7 +334,7 @@ class OneSlack(Solver):
             table = search.pool.values(w)
             search.run.count(cache_hits=search.n)
             violation = best_total(table, search.weights) - search.bundle.slack
-            if search.C * violation > max(self.cache_share * gap, 0.7 * search.target):
+            if self._cache_will_do(search, search.C * violation, gap):
                 chosen = np.empty(search.n, np.int64)
                 best_candidates(table, table, 1.0, chosen)
                 search.cut(chosen)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -37,7 +38,8 @@ from ..online_steps import (
 )
 from ..problem import Planes, Problem, validate_planes
 from ..result import Callback, Result
-from .base import Run, Solver, StopTraining, checked_weights
+from ..time_left import Limits
+from .base import Run, Solver, checked_weights
 from .certify import DualPoint, certificate_of
 
 __all__ = ["HELD_OUT_BATCH", "Learner", "OnlineSolver", "Seen", "Training", "batches"]
@@ -81,6 +83,14 @@ class Learner:
         self.seen = Seen()
         self.counted: Any = None  # the problem whose examples have been counted last
         self.trained_on: Any = None  # the problem that the multipliers belong to
+
+    def copy(self) -> Learner:
+        """A learner that goes on from here and leaves this one as it is."""
+        again = copy.copy(self)
+        again.state = OnlineState(*(np.copy(array) for array in self.state))
+        again.rng = copy.deepcopy(self.rng)
+        again.seen = dataclasses.replace(self.seen, contents=set(self.seen.contents))
+        return again
 
     def begin_at(self, w: Floats, steps: float) -> None:
         """Start from given weights, as if they came from so many steps."""
@@ -166,6 +176,15 @@ class OnlineSolver(Solver):
     def rule(self, training: Training) -> OnlineRule:
         """What is done with a candidate; called once, before the first pass."""
 
+    @property
+    def n_passes(self) -> float:
+        """Number of passes over the examples."""
+        return DEFAULT_PASSES if self.max_passes is None else self.max_passes
+
+    def limits(self, n_examples: int) -> Limits:
+        """See `Solver.limits`."""
+        return Limits(records=math.ceil(self.n_passes), seconds=self.max_time)
+
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """See `Solver.check`."""
         super().check(problem, formulation, C)
@@ -197,14 +216,20 @@ class OnlineSolver(Solver):
         run = Run(self, problem.n_examples, callbacks)
         learner = self._learner(problem, warm_start)
         training = Training(self, run, problem, formulation, C, weights, learner)
-        status = "max_passes"
-        try:
-            status = training.passes()
-        except StopTraining as stop:
-            status = str(stop)
-        except KeyboardInterrupt:
-            status = "interrupted"
+        with run:
+            return self._finish(training, run.train(training.passes))
+
+    def _finish(self, training: Training, status: str) -> Result:
+        """Gather the result, with a certificate if one is asked for."""
+        run, learner, problem = training.run, training.learner, training.problem
         w = training.best_w if training.best_w is not None else learner.w
+        certificate = None
+        if self.certificate:
+            try:
+                certificate = self._certificate(training, w)
+            except KeyboardInterrupt:  # the weights are there, and not to be lost
+                status = "interrupted"
+        status = run.final_status(status)
         result = Result(
             w=w,
             primal=None,
@@ -216,20 +241,22 @@ class OnlineSolver(Solver):
             n_cache_hits=0,
             n_planes=0,
             seconds=run.seconds,
+            compile_seconds=run.compile_seconds,
             history=run.history,
             state=learner,
         )
-        gap = None
-        if self.certificate:
-            start = learner.dual_point(C * weights) if learner.trained_on is problem else None
-            certificate = certificate_of(problem, formulation, C, w, weights, start)
-            result = self._certified(result, certificate, C * float(weights.sum()))
-            result.n_oracle_calls += problem.n_examples
-            result.n_passes += 1.0
-            result.seconds = run.seconds
-            gap = certificate.gap
-        run.warn_if_cut_short(status, gap)
-        return result
+        if certificate is None:
+            return result
+        return self._certified(result, certificate, training.C * float(training.weights.sum()))
+
+    def _certificate(self, training: Training, w: Floats) -> Certificate:
+        """One pass of true oracle calls, and the dual value of what the steps have left."""
+        problem, learner, weights = training.problem, training.learner, training.weights
+        known = learner.trained_on is problem
+        start = learner.dual_point(training.C * weights) if known else None
+        certificate = certificate_of(problem, training.formulation, training.C, w, weights, start)
+        training.run.oracle_calls += problem.n_examples
+        return certificate
 
     def _certified(self, result: Result, certificate: Certificate, total_C: float) -> Result:
         """The result with its certificate."""
@@ -313,9 +340,8 @@ class Training:
 
     def passes(self) -> str:
         """Visit the examples in random order, again and again; returns why that ended."""
-        limit = self.solver.max_passes
         n = len(self.examples)
-        left = round((DEFAULT_PASSES if limit is None else limit) * n)
+        left = round(self.solver.n_passes * n)
         rule = self.solver.rule(self)
         since_best = 0
         while left > 0:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,15 +62,15 @@ class Momentum:
         self.pause = 0
 
     def push(self, rate_of_passes: float = 0.0) -> None:
-        """Extrapolate, unless recent tries gained too little per second."""
+        """Extrapolate, unless recent tries gained too little for their work."""
         if self.factor == 0.0:
             return
         if self.pause > 0:
             self.pause -= 1
             self.remembers = False
             return
-        began = time.perf_counter()
+        began = self.store.work
         gain = self.store.extrapolate(self.factor if self.remembers else 0.0)
-        if self.remembers and gain < 0.2 * rate_of_passes * (time.perf_counter() - began):
+        if self.remembers and gain < 0.2 * rate_of_passes * (self.store.work - began):
             self.pause = 6
         self.remembers = True

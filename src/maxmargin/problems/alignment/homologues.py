@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...formulation import Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ..limits import as_examples, as_weights
 from .k_best import Ranked, rank_alignments
 from .kernels import Strings, best_alignment, errors_of_letters
 from .layout import Aligner, AlignmentLayout, string_at
@@ -39,6 +40,7 @@ class HomologueProblem(Problem):
     """
 
     trusted = True
+    n_features: int
 
     def __init__(
         self,
@@ -84,7 +86,8 @@ class HomologueProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Best decoy of each listed string, in its best alignment; see `Problem.oracle`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         out = empty_planes(len(examples), len(examples) * self.layout.size)
         work = self.aligner.scratch(self.natives, self.decoys)
         homologue_oracle(
@@ -115,7 +118,7 @@ class HomologueProblem(Problem):
         """
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.natives, self.decoys)
         found: list[list[tuple[Row, float]]] = []
-        for i in np.asarray(indices).tolist():
+        for i in as_examples(indices, self.n_examples).tolist():
             x = string_at(self.natives, i)
             nothing = np.full(len(x), -1, np.int32)
             decoys, highest = {}, {}

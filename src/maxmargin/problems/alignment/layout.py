@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import Planes, empty_planes, trim
+from ..limits import as_weights
 from .k_best import Ranked, rank_alignments
 from .kernels import AlignmentScratch, Scoring, Strings, align_pairs, psi_rows
 
@@ -79,7 +80,7 @@ class AlignmentLayout(NamedTuple):
 
     def scoring(self, w: Floats) -> Scoring:
         """Scores of all operations at ``w``; 0 for those that have no weight."""
-        with_zero = np.append(w, 0.0)  # the feature -1
+        with_zero = np.append(as_weights(w, self.size), 0.0)  # the feature -1
         pairs, gaps = self.pair_feature(), self.gap_feature()
         return Scoring(with_zero[pairs], with_zero[gaps], pairs, gaps)
 

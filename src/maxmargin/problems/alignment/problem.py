@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
-from ..limits import MOST_TABLE_BYTES
+from ..limits import MOST_TABLE_BYTES, as_examples, as_weights
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, string_at
@@ -75,6 +75,7 @@ class AlignmentProblem(Problem):
     """
 
     trusted = True
+    n_features: int
 
     def __init__(
         self,
@@ -121,7 +122,8 @@ class AlignmentProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated alignment of each listed pair of strings; see `Problem.oracle`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         mode = self._mode(rescaling, sqrt_loss)
         out = empty_planes(len(examples), len(examples) * self.layout.size)
         alignment_oracle(
@@ -153,10 +155,11 @@ class AlignmentProblem(Problem):
         With slack rescaling and with none, an alignment without loss (the true pairs and others
         beside them, if the loss is "pairs") counts as the truth.
         """
+        w = as_weights(w, self.n_features)
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
         given, bounds = self.true_pairs, self.xs.offsets
         found: list[list[tuple[Row, float]]] = []
-        for i in np.asarray(indices).tolist():
+        for i in as_examples(indices, self.n_examples).tolist():
             x, y = string_at(self.xs, i), string_at(self.ys, i)
             truth = given.partners[bounds[i] : bounds[i + 1]]
             ranking = self._ranking(i, w, rescaling, sqrt_loss)

@@ -17,7 +17,8 @@ from ...online_steps import OnlineRule, OnlineState
 from ...parts import rows_under_labels
 from ...planes import same_definer
 from ...problem import Planes, Problem, empty_planes, trim
-from ..limits import check_number_of_weights
+from ...work import scoring_work
+from ..limits import as_examples, as_weights, check_number_of_weights
 from ..rows import Rows, check_codes, make_rows
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .kernels import (
@@ -66,6 +67,15 @@ class ChainConstraints(NamedTuple):
     transitions: NDArray[np.bool_]
     start: NDArray[np.bool_]
     stop: NDArray[np.bool_]
+
+    def broken_by(self, labels: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tokens whose label may not stand where it does."""
+        broken = np.zeros(len(labels), dtype=bool)
+        broken[1:] = ~self.transitions[labels[:-1], labels[1:]]
+        first, last = offsets[:-1], offsets[1:] - 1
+        broken[first] = ~self.start[labels[first]]
+        broken[last] |= ~self.stop[labels[last]]
+        return broken
 
 
 class ChainLayout(NamedTuple):
@@ -146,8 +156,17 @@ class ChainDecoder:
             np.empty((longest, K)), np.empty((longest, K)), np.empty(longest, np.int32), start, stop
         )
 
+    def _checked(self, rows: Rows, w: Floats) -> Floats:
+        """The weights, if they and the rows are those of the layout."""
+        if rows.n_inputs != self.layout.n_inputs:
+            raise ValueError(
+                f"tokens have {rows.n_inputs} features, expected {self.layout.n_inputs}"
+            )
+        return as_weights(w, self.layout.size)
+
     def decode(self, rows: Rows, offsets: NDArray[np.int64], w: Floats) -> NDArray[np.int32]:
         """Best labels of all tokens."""
+        w = self._checked(rows, w)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
         if len(offsets) > 1:
             transition, start, stop = self.potentials(w)
@@ -159,6 +178,7 @@ class ChainDecoder:
         self, rows: Rows, offsets: NDArray[np.int64], w: Floats, k: int
     ) -> list[tuple[NDArray[np.int32], Floats]]:
         """The k best labellings of each sequence, best first, one in a row, and their scores."""
+        w = self._checked(rows, w)
         n, K, lengths = len(offsets) - 1, self.layout.n_labels, np.diff(offsets)
         if n == 0:
             return []
@@ -201,6 +221,7 @@ class ChainProblem(Problem):
     """
 
     trusted = True
+    n_features: int
 
     def __init__(
         self,
@@ -263,6 +284,13 @@ class ChainProblem(Problem):
         """Number of sequences."""
         return len(self.data.offsets) - 1
 
+    @property
+    def oracle_work(self) -> float:
+        """Work of a search, on average; see `work`."""
+        rows, K = self.data.rows, self.layout.n_labels
+        entries, tokens = float(rows.indptr[-1]), float(rows.n_rows)
+        return (scoring_work(entries, K) + 0.5 * tokens * K * K) / max(self.n_examples, 1)
+
     def compact_store(
         self, formulation: Formulation, caps: Floats, cache_bytes: int
     ) -> ChainStore | None:
@@ -310,7 +338,8 @@ class ChainProblem(Problem):
     ) -> Planes:
         """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
         mode = self._mode(rescaling, sqrt_loss)
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.layout.size)
         capacity = k * int(self._row_bounds[examples].sum())
         out = empty_planes(k * len(examples), capacity)
         transition, start, stop = self.decoder.potentials(w)
@@ -362,7 +391,8 @@ class ChainProblem(Problem):
         as_parts: bool,
     ) -> Planes:
         """Run the oracle kernel for the listed sequences."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.layout.size)
         bounds = self._part_bounds if as_parts else self._row_bounds
         capacity = int(bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
@@ -383,12 +413,7 @@ class ChainProblem(Problem):
     def _check_truth(self, constraints: ChainConstraints) -> None:
         """Raise if a training sequence breaks the constraints."""
         labels, offsets = self.data.labels, self.data.offsets
-        inner = np.ones(len(labels), dtype=bool)
-        inner[offsets[:-1]] = False
-        bad = np.zeros(len(labels), dtype=bool)
-        bad[1:] = inner[1:] & ~constraints.transitions[labels[:-1], labels[1:]]
-        bad[offsets[:-1]] |= ~constraints.start[labels[offsets[:-1]]]
-        bad[offsets[1:] - 1] |= ~constraints.stop[labels[offsets[1:] - 1]]
+        bad = constraints.broken_by(labels, offsets)
         if bad.any():
             token = int(np.argmax(bad))
             i = int(np.searchsorted(offsets, token, side="right")) - 1

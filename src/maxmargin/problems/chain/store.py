@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ...formulation import Formulation
 from ...planes import BlockReport, PlaneStore, StepRule
 from ...problem import empty_planes
+from ...work import RECOMBINATION
 from .store_kernels import visit_chains
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ class ChainStore(PlaneStore):
     def _pass(self, examples: Ints, rule: StepRule, cached: bool) -> BlockReport:
         """Run the kernel until all examples are done, with more room where it asks for it."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
+        work = self._work_on(examples)
+        search = RECOMBINATION * work if cached else len(examples) * self._oracle_work
+        self.work += work + search
         done = 0
         while True:
             self._reserve_scratch(examples, self._room)

@@ -18,7 +18,8 @@ from ..._jit import kernel
 from ...formulation import Formulation, Rescaling
 from ...parts import rows_under_labels
 from ...problem import Planes, Problem, empty_planes, trim
-from ..limits import check_number_of_weights
+from ...work import scoring_work
+from ..limits import as_examples, as_weights, check_number_of_weights
 from ..rows import Rows, add_scores, check_codes, make_rows
 from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
@@ -61,6 +62,7 @@ class ClassFeatureProblem(Problem):
     """
 
     trusted = True
+    n_features: int
 
     def __init__(
         self,
@@ -110,6 +112,12 @@ class ClassFeatureProblem(Problem):
         """Number of examples."""
         return len(self.labels)
 
+    @property
+    def oracle_work(self) -> float:
+        """Work of a search, on average; see `work`."""
+        inputs = float(self.rows.indptr[-1]) / max(self.rows.n_rows, 1)
+        return scoring_work(inputs, self.output.n_columns) + 1e4  # asked in small batches
+
     def oracle(
         self,
         indices: Ints,
@@ -151,7 +159,8 @@ class ClassFeatureProblem(Problem):
         k: int = 0,
     ) -> Planes:
         """Run the oracle kernel for the listed examples, or with k > 0 that for the k best."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         key = (rescaling, sqrt_loss)
         if key not in self._terms:
             self._terms[key] = pair_terms(self.costs, Formulation(rescaling, sqrt_loss=sqrt_loss))

@@ -17,7 +17,8 @@ from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...online_steps import OnlineRule, OnlineState
 from ...planes import BlockReport, StepRule
 from ...problem import Planes, Problem, empty_planes
-from ..limits import check_number_of_weights
+from ...work import BLOCK, scoring_work
+from ..limits import as_examples, as_weights, check_number_of_weights
 from ..rows import Rows, check_codes, make_rows, row_square_norms
 from .multiclass_kernels import (
     add_weighted_classes,
@@ -63,6 +64,7 @@ class MulticlassProblem(Problem):
     """
 
     trusted = True
+    n_features: int
 
     def __init__(
         self,
@@ -107,7 +109,8 @@ class MulticlassProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated class of each listed example; see `Problem.oracle`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
         best = np.empty(len(examples), np.int64)
         K = self.n_classes
@@ -123,7 +126,8 @@ class MulticlassProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong classes of each listed example; see `Problem.k_best`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         offsets, scales, _ = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
         best = np.empty((len(examples), k), np.int64)
         K = self.n_classes
@@ -132,7 +136,8 @@ class MulticlassProblem(Problem):
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best class of each listed example; see `Problem.predictions`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         best = np.empty(len(examples), np.int64)
         best_classes(self.rows, examples, w, self.n_classes, best)
         return self._as_planes(examples, best)
@@ -216,6 +221,11 @@ class ClassStore:
         self.seen = np.zeros(self.alpha.shape, np.bool_)
         self.weights: Floats = self._no_weights()
         self.dual_now = np.zeros(1)
+        self.work = 0.0
+        inputs = self.problem.rows
+        size = inputs.dense.size if inputs.dense.shape[0] else len(inputs.values)
+        mean_size = size / max(problem.n_examples, 1)
+        self._visit_work = BLOCK + scoring_work(mean_size, problem.n_classes)
 
     @property
     def w(self) -> Floats:
@@ -256,6 +266,7 @@ class ClassStore:
 
     def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
         """One kernel call over the blocks of ``examples``."""
+        self.work += self._visit_work * (len(examples) + 1)
         visit_classes(
             self.problem.rows,
             self.problem.labels,
@@ -278,6 +289,7 @@ class ClassStore:
         """See `planes.PlaneStore.extrapolate`."""
         gain = 0.0
         if factor:
+            self.work += 0.25 * self._visit_work * len(self.caps)  # few multipliers change
             change = np.empty(self.alpha.shape)
             squared = self.formulation.slack == "l2"
             limits = np.full(len(self.caps), np.inf) if squared else self.caps
@@ -289,7 +301,7 @@ class ClassStore:
                 rises = change.sum(axis=1)
                 slope -= float(self.alpha.sum(axis=1) * self.ridges @ rises)
                 curvature += float(rises * self.ridges @ rises)
-            step, gain = line_step(slope, curvature)
+            step, gain = line_step(slope, curvature, float(self.dual_now[0]))
         self.before[:] = self.alpha
         if gain > 0.0:
             self.alpha += step * change
@@ -360,7 +372,7 @@ def pair_terms(costs: Floats, formulation: Formulation) -> tuple[Floats, Floats]
 
 def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
     """Scores <w, psi(x, y)> of all classes for every row."""
-    weights = w.reshape(rows.n_inputs, n_classes)
+    weights = as_weights(w, rows.n_inputs * n_classes).reshape(rows.n_inputs, n_classes)
     inputs = rows.dense if rows.dense.shape[0] else _csr(rows)
     scores = np.asarray(inputs @ weights[: rows.n_columns])
     return scores + rows.bias * weights[-1] if rows.bias else scores

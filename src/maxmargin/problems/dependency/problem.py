@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, empty_planes, trim
 from ..bounded_search import Violation
-from ..limits import check_number_of_weights
+from ..limits import as_examples, as_weights, check_number_of_weights
 from ..rows import check_codes
 from .bounded import bounded_tree_oracle
 from .features import (
@@ -88,6 +88,7 @@ class TreeDecoder:
 
     def decode(self, fields: TokenFields, w: Floats) -> FoundTrees:
         """Best tree of each sentence, by node, with their scores."""
+        w = as_weights(w, self.size)
         keys = self.keys(fields)
         longest = int(np.diff(keys.bounds).max(initial=1))
         found = _new_trees(int(keys.bounds[-1]), len(keys.bounds) - 1)
@@ -98,6 +99,7 @@ class TreeDecoder:
 
     def decode_k_best(self, fields: TokenFields, w: Floats, k: int) -> list[list[RankedTree]]:
         """The k best trees of each sentence, best first."""
+        w = as_weights(w, self.size)
         keys = self.keys(fields)
         work = make_work(keys, int(np.diff(keys.bounds).max(initial=1)), self.options.projective)
         return [
@@ -141,6 +143,7 @@ class DependencyProblem(Problem):
     """
 
     trusted = True
+    n_features: int
 
     def __init__(
         self,
@@ -231,7 +234,8 @@ class DependencyProblem(Problem):
                 "or projective=True"
             )
         formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         work = self._work(examples)
         repeated = np.repeat(examples, k)
         starts, found = self._room(repeated)
@@ -283,7 +287,8 @@ class DependencyProblem(Problem):
         scale: float = 1.0,
     ) -> Planes:
         """Run the oracle kernel for the listed sentences."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         work = self._work(examples)
         starts, found = self._room(examples)
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))

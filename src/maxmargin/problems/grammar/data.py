@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.trees import Tree
+from ..limits import as_weights
 from .features import N_BUCKETS, list_features
 from .kernels import parse_sentence
 from .rules import Derivation, Grammar
@@ -149,6 +150,7 @@ class TreeDecoder:
 
         The nodes are only valid until the next ones are asked for.
         """
+        w = as_weights(w, self.n_features)
         if len(sentences.offsets) < 2:
             return
         longest = int(np.diff(sentences.offsets).max())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...formulation import Formulation
 from ..lazy_k_best import LazyRanking, Place, Way
+from ..limits import as_weights
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
 from .strata import ROUNDING, Lists, list_levels
@@ -39,6 +40,7 @@ def best_derivations(
 
     A node whose label is not that of ``gold_label`` for its span adds ``unit`` to the score.
     """
+    w = as_weights(w, decoder.n_features)
     first = sentences.offsets[i]
     n = int(sentences.offsets[i + 1] - first)
     work = decoder.scratch(n, len(sentences.view_sizes))

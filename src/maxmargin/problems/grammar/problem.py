@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
-from ..limits import check_number_of_weights
+from ..limits import as_examples, as_weights, check_number_of_weights
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
 from .k_best import best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
@@ -55,6 +55,7 @@ class GrammarProblem(Problem):
     """
 
     trusted = True
+    n_features: int
 
     def __init__(
         self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: TreeLoss = "f1"
@@ -91,7 +92,8 @@ class GrammarProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated derivation of each listed sentence; see `Problem.oracle`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        weights = as_weights(w, self.n_features)
         mode = self._mode(rescaling, sqrt_loss)
         capacity = int(self._row_bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
@@ -101,7 +103,7 @@ class GrammarProblem(Problem):
             self.sentences,
             self.gold,
             examples,
-            np.ascontiguousarray(w, dtype=np.float64),
+            weights,
             mode,
             rescaling == "slack",
             sqrt_loss,
@@ -122,10 +124,10 @@ class GrammarProblem(Problem):
     ) -> Planes:
         """The k best wrong derivations of each listed sentence; see `Problem.k_best`."""
         formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
-        weights = np.asarray(w, np.float64)
+        weights = as_weights(w, self.n_features)
         found = [
             self._wrong_derivations(i, weights, k, formulation)
-            for i in np.asarray(indices).tolist()
+            for i in as_examples(indices, self.n_examples).tolist()
         ]
         return stack_k_best(found, k)
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import Planes, empty_planes
+from ..limits import as_weights
 from .grid_parts_kernels import (
     add_part_losses,
     decode_parts,
@@ -255,6 +256,7 @@ class GridPartsProblem(TreeProblem):
 
 def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
     """Best positions in every image, shape (n_examples, n_parts, 2)."""
+    w = as_weights(w, layout.size)
     n, V = len(maps.grids), len(layout.parent)
     labels = np.empty((n, V), np.int64)
     work = layout.work(maps.grids, w)
@@ -265,6 +267,7 @@ def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
 
 def rank_parts(maps: Maps, layout: GridLayout, w: Floats, k: int) -> list[tuple[Ints, Floats]]:
     """The k best sets of positions in every image, (at most k, n_parts, 2), and their scores."""
+    w = as_weights(w, layout.size)
     scores = PartScores(maps, layout, np.arange(len(maps.grids)), w)
     answers = []
     for i, width in enumerate(maps.grids[:, 1].tolist()):

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import Planes, empty_planes
-from ..limits import check_number_of_weights
+from ..limits import as_weights, check_number_of_weights
 from ..rows import Rows, check_codes, make_rows
 from .k_best import rank_labellings
 from .kernels import TreeShape, TreeWork
@@ -221,7 +221,8 @@ class LabelTreeProblem(TreeProblem):
 
 def decode_label_trees(rows: Rows, layout: LabelLayout, w: Floats) -> Ints:
     """Best labels of all nodes of every row."""
-    shape, columns, _ = layout.shape_and_columns()
+    shape, columns, size = layout.shape_and_columns()
+    w = as_weights(w, size)
     labels = np.empty((rows.n_rows, len(layout.parent)), np.int64)
     decode_labels(shape, rows, columns, w, layout.work(0), labels)
     return labels
@@ -231,5 +232,6 @@ def rank_label_trees(
     rows: Rows, layout: LabelLayout, w: Floats, k: int
 ) -> list[tuple[Ints, Floats]]:
     """The k best labellings of every row, best first, with their scores."""
-    shape, scores = layout.shape_and_columns()[0], LabelScores(rows, layout, w)
+    shape, _, size = layout.shape_and_columns()
+    scores = LabelScores(rows, layout, as_weights(w, size))
     return [rank_labellings(shape, scores.fill(i), k) for i in range(rows.n_rows)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...formulation import Rescaling
 from ...problem import Planes, Problem, trim
 from ..bounded_search import Candidate, Decoder, Violation, most_violated
+from ..limits import as_examples, as_weights
 from .k_best import rank_labellings
 from .kernels import (
     ADDITIVE,
@@ -81,6 +82,7 @@ class TreeProblem(Problem):
     """
 
     trusted = True
+    n_features: int
     labels: Ints
     shape: TreeShape
     loss_name: str
@@ -117,7 +119,8 @@ class TreeProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated labelling of each listed example; see `Problem.oracle`."""
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         mode = self._mode(rescaling, sqrt_loss)
         if mode == LEVELS and not self.counts_errors:
             found = self._bounded(examples, w, Violation(rescaling == "slack", sqrt_loss))
@@ -140,7 +143,8 @@ class TreeProblem(Problem):
                 "the k best labellings of trees are found for losses that add up over nodes: use "
                 "rescaling='margin' with sqrt_loss=False, or 'none', or loss='zero-one'"
             )
-        examples = np.ascontiguousarray(indices, dtype=np.int64)
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
         repeated = np.repeat(examples, k)
         found = self.labels[repeated]
         scores = self.scores(examples, w)

@@ -1,0 +1,70 @@
+"""When more iterations would change nothing: the end of training that no limit ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..objective import Certificate
+
+__all__ = ["ROUNDING", "Plateau", "Stalling"]
+
+WINDOW = 20  # iterations in which something has to move
+LESS = 0.99  # of the gap: this counts as a move
+RISE = 1e-14  # relative rise of the dual value that does: more than rounding
+PROGRESS = 1e-10  # relative rise of the dual value that needs no certificate to be believed
+VAIN = 3  # certificates in a row that are no better than one before
+ROUNDING = 1e-9  # relative gap from which on rounding is what is left of it
+
+
+class Plateau:
+    """Tells when a gap, or an estimate of it, has not fallen for a while."""
+
+    def __init__(self) -> None:
+        self._lowest = float("inf")
+        self._since = 0
+
+    def seen(self, gap: float) -> bool:
+        """Take note of a gap; True once in a while where it does not fall."""
+        if gap < min(self._lowest, LESS * self._lowest):
+            self._lowest, self._since = gap, 0
+        else:
+            self._since += 1
+        return self._since > 0 and self._since % WINDOW == 0
+
+
+class Stalling:
+    """Tells when neither bound moves any more.
+
+    Rounding ends all progress at last, at a gap that may be above the target: always where the
+    target is 0. Until then every few iterations lower the gap or raise the dual value. (Not always
+    both: where the dual is known to 16 digits the gap may have 8, and get smaller still.) Estimates
+    of the gap may be too low once, and never again: where they do not fall certificates tell.
+    """
+
+    def __init__(self) -> None:
+        self._plateau = Plateau()
+        self._best: Certificate | None = None
+        self._dual: float | None = None
+        self._vain = 0
+
+    def seen(self, estimate: float, dual: float, certify: Callable[[], Certificate]) -> bool:
+        """Take note of an iteration, with its gap as far as known; True if nothing moves.
+
+        ``certify`` is a pass of true oracle calls; it is asked for only where estimates stay, and
+        the dual value too.
+        """
+        if not self._plateau.seen(estimate):
+            return False
+        before, self._dual = self._dual, dual
+        if before is None or dual > before + PROGRESS * abs(before):
+            return False
+        best, now = self._best, certify()
+        if (
+            best is None
+            or now.dual > best.dual + RISE * abs(best.dual)
+            or now.gap < min(best.gap, LESS * best.gap)
+        ):
+            self._best, self._vain = now, 0
+            return False
+        self._vain += 1
+        return self._vain >= VAIN
