@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.features import WindowFeatures
+from maxmargin.features import PackedSequences, WindowFeatures
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [1.0, 3.0]])
 Y = np.array([0, 1, 0, 1])
@@ -51,14 +51,40 @@ def test_empty_sequences_are_named():
         mm.SequenceTagger().fit([], [])
 
 
+def test_packed_sequences_must_fit_together():
+    tagger = mm.SequenceTagger(tol=0.1).fit(SEQUENCES, LABELS)
+    for offsets, said in (
+        ([0, 2, 9], "from 0 to the number of tokens, 4"),
+        ([1, 4], "from 0 to the number of tokens, 4"),
+        ([0], "from 0 to the number of tokens, 4"),
+        ([], "from 0 to the number of tokens, 4"),
+        ([0, 3, 1, 4], "sequence 1 is empty"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            tagger.predict(PackedSequences(X, np.array(offsets)))
+
+
+def test_indices_beyond_a_sparse_matrix_are_refused():
+    bad = sp.csr_matrix(X)
+    bad.indices[-1] = 1_000_000
+    with pytest.raises(ValueError, match="2 columns, but indices from 0 to 1000000"):
+        mm.SequenceTagger(tol=0.1).fit(SEQUENCES, LABELS).predict([bad])
+    with pytest.raises(ValueError, match="2 columns, but indices from 0 to 1000000"):
+        mm.MulticlassSVM(tol=0.1).fit(X, Y).predict(bad)
+    with pytest.raises(ValueError, match="2 columns, but indices from 0 to 1000000"):
+        mm.MulticlassSVM(tol=0.1).fit(bad, Y)
+    with pytest.raises(ValueError, match="2 columns, but indices from 0 to 1000000"):
+        mm.SequenceTagger(tol=0.1).fit([bad], LABELS[:1])
+
+
 def test_lengths_must_agree():
     with pytest.raises(ValueError, match="4 examples but y has 3; first without a partner: 3"):
         mm.MulticlassSVM().fit(X, Y[:3])
-    with pytest.raises(ValueError, match="3 sequences but Y has 2; first without a partner: 2"):
+    with pytest.raises(ValueError, match="3 sequences but y has 2; first without a partner: 2"):
         mm.SequenceTagger().fit(SEQUENCES, LABELS[:2])
     with pytest.raises(ValueError, match="sequence 1 has 2 tokens but 3 labels"):
         mm.SequenceTagger().fit(SEQUENCES, [LABELS[0], [1, 0, 1], LABELS[2]])
-    with pytest.raises(ValueError, match=r"Y\[0\] is 'abba', expected a sequence of labels"):
+    with pytest.raises(ValueError, match=r"y\[0\] is 'abba', expected a sequence of labels"):
         mm.SequenceTagger().fit([X], ["abba"])
 
 
@@ -118,8 +144,8 @@ def test_labels_must_be_usable():
         ({"constraints": "bio"}, "needs labels such as"),
         ({"constraints": 3}, "constraints must be"),
         ({"constraints": [("a", "b", "c")]}, r"constraints\[0\]"),
-        ({"constraints": np.ones((3, 3), bool)}, r"shape \(3, 3\), but Y has 2 labels"),
-        ({"constraints": [(0, 1)]}, "labels of sequence 0 break the constraints at token 1"),
+        ({"constraints": np.ones((3, 3), bool)}, r"shape \(3, 3\), but y has 2 labels"),
+        ({"constraints": [(0, 1)]}, "sequence 0, token 1: label 1 follows 0"),
     ],
 )
 def test_parameters_of_the_tagger(parameters, message):
@@ -247,7 +273,7 @@ def test_a_certificate_that_is_none_is_not_passed_off_as_one(solver):
 def test_structural_input():
     with pytest.raises(ValueError, match=r"must be a maxmargin\.Problem, got 'type' object"):
         mm.StructuralSVM(Signs).fit(X, [1, -1, 1, -1])
-    with pytest.raises(ValueError, match=r"X has 4 examples but Y has 3; .*: 3"):
+    with pytest.raises(ValueError, match=r"X has 4 examples but y has 3; .*: 3"):
         mm.StructuralSVM(Signs()).fit(X, [1, -1, 1])
     with pytest.raises(ValueError, match=r"must be a maxmargin\.Problem, got 'str'"):
         mm.StructuralSVM("chain").fit(X, Y)

@@ -79,6 +79,18 @@ def test_squared_slacks_and_entities(tmp_path):
     assert "entity F1" in table and (tmp_path / "dcd.png").stat().st_size > 1000
 
 
+def test_tolerances(bench):
+    find_data("usps/usps.npz")
+    options = bench("case").Options(quick=True, only="USPS, C = 0.1")
+    (case,) = bench("tolerance").cases(options)  # other data sets are not even read
+    report = bench("runner").run_case(case, repeat=1)
+    runs = {label: run for label, (run,) in report.runs.items()}
+    assert list(runs) == ["tol = 0.1", "tol = 0.01", "tol = 0.003", "tol = 0.001"]
+    for label, run in runs.items():
+        assert run["gap"] <= float(label[6:]) and run["score"] > 60.0
+    assert runs["tol = 0.1"]["passes"] < runs["tol = 0.001"]["passes"]
+
+
 def test_targets(bench):
     Target = bench("case").Target
     limited = Target("time", "auto", "cpu", unit="s", at_most=6, note="aim: 3 s")

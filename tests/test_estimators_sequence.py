@@ -22,7 +22,9 @@ def words():
 
 @pytest.fixture(scope="module")
 def fitted(words):
-    model = mm.SequenceTagger(C=0.1, fit_intercept=True, boundary_weights=True, random_state=0)
+    model = mm.SequenceTagger(
+        C=0.1, fit_intercept=True, boundary_weights=True, tol=1e-3, random_state=0
+    )
     return model.fit(words.X_train, words.y_train)
 
 
@@ -42,7 +44,7 @@ def test_certificate_and_accuracy(fitted, words):
     predicted = fitted.predict(words.X_test)
     assert accuracy == pytest.approx(token_accuracy(words.y_test, predicted))
     assert accuracy > 0.8
-    assert predicted[0].dtype == fitted.classes_.dtype == np.int64
+    assert type(predicted[0][0]) is int
     assert [len(p) for p in predicted] == [len(y) for y in words.y_test]
 
 
@@ -94,7 +96,7 @@ def test_cube_of_equal_lengths():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(6, 4, 3)), rng.integers(0, 2, size=(6, 4))
     model = mm.SequenceTagger(random_state=0).fit(X, Y)
-    assert np.array(model.predict(X)).shape == (6, 4)
+    assert np.stack(model.predict(X)).shape == (6, 4)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_cube_of_equal_lengths():
 def test_labels_of_any_type(words, rename):
     Y = [[rename(int(k)) for k in y] for y in words.y_train[:15]]
     model = mm.SequenceTagger(C=0.1, tol=0.01, random_state=0).fit(words.X_train[:15], Y)
-    found = {label for y in model.predict(words.X_train[:15]) for label in y.tolist()}
+    found = {label for y in model.predict(words.X_train[:15]) for label in y}
     wanted = {label for y in Y for label in y}
     assert found <= wanted and {type(f) for f in found} <= {type(w) for w in wanted}
     assert model.score(words.X_train[:15], Y) > 0.85
@@ -134,7 +136,7 @@ def test_feature_strings_get_a_dictionary():
     X = [[["a", "b"], ["c"]], [["a"], ["c", "b"]]]
     model = mm.SequenceTagger(random_state=0).fit(X, [["x", "y"], ["x", "y"]])
     assert sorted(model.features_.feature_names_) == ["a", "b", "c"]
-    assert model.predict([[["a", "never seen"]]])[0].tolist() == ["x"]
+    assert model.predict([[["a", "never seen"]]])[0] == ["x"]
 
 
 def test_transition_weights_are_part_of_coef(fitted):
@@ -229,14 +231,15 @@ def test_fold_that_lacks_a_label():
 
 
 def test_warm_start_reuses_planes(words):
-    model = mm.SequenceTagger(C=0.1, warm_start=True, random_state=0)
+    model = mm.SequenceTagger(C=0.1, tol=1e-3, warm_start=True, random_state=0)
     model.fit(words.X_train, words.y_train)
     first = model.result_
     model.fit(words.X_train, words.y_train)
     assert model.result_.state is first.state
     assert model.result_.n_oracle_calls < first.n_oracle_calls
     model.set_params(C=0.12).fit(words.X_train, words.y_train)
-    cold = mm.SequenceTagger(C=0.12, random_state=0).fit(words.X_train, words.y_train)
+    cold = mm.SequenceTagger(C=0.12, tol=1e-3, random_state=0)
+    cold.fit(words.X_train, words.y_train)
     assert model.result_.primal == pytest.approx(cold.result_.primal, rel=2e-3)
     model.set_params(loss="zero-one").fit(words.X_train, words.y_train)
     assert model.result_.state is not first.state

@@ -39,7 +39,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return mm.StructuralSVM(Classes(), C=0.1, random_state=0).fit(*data)
+    return mm.StructuralSVM(Classes(), C=0.1, tol=1e-3, random_state=0).fit(*data)
 
 
 def test_agrees_with_the_native_classes(fitted, data):

@@ -138,7 +138,7 @@ def test_a_parser_learns_its_treebank(loss):
         assert 1 <= len(best) <= 3
         assert str(best[0][0]) == tree and best[0][1] == pytest.approx(score)
         assert all(a >= b for (_, a), (_, b) in itertools.pairwise(best))
-    assert len(parser.top_rules(5)) == 5 and parser.result_.converged
+    assert parser.result_.converged
 
 
 def test_sentences_of_any_kind():

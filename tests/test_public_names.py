@@ -12,6 +12,7 @@ def test_public_names():
     for name in mm.__all__:
         assert getattr(mm, name) is not None
         assert name in dir(mm)
+    assert mm.metrics.token_accuracy and "metrics" in dir(mm)
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         mm.Nonsense  # noqa: B018
 

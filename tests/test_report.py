@@ -1,5 +1,6 @@
 """The convergence plot."""
 
+import os
 import sys
 
 import pytest
@@ -15,7 +16,7 @@ def result():
         Progress(0.2, 20, None, 2.0, None, 5, 2.0, 0.1),
         Progress(0.3, 30, 3.05, 3.0, 0.05, 6, 0.2, 0.1),
     ]
-    return Result(None, 3.05, 3.0, True, "converged", 3.0, 30, 0, 6, 0.3, history)
+    return Result(None, 3.05, 3.0, True, "converged", 3.0, 30, 0, 6, 0.3, history=history)
 
 
 @pytest.mark.parametrize("x, last", [("seconds", 0.3), ("passes", 3.0)])
@@ -31,6 +32,17 @@ def test_lines_are_those_of_the_history(result, x, last, tmp_path):
     assert lines["dual (lower bound)"][:, 1].tolist() == [1.0, 2.0, 3.0]
     assert lines["primal, certified"].tolist() == [[last, 3.05]]
     assert gap.get_yscale() == "log"
+
+
+def test_pictures_appear_whole_or_not_at_all(result, tmp_path, monkeypatch):
+    path = tmp_path / "plot.png"
+    path.write_text("old")
+    with pytest.raises(ValueError, match=r"plot\.xyz: no picture can be written as 'xyz'"):
+        plot_convergence(result, tmp_path / "plot.xyz")
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        plot_convergence(result, path)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["plot.png"]
 
 
 def test_bad_use(result, monkeypatch):

@@ -109,7 +109,7 @@ def test_the_identity_is_the_plain_multiclass_problem():
     plain = mm.MulticlassSVM(tol=1e-6, random_state=0).fit(X, y)
     described = mm.MulticlassSVM(class_features=np.eye(3), tol=1e-6, random_state=0).fit(X, y)
     assert described.result_.primal == pytest.approx(plain.result_.primal, rel=2e-6)
-    assert np.allclose(described.class_weights_, plain.class_weights_, atol=2e-2)
+    assert np.allclose(described.coef_, plain.coef_, atol=2e-2)
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +127,9 @@ def test_taxonomy(zoo):
     model = mm.MulticlassSVM(taxonomy=ANIMALS, loss="taxonomy", random_state=0).fit(X, y)
     assert model.result_.converged and model.score(X, y) == 1.0
     assert model.classes_.tolist() == model.seen_classes_.tolist() == ["cat", "dog", "eel", "ray"]
-    scores = X @ model.class_weights_.T + model.intercept_
+    scores = X @ model.coef_.T + model.intercept_
     assert np.allclose(scores, model.decision_function(X))
-    assert model.coef_.shape == (3 * 6,)
+    assert model.coef_.shape == (4, 2) and model.result_.w.shape == (3 * 6,)
     assert clone(model).get_params()["loss"] == "taxonomy"
 
 

@@ -71,8 +71,13 @@ _HOME = {
 }
 
 
+_FOLDERS = ("datasets", "features", "formats", "metrics", "report", "solvers")
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
+    if name in _FOLDERS:
+        return importlib.import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name], __name__), name)
@@ -82,4 +87,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Public names, whether imported yet or not."""
-    return sorted({*globals(), *__all__})
+    return sorted({*_FOLDERS, *__all__})

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..formulation import Rescaling, Slack
+from ..features.containers import as_list
 from ..metrics import pair_accuracies
 from ..problem import Problem
 from ..problems.alignment.homologues import HomologueProblem
 from ..problems.alignment.kernels import Strings
 from ..problems.alignment.layout import Aligner, AlignmentLayout, pack_alignments
 from ..problems.alignment.problem import AlignmentProblem
-from ..result import Callback, Result
-from ..solvers import Solver
+from ..result import Result
 from .alignment_data import (
     as_pairs,
     encode,
@@ -26,14 +26,17 @@ from .alignment_data import (
     split_homologues,
     split_pairs,
 )
-from .base import MaxMarginEstimator, checked_k, with_shared_parameters
+from .base import MaxMarginEstimator, checked_k
+from .labels import Outputs
+from .parameters import with_inherited_parameters
 
 __all__ = ["SequenceAligner"]
 
 Floats = NDArray[np.float64]
 
 
-@with_shared_parameters
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class SequenceAligner(MaxMarginEstimator):
     """Alignments of two sequences by learned substitution scores and gap penalties.
 
@@ -61,7 +64,7 @@ class SequenceAligner(MaxMarginEstimator):
         In global mode, whether gaps at the ends have the weights of other gaps or their own.
     alphabet : str or sequence, optional
         The letters; by default those of the training sequences, sorted.
-    {shared parameters}
+    {parameters of SharedParameters}
 
     Attributes
     ----------
@@ -86,60 +89,19 @@ class SequenceAligner(MaxMarginEstimator):
     Examples
     --------
     >>> X = [("ACGT", "AGT"), ("TCGA", "TGA")]
-    >>> Y = [("ACGT", "A-GT"), ("TCGA", "T-GA")]
-    >>> aligner = SequenceAligner(mode="global", random_state=0).fit(X, Y)
+    >>> y = [("ACGT", "A-GT"), ("TCGA", "T-GA")]
+    >>> aligner = SequenceAligner(mode="global", random_state=0).fit(X, y)
     >>> aligner.predict([("ACGA", "AGA")])[0].tolist()
     [[0, 0], [2, 1], [3, 2]]
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        mode: Literal["local", "global"] = "local",
-        gaps: Literal["linear", "affine"] = "affine",
-        task: Literal["align", "rank"] = "align",
-        loss: Literal["pairs", "residues", "zero-one"] = "pairs",
-        symmetric: bool = False,
-        end_gaps: Literal["same", "own"] = "same",
-        alphabet: Any = None,
-        rescaling: Rescaling = "margin",
-        slack: Slack = "l1",
-        sqrt_loss: bool | None = None,
-        solver: str | Solver = "auto",
-        tol: float | None = 1e-3,
-        epsilon: float | None = None,
-        max_passes: float | None = None,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Iterable[Callback] = (),
-    ) -> None:
-        super().__init__(
-            C=C,
-            rescaling=rescaling,
-            slack=slack,
-            sqrt_loss=sqrt_loss,
-            solver=solver,
-            tol=tol,
-            epsilon=epsilon,
-            max_passes=max_passes,
-            max_time=max_time,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            callbacks=callbacks,
-        )
-        self.mode = mode
-        self.gaps = gaps
-        self.task = task
-        self.loss = loss
-        self.symmetric = symmetric
-        self.end_gaps = end_gaps
-        self.alphabet = alphabet
+    mode: Literal["local", "global"] = "local"
+    gaps: Literal["linear", "affine"] = "affine"
+    task: Literal["align", "rank"] = "align"
+    loss: Literal["pairs", "residues", "zero-one"] = "pairs"
+    symmetric: bool = False
+    end_gaps: Literal["same", "own"] = "same"
+    alphabet: Any = None
 
     @classmethod
     def from_scores(
@@ -200,7 +162,7 @@ class SequenceAligner(MaxMarginEstimator):
 
     # ----- training -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> SequenceAligner:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> SequenceAligner:
         """Train on aligned sequences.
 
         Parameters
@@ -208,7 +170,7 @@ class SequenceAligner(MaxMarginEstimator):
         X : list
             With ``task="align"``, pairs (x, y) of sequences: strings, or lists of letters of any
             hashable type. With ``task="rank"``, pairs (native, candidates).
-        Y : list
+        y : list
             With ``task="align"``, alignments: integer arrays of shape (n_pairs, 2) with paired
             positions, or two strings of equal length with gaps ``-``. With ``task="rank"``, pairs
             (number of the homologue among the candidates, its alignment with the native).
@@ -221,20 +183,21 @@ class SequenceAligner(MaxMarginEstimator):
         """
         self._check_options()
         self._make_solver()  # parameters are checked before the data
-        if len(X) != len(Y):
+        X, y = as_list(X), as_list(y, "y")
+        if len(X) != len(y):
             raise ValueError(
-                f"X has {len(X)} examples but Y has {len(Y)}; first without a partner: "
-                f"{min(len(X), len(Y))}"
+                f"X has {len(X)} examples but y has {len(y)}; first without a partner: "
+                f"{min(len(X), len(y))}"
             )
         if len(X) == 0:
             raise ValueError("expected at least one example, found none")
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if self.task == "align":
-            firsts, seconds, alignments = split_pairs(X), split_pairs(X, 1), list(Y)
+            firsts, seconds, alignments = split_pairs(X), split_pairs(X, 1), list(y)
             rest: list[Any] = []
             groups = np.zeros(len(X) + 1, dtype=np.int64)
         else:
-            firsts, seconds, alignments, rest, groups = split_homologues(X, Y)
+            firsts, seconds, alignments, rest, groups = split_homologues(X, y)
         self.alphabet_ = letters_of([*firsts, *seconds, *rest], self.alphabet)
         layout = self._make_layout()
         xs, ys, decoys = (encode(strings, self.alphabet_) for strings in (firsts, seconds, rest))
@@ -295,11 +258,11 @@ class SequenceAligner(MaxMarginEstimator):
         """
         k = checked_k(k)
         if self.task == "align":
-            self._check_fitted()
+            weights, X = self._weights, as_list(X)
             xs, ys = self._encode(split_pairs(X), split_pairs(X, 1))
             return [
                 [(partners_as_pairs(best.partner), best.score) for best in ranked]
-                for ranked in self._aligner.align_k(xs, ys, self.coef_, k)
+                for ranked in self._aligner.align_k(xs, ys, weights, k)
             ]
         orders = ((row, np.argsort(-row, kind="stable")[:k]) for row in self.decision_function(X))
         return [[(int(c), float(row[c])) for c in order] for row, order in orders]
@@ -317,9 +280,10 @@ class SequenceAligner(MaxMarginEstimator):
         list of ndarray of int64, shape (n_pairs, 2)
             Paired positions.
         """
+        X = as_list(X)
         partners, _, offsets = self._align(split_pairs(X), split_pairs(X, 1))
         rows = (partners[a:b] for a, b in pairwise(offsets))
-        return [partners_as_pairs(row) for row in rows]
+        return Outputs(partners_as_pairs(row) for row in rows)
 
     def similarity(self, X: Any) -> Floats:
         """Score of the best alignment of each pair of sequences, whatever the task.
@@ -333,6 +297,7 @@ class SequenceAligner(MaxMarginEstimator):
         -------
         ndarray of shape (n_examples,)
         """
+        X = as_list(X)
         return self._align(split_pairs(X), split_pairs(X, 1))[1]
 
     def decision_function(self, X: Any) -> list[Floats]:
@@ -348,6 +313,7 @@ class SequenceAligner(MaxMarginEstimator):
         list of ndarray
             One score for each candidate.
         """
+        X = as_list(X)
         groups = split_pairs(X, 1)
         for i, candidates in enumerate(groups):
             if isinstance(candidates, str) or len(candidates) == 0:
@@ -357,13 +323,13 @@ class SequenceAligner(MaxMarginEstimator):
         scores = self._align(natives, candidates)[1]
         return np.split(scores, np.cumsum([len(group) for group in groups])[:-1])
 
-    def score(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Mean share of the true pairs that are found, or share of homologues that are found.
 
         Parameters
         ----------
-        X, Y : list
-            As for `fit`; with ``task="rank"``, Y may also be just the numbers of the homologues.
+        X, y : list
+            As for `fit`; with ``task="rank"``, y may also be just the numbers of the homologues.
         sample_weight : array of shape (n_examples,), optional
             Weights of the examples.
 
@@ -371,36 +337,37 @@ class SequenceAligner(MaxMarginEstimator):
         -------
         float
         """
-        if len(X) != len(Y):
-            raise ValueError(f"X has {len(X)} examples but Y has {len(Y)}")
+        X, y = as_list(X), as_list(y, "y")
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         predicted = self.predict(X)
         if self.task == "rank":
-            truth = [int(y[0] if isinstance(y, (tuple, list)) else y) for y in Y]
+            truth = [int(a[0] if isinstance(a, (tuple, list)) else a) for a in y]
             return float(np.average(predicted == np.array(truth), weights=weights))
-        pairs = [as_pairs(a, x, y, i) for i, (a, (x, y)) in enumerate(zip(Y, X, strict=True))]
+        pairs = [as_pairs(a, x, z, i) for i, (a, (x, z)) in enumerate(zip(y, X, strict=True))]
         return float(np.average(pair_accuracies(pairs, predicted), weights=weights))
 
     @property
     def substitution_scores_(self) -> Floats:
         """Scores of pairs of letters, letter of the first sequence in rows."""
         K = len(self.alphabet_)
-        return self._aligner.layout.scoring(self.coef_).substitution[:K, :K]
+        return self._aligner.layout.scoring(self._weights).substitution[:K, :K]
 
     @property
     def gap_scores_(self) -> dict[str, float]:
         """Scores of gaps; 0 where there is no weight."""
         names = ("open", "extend", "end_open", "end_extend")
-        values = self._aligner.layout.scoring(self.coef_).gaps.tolist()
+        values = self._aligner.layout.scoring(self._weights).gaps.tolist()
         return dict(zip(names, values, strict=True))
 
     # ----- sequences ----------------------------------------------------------------------------
 
     def _align(self, firsts: list[Any], seconds: list[Any]) -> tuple[Any, Floats, Any]:
         """Partners, scores and offsets of the best alignments."""
-        self._check_fitted()
+        weights = self._weights
         xs, ys = self._encode(firsts, seconds)
-        partners, scores = self._aligner.align(xs, ys, self.coef_)
+        partners, scores = self._aligner.align(xs, ys, weights)
         return partners, scores, xs.offsets
 
     def _encode(self, firsts: list[Any], seconds: list[Any]) -> tuple[Strings, Strings]:
@@ -444,6 +411,10 @@ class SequenceAligner(MaxMarginEstimator):
         """See `MaxMarginEstimator`."""
         self.alphabet_ = state["alphabet"]
         layout = AlignmentLayout(*state["layout"])
-        if len(self.coef_) != layout.size or len(self.alphabet_) != layout.n_letters:
-            raise ValueError(f"expected {layout.size} weights, found {len(self.coef_)}")
+        if len(self.alphabet_) != layout.n_letters:
+            raise ValueError(f"expected {layout.n_letters} letters, found {len(self.alphabet_)}")
         self._aligner = Aligner(layout)
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return self._aligner.layout.size

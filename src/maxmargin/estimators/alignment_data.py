@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._warn import warn_user
 from ..formats.fasta import pairs_of_rows
 from ..problems.alignment.kernels import Strings
 from ..problems.alignment.layout import pack_strings
@@ -48,11 +48,9 @@ def encode(strings: list[Any], alphabet: list[Any], *, warn: bool = False) -> St
         letter = strings[i][int(bad[0] - packed.offsets[i])]
         if not warn:
             raise ValueError(f"a sequence has the letter {letter!r}, which is not in the alphabet")
-        warnings.warn(
+        warn_user(
             f"{len(bad)} letters are unknown to the model and score 0 in pairs; the first is "
-            f"{letter!r}",
-            UserWarning,
-            stacklevel=5,
+            f"{letter!r}"
         )
     return packed
 
@@ -74,18 +72,18 @@ def split_pairs(X: Any, which: int = 0) -> list[Any]:
 
 
 def split_homologues(
-    X: Any, Y: Any
+    X: Any, outputs: Any
 ) -> tuple[list[Any], list[Any], list[Any], list[Any], NDArray[np.int64]]:
     """Natives, homologues, their alignments, decoys of all examples, and how many each has."""
     natives, homologues, alignments, decoys, counts = [], [], [], [], [0]
-    for i, ((native, candidates), y) in enumerate(zip(X, Y, strict=True)):
+    for i, ((native, candidates), y) in enumerate(zip(X, outputs, strict=True)):
         if not isinstance(y, (tuple, list)) or len(y) != 2:
             raise ValueError(
-                f"Y[{i}] must be (number of the homologue, its alignment), got {y!r:.60}"
+                f"y[{i}] must be (number of the homologue, its alignment), got {y!r:.60}"
             )
         number = int(y[0])
         if not 0 <= number < len(candidates):
-            raise ValueError(f"Y[{i}] names candidate {number}, but there are {len(candidates)}")
+            raise ValueError(f"y[{i}] names candidate {number}, but there are {len(candidates)}")
         natives.append(native)
         homologues.append(candidates[number])
         alignments.append(y[1])
@@ -102,8 +100,8 @@ def as_pairs(alignment: Any, x: Any, y: Any, i: int) -> NDArray[np.int64]:
         try:
             plain_x, plain_y, pairs = pairs_of_rows(*alignment)
         except ValueError as error:
-            raise ValueError(f"Y[{i}]: {error}") from None
+            raise ValueError(f"y[{i}]: {error}") from None
         if plain_x != "".join(x) or plain_y != "".join(y):
-            raise ValueError(f"Y[{i}] shows other sequences than X[{i}] has")
+            raise ValueError(f"y[{i}] shows other sequences than X[{i}] has")
         return pairs
     return np.asarray(alignment).reshape(0, 2) if np.size(alignment) == 0 else np.asarray(alignment)

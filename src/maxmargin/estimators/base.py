@@ -1,4 +1,4 @@
-"""What all estimators share: parameters, the call of the solver, warm starts and warnings."""
+"""What all estimators share: the call of the solver, warm starts and warnings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
-import warnings
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable
 from numbers import Integral, Real
 from types import MethodType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,65 +19,34 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..formulation import Formulation, Rescaling, Slack
+from .._warn import warn_user
+from ..formulation import Formulation
 from ..problem import Problem
+from ..problems.limits import as_weights
 from ..progress import ProgressDisplay
-from ..result import Callback, Result
+from ..result import Result
 from ..solvers import SOLVERS, Solver, is_online, make_solver
-from ..solvers.online import Seen
+from ..solvers.online import Learner, Seen
+from .fitting import AllOrNothing
+from .parameters import SharedParameters
 
 __all__ = ["MaxMarginEstimator", "OnlineMethod", "Savable", "checked_k", "fingerprint"]
 
 logger = logging.getLogger("maxmargin")
-Estimator = TypeVar("Estimator", bound="MaxMarginEstimator")
-
-#: Documentation of the parameters that every estimator has.
-SHARED_PARAMETERS = """
-C : float, default=1.0
-    Multiplies the sum of the slacks (not their mean): larger values fit the training data closer.
-rescaling : {"margin", "slack", "none"}, default="margin"
-    What the loss rescales.
-slack : {"l1", "l2", "none"}, default="l1"
-    Whether slacks enter the objective linearly, squared, or not at all.
-sqrt_loss : bool, optional
-    Use the square root of the loss; by default for squared slacks only.
-solver : str or Solver, default="auto"
-    "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
-    (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own ``tol``,
-    ``epsilon``, ``max_passes``, ``max_time`` and ``random_state`` are then used in place of the
-    estimator's. The online solvers
-    ("perceptron", "mira", "sgd", "pegasos") make ``max_passes`` passes, 10 by default, whatever
-    the gap.
-tol : float or None, default=1e-3
-    Stop at this relative duality gap, ``(P - D) / P <= tol``.
-epsilon : float, optional
-    Stop at this gap in units of mean loss, ``(P - D) / (n C) <= epsilon``. Either suffices.
-max_passes : float, optional
-    Stop training after this many oracle calls per example.
-max_time : float, optional
-    Stop training after this many seconds.
-n_jobs : int, optional
-    Reserved: training uses one core.
-random_state : int, RandomState, Generator or None, default=None
-    Seed of the order of visits; None draws one from numpy's global generator. The solvers auto,
-    fasole and dcd also decide by measured time: runs of the same seed then agree within the
-    certified gap, not bit by bit.
-verbose : int, default=0
-    1 shows the progress of training, 2 every iteration of it.
-warm_start : bool, default=False
-    Keep what a fit has learned about its data, and begin the next fit on the same data (with
-    another ``C``, say) from there. It makes the fitted estimator large.
-callbacks : sequence of callable, default=()
-    Called with a ``Progress`` after every outer iteration; training stops if one returns True.
-"""
 
 
-def with_shared_parameters(cls: type[Estimator]) -> type[Estimator]:
-    """Put the documentation of the shared parameters where a class's docstring asks for it."""
-    lines = (f"    {line}" if line else "" for line in SHARED_PARAMETERS.strip("\n").split("\n"))
-    if cls.__doc__ is not None:  # None with python -OO
-        cls.__doc__ = cls.__doc__.replace("    {shared parameters}", "\n".join(lines))
-    return cls
+#: Weights that were looked through last: millions of them take longer than one prediction.
+_known_as_finite: weakref.ref[NDArray[np.float64]] | None = None
+
+
+def _check_finite(weights: NDArray[np.float64]) -> None:
+    """Raise ValueError for weights among which no search finds a best output."""
+    global _known_as_finite
+    if _known_as_finite is None or _known_as_finite() is not weights:
+        bad = np.flatnonzero(~np.isfinite(weights))
+        if len(bad):
+            raise ValueError(f"weight {bad[0]} is {weights[bad[0]]}; weights must be finite")
+        _known_as_finite = weakref.ref(weights)
 
 
 class _Kept(NamedTuple):
@@ -87,8 +56,10 @@ class _Kept(NamedTuple):
     problem: Problem
 
 
-class Savable:
+class Savable(AllOrNothing):
     """Estimators with ``coef_`` that can be written to a file, and read by `maxmargin.load`."""
+
+    coef_: Any
 
     def save(self, path: Any) -> None:
         """Write the fitted estimator to one file, to be read by `maxmargin.load`.
@@ -122,48 +93,48 @@ class Savable:
         """Take up what `_get_state` gave; ``coef_`` is set already."""
         raise NotImplementedError
 
+    # ----- weights ------------------------------------------------------------------------------
+
     def _check_fitted(self) -> None:
         """Raise NotFittedError before the first fit."""
         check_is_fitted(self, "coef_")
 
+    def _get_weights(self) -> NDArray[np.float64]:
+        """All weights, flat."""
+        return self.coef_
 
-class MaxMarginEstimator(Savable, BaseEstimator):
+    def _set_weights(self, w: NDArray[np.float64]) -> None:
+        """Take up weights; ``result_`` has them too, but for an estimator without one."""
+        self.coef_ = w
+
+    @property
+    def _weights(self) -> NDArray[np.float64]:
+        """The weights for predictions: anybody may have put others into ``coef_``, or cut them."""
+        self._check_fitted()
+        weights = as_weights(self._get_weights(), self._n_weights())
+        _check_finite(weights)
+        return weights
+
+    def _n_weights(self) -> int:
+        """How many weights the model has, by all that was learned but the weights."""
+        raise NotImplementedError
+
+
+class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
     """Base class of the estimators."""
 
-    def __init__(
-        self,
-        *,
-        C: float,
-        rescaling: Rescaling,
-        slack: Slack,
-        sqrt_loss: bool | None,
-        solver: str | Solver,
-        tol: float | None,
-        epsilon: float | None,
-        max_passes: float | None,
-        max_time: float | None,
-        n_jobs: int | None,
-        random_state: Any,
-        verbose: int,
-        warm_start: bool,
-        callbacks: Iterable[Callback],
-    ) -> None:
-        self.C = C
-        self.rescaling = rescaling
-        self.slack = slack
-        self.sqrt_loss = sqrt_loss
-        self.solver = solver
-        self.tol = tol
-        self.epsilon = epsilon
-        self.max_passes = max_passes
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-
     # ----- training -----------------------------------------------------------------------------
+
+    def _after_fit(self) -> None:
+        """Answer an interrupt of the training: its model is there, and usable."""
+        result = self.result_
+        if result.status != "interrupted":
+            return
+        gap = "" if result.relative_gap is None else f" (relative gap {result.relative_gap:.3g})"
+        message = f"training was interrupted; the estimator keeps the best model so far{gap}"
+        if self.on_interrupt == "raise":
+            raise KeyboardInterrupt(message)
+        warn_user(message)
 
     def _train(
         self,
@@ -177,6 +148,7 @@ class MaxMarginEstimator(Savable, BaseEstimator):
         """
         formulation = Formulation(self.rescaling, self.slack, self.sqrt_loss)
         solver = self._make_solver()
+        self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         earlier: Result | None = getattr(self, "result_", None)
         content = fingerprint(*data) if self.warm_start else ""
@@ -186,20 +158,29 @@ class MaxMarginEstimator(Savable, BaseEstimator):
             if kept is not None:
                 logger.debug("the data is not that of the fit before: training starts afresh")
             problem, earlier = make_problem(), None
+        start = _beginning(earlier) if self.warm_start else None
         callbacks = tuple(self.callbacks)
         with contextlib.ExitStack() as stack:
             if self.verbose:
-                display = ProgressDisplay(problem.n_examples, int(self.verbose))
+                n = problem.n_examples
+                # Solvers may be duck-typed.
+                limits = solver.limits(n) if hasattr(solver, "limits") else None
+                display = ProgressDisplay(n, int(self.verbose), limits=limits)
                 callbacks += (stack.enter_context(display),)
-            result = solver.solve(
-                problem,
-                formulation,
-                float(self.C),
-                sample_weight=sample_weight,
-                warm_start=earlier if self.warm_start else None,
-                callbacks=callbacks,
-            )
-        self.coef_ = result.w
+            try:
+                result = solver.solve(
+                    problem,
+                    formulation,
+                    float(self.C),
+                    sample_weight=sample_weight,
+                    warm_start=start,
+                    callbacks=callbacks,
+                )
+            except BaseException:
+                if start is not None and start is earlier:
+                    start.state = None  # half-changed: the next fit starts afresh
+                raise
+        self._set_weights(result.w)
         self.__dict__.pop("_online", None)
         if self.warm_start:
             self.result_ = result
@@ -215,20 +196,21 @@ class MaxMarginEstimator(Savable, BaseEstimator):
     ) -> None:
         """One more pass of an online solver, over ``problem``, and set ``coef_`` and ``result_``.
 
-        Training goes on from what the last call has left in ``_online``; without it, from ``coef_``
-        where there is one of the right size. ``data`` is all that the problem is made of: the same
-        again adds nothing to the examples seen, whose weights are what C multiplies.
+        Training goes on from what the last call has left in ``_online``; without it, from the
+        weights there are, if they are as many. ``data`` is all that the problem is made of: the
+        same again adds nothing to the examples seen, whose weights are what C multiplies.
         """
         solver = dataclasses.replace(self._make_solver(), max_passes=1)
-        earlier: Result | None = getattr(self, "_online", None)
+        self._warn_of_n_jobs()
+        earlier = _beginning(getattr(self, "_online", None))
         content = fingerprint(*data, sample_weight)
         if earlier is not None:
             if content in earlier.state.seen.contents:
                 earlier.state.counted = problem
-        elif len(getattr(self, "coef_", ())) == problem.n_features:
+        elif hasattr(self, "result_") and self._n_weights() == problem.n_features:
             n = self.result_.n_examples
             seen = Seen(count=float(n), weight=float(n))
-            earlier = dataclasses.replace(self.result_, w=self.coef_, state=seen)
+            earlier = dataclasses.replace(self.result_, w=self._weights, state=seen)
         result = solver.solve(
             problem,
             Formulation(self.rescaling, self.slack, self.sqrt_loss),
@@ -239,9 +221,14 @@ class MaxMarginEstimator(Savable, BaseEstimator):
         )
         result.state.seen.contents.add(content)
         result.state.forget_examples()
-        self.coef_ = result.w
+        self._set_weights(result.w)
         self._online = result
         self.result_ = dataclasses.replace(result, state=None)
+
+    def _warn_of_n_jobs(self) -> None:
+        """Say that more cores are not used."""
+        if self.n_jobs not in (None, 1):
+            warn_user(f"n_jobs={self.n_jobs} has no effect yet: training uses one core")
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
@@ -253,6 +240,8 @@ class MaxMarginEstimator(Savable, BaseEstimator):
                 raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
         if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
             raise ValueError(f"n_jobs must be None or a whole number, got {self.n_jobs!r}")
+        if self.on_interrupt not in ("raise", "return"):
+            raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
         return make_solver(
             self.solver,
             tol=self.tol,
@@ -283,6 +272,16 @@ class OnlineMethod:
                 f"{', '.join(names[:-1])} or {names[-1]}; got solver={estimator.solver!r}"
             )
         return MethodType(self.method, estimator)
+
+
+def _beginning(earlier: Result | None) -> Result | None:
+    """Where training goes on from, which it changes: an online learner is copied, planes are not.
+
+    Planes may be large, and can be found again.
+    """
+    if earlier is None or not isinstance(earlier.state, Learner):
+        return earlier
+    return dataclasses.replace(earlier, state=earlier.state.copy())
 
 
 def checked_k(k: Any) -> int:
@@ -325,7 +324,7 @@ def _seed(random_state: Any) -> Any:
 
 def _warn_unless_converged(result: Result, solver: Solver) -> None:
     """Warn where training ended before the precision asked for, and say what to raise."""
-    if result.converged or result.status in ("interrupted", "inexact oracle"):  # warned of already
+    if result.converged or result.status in ("interrupted", "inexact oracle"):  # told elsewhere
         return
     if result.gap is None and not getattr(solver, "certified", True):
         return  # a solver that promises no precision
@@ -340,6 +339,11 @@ def _warn_unless_converged(result: Result, solver: Solver) -> None:
     limit = getattr(solver, result.status, None)
     if result.status == "callback":
         ended, advice = "a callback ended training", "let it run on"
+    elif result.status == "rounding":
+        ended, advice = "training ended where rounding allows no smaller gap,", ""
+    elif result.status == "stalled":
+        ended = "training ended since neither the objective nor its bound moved any more,"
+        advice = "scale the features, lower C, use another solver"
     elif limit is not None:
         ended, advice = f"training reached {result.status}={limit:g}", f"raise {result.status}"
     else:
@@ -349,8 +353,8 @@ def _warn_unless_converged(result: Result, solver: Solver) -> None:
         if result.gap is not None and result.relative_gap is not None
         else "no certified gap"
     )
-    warnings.warn(
-        f"{ended} with {reached} before {asked} was met; {advice}, or allow a larger gap",
+    warn_user(
+        f"{ended} with {reached} before {asked} was met; "
+        + (f"{advice}, or allow a larger gap" if advice else "allow a larger gap"),
         ConvergenceWarning,
-        stacklevel=4,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
@@ -11,15 +11,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._warn import warn_user
+from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
-from ..formulation import Rescaling, Slack
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.problem import DependencyProblem, TreeDecoder, sentence_scores
 from ..problems.dependency.work import make_work
-from ..result import Callback
-from ..solvers import Solver
-from .base import MaxMarginEstimator, checked_k, with_shared_parameters
-from .labels import FlatLabels, LabelEncoder, Wording, flatten_labels
+from .base import MaxMarginEstimator, checked_k
+from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
+from .parameters import with_inherited_parameters
 
 __all__ = ["DependencyParser"]
 
@@ -35,7 +35,8 @@ class _FlatTrees(NamedTuple):
     labels: FlatLabels | None
 
 
-@with_shared_parameters
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class DependencyParser(MaxMarginEstimator):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
@@ -57,7 +58,7 @@ class DependencyParser(MaxMarginEstimator):
     templates : ArcTemplates, optional
         Features of the arcs; by default words and tags of head and modifier, of their neighbours
         and of what is between them, with direction and distance (McDonald et al. 2005).
-    {shared parameters}
+    {parameters of SharedParameters}
 
     Attributes
     ----------
@@ -71,61 +72,21 @@ class DependencyParser(MaxMarginEstimator):
     Examples
     --------
     >>> X = [[("the", "D"), ("cat", "N"), ("sleeps", "V")], [("dogs", "N"), ("bark", "V")]]
-    >>> Y = [[2, 3, 0], [2, 0]]
-    >>> parser = DependencyParser(hash_bits=12, random_state=0).fit(X, Y)
-    >>> parser.predict([[("a", "D"), ("dog", "N"), ("barks", "V")]])[0].tolist()
-    [2, 3, 0]
+    >>> y = [[2, 3, 0], [2, 0]]
+    >>> parser = DependencyParser(hash_bits=12, random_state=0).fit(X, y)
+    >>> parser.predict([[("a", "D"), ("dog", "N"), ("barks", "V")]])
+    [[2, 3, 0]]
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        projective: bool = True,
-        labeled: bool = False,
-        loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming",
-        single_root: bool = True,
-        hash_bits: int = 22,
-        templates: ArcTemplates | None = None,
-        rescaling: Rescaling = "margin",
-        slack: Slack = "l1",
-        sqrt_loss: bool | None = None,
-        solver: str | Solver = "auto",
-        tol: float | None = 1e-3,
-        epsilon: float | None = None,
-        max_passes: float | None = None,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Iterable[Callback] = (),
-    ) -> None:
-        super().__init__(
-            C=C,
-            rescaling=rescaling,
-            slack=slack,
-            sqrt_loss=sqrt_loss,
-            solver=solver,
-            tol=tol,
-            epsilon=epsilon,
-            max_passes=max_passes,
-            max_time=max_time,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            callbacks=callbacks,
-        )
-        self.projective = projective
-        self.labeled = labeled
-        self.loss = loss
-        self.single_root = single_root
-        self.hash_bits = hash_bits
-        self.templates = templates
+    projective: bool = True
+    labeled: bool = False
+    loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming"
+    single_root: bool = True
+    hash_bits: int = 22
+    templates: ArcTemplates | None = None
 
     def fit(
-        self, X: Any, Y: Any = None, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> DependencyParser:
         """Train on sentences with their trees.
 
@@ -134,7 +95,7 @@ class DependencyParser(MaxMarginEstimator):
         X : list of sentences, or ConlluTreebank
             A sentence is a list of tokens ``(word, tag)`` or ``(word, tag, fine tag)``. Words of a
             treebank are taken with both their tags.
-        Y : list of trees, optional
+        y : list of trees, optional
             For each sentence the heads of its tokens: 0 for the root, else the number of a token,
             from 1. With ``labeled``, pairs (head, label). May be left out with a treebank.
         sample_weight : array of shape (n_sentences,), optional
@@ -146,7 +107,7 @@ class DependencyParser(MaxMarginEstimator):
         """
         self._make_solver()  # parameters are checked before the features are built
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, Y, self.labeled), fields.bounds, self.labeled)
+        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints | None = None
         if trees.labels is not None:
@@ -199,16 +160,16 @@ class DependencyParser(MaxMarginEstimator):
         Returns
         -------
         list
-            For each sentence an array of heads; with ``labeled``, a list of pairs (head, label).
+            For each sentence a list of heads; with ``labeled``, a list of pairs (head, label).
         """
-        self._check_fitted()
+        weights = self._weights
         fields = _fields(X)
-        found = self._decoder.decode(fields, self.coef_)
+        found = self._decoder.decode(fields, weights)
         bounds = fields.bounds.tolist()
-        return [
+        return Outputs(
             self._output(found.heads[first + 1 : end], found.labels[first + 1 : end])
             for first, end in pairwise(bounds)
-        ]
+        )
 
     def predict_k(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """The k best trees of each sentence, with their scores.
@@ -227,14 +188,14 @@ class DependencyParser(MaxMarginEstimator):
             as `predict` gives it. The list is shorter where there are fewer trees.
         """
         k = checked_k(k)
-        self._check_fitted()
-        ranked = self._decoder.decode_k_best(_fields(X), self.coef_, k)
+        weights = self._weights
+        ranked = self._decoder.decode_k_best(_fields(X), weights, k)
         return [
             [(self._output(tree.heads[1:], tree.labels[1:]), tree.score) for tree in trees]
             for trees in ranked
         ]
 
-    def score(self, X: Any, Y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right head; with ``labeled``, with the right head and label.
 
         All tokens count. For both shares at once see `maxmargin.metrics.attachment_scores`.
@@ -243,7 +204,7 @@ class DependencyParser(MaxMarginEstimator):
         ----------
         X : list of sentences, or ConlluTreebank
             As for `fit`.
-        Y : list of trees
+        y : list of trees
             True trees; may be left out with a treebank.
         sample_weight : array of shape (n_sentences,), optional
             Weights of the sentences' tokens.
@@ -252,10 +213,10 @@ class DependencyParser(MaxMarginEstimator):
         -------
         float
         """
-        self._check_fitted()
+        weights = self._weights
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, Y, self.labeled), fields.bounds, self.labeled)
-        found = self._decoder.decode(fields, self.coef_)
+        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        found = self._decoder.decode(fields, weights)
         is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
         is_token[fields.bounds[:-1]] = False
         right = found.heads[is_token] == trees.heads
@@ -263,27 +224,25 @@ class DependencyParser(MaxMarginEstimator):
             codes = LabelEncoder(self.labels_).encode(trees.labels)
             if (codes < 0).any():
                 first = int(np.argmax(codes < 0))
-                warnings.warn(
+                warn_user(
                     f"{int((codes < 0).sum())} labels are unknown to the model and count as "
                     f"wrong; the first is {trees.labels.values[first]!r} at "
-                    f"{trees.labels.place(first)}",
-                    UserWarning,
-                    stacklevel=2,
+                    f"{trees.labels.place(first)}"
                 )
             right &= found.labels[is_token] == codes
         if sample_weight is None:
             return float(np.mean(right))
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        return float(np.average(right, weights=np.repeat(weights, np.diff(fields.bounds) - 1)))
+        shares = np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(right, weights=np.repeat(shares, np.diff(fields.bounds) - 1)))
 
-    def score_outputs(self, X: Any, Y: Any = None) -> NDArray[np.float64]:
+    def score_outputs(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.
 
         Parameters
         ----------
         X : list of sentences, or ConlluTreebank
             As for `fit`.
-        Y : list of trees
+        y : list of trees
             Trees to score, with labels known to the model. Whether they have crossing arcs or
             several roots does not matter.
 
@@ -291,9 +250,9 @@ class DependencyParser(MaxMarginEstimator):
         -------
         ndarray of shape (n_sentences,)
         """
-        self._check_fitted()
+        weights = self._weights
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, Y, self.labeled), fields.bounds, self.labeled)
+        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
         codes: Ints | None = None
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
@@ -309,17 +268,17 @@ class DependencyParser(MaxMarginEstimator):
         totals = np.empty(len(fields.bounds) - 1)
         starts = (fields.bounds - np.arange(len(fields.bounds))).tolist()
         for i, (start, end) in enumerate(pairwise(starts)):
-            arcs, labels = sentence_scores(keys, i, self.coef_, work)
+            arcs, labels = sentence_scores(keys, i, weights, work)
             heads, tokens = trees.heads[start:end], np.arange(1, end - start + 1)
             totals[i] = arcs[heads, tokens].sum()
             if codes is not None:
                 totals[i] += labels[heads, tokens, codes[start:end]].sum()
         return totals
 
-    def _output(self, heads: Ints, labels: Ints) -> Any:
+    def _output(self, heads: Ints, labels: Ints) -> list[Any]:
         """A tree as the user sees it."""
         if self.labels_ is None:
-            return heads.astype(np.int64)
+            return heads.tolist()
         return list(zip(heads.tolist(), self.labels_[labels].tolist(), strict=True))
 
     # ----- persistence --------------------------------------------------------------------------
@@ -345,17 +304,20 @@ class DependencyParser(MaxMarginEstimator):
             projective=state["projective"],
             single_root=state["single_root"],
         )
-        if len(self.coef_) != self._decoder.size:
-            raise ValueError(f"expected {self._decoder.size} weights, found {len(self.coef_)}")
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return self._decoder.size
 
 
 def _fields(X: Any) -> TokenFields:
     """Check sentences and hash their tokens."""
-    sentences = X.tokens() if isinstance(X, ConlluTreebank) else X
+    sentences = X.tokens() if isinstance(X, ConlluTreebank) else as_list(X)
     if isinstance(sentences, (str, bytes)) or not hasattr(sentences, "__len__"):
         raise ValueError(f"X must be a list of sentences, got {type(X).__name__}")
     if len(sentences) == 0:
         raise ValueError("expected at least one sentence, found none")
+    sentences = [as_tuples(sentence) for sentence in sentences]
     for i, sentence in enumerate(sentences):
         if isinstance(sentence, (str, bytes)) or not hasattr(sentence, "__len__"):
             raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of tokens")
@@ -379,20 +341,20 @@ def _check_token(i: int, t: int, token: Any) -> None:
         )
 
 
-def _trees(X: Any, Y: Any, labeled: bool) -> Any:
+def _trees(X: Any, y: Any, labeled: bool) -> Any:
     """The trees given, or those of the treebank."""
-    if Y is not None:
-        return Y
+    if y is not None:
+        return y
     if not isinstance(X, ConlluTreebank):
         raise ValueError(
-            "Y is missing: give the heads of each sentence's tokens, or a ConlluTreebank"
+            "y is missing: give the heads of each sentence's tokens, or a ConlluTreebank"
         )
     return X.labeled_heads() if labeled else X.heads()
 
 
-def _flat_trees(Y: Any, bounds: NDArray[np.int64], labeled: bool) -> _FlatTrees:
+def _flat_trees(y: Any, bounds: NDArray[np.int64], labeled: bool) -> _FlatTrees:
     """Check trees against the lengths of the sentences, and flatten them."""
-    flat = flatten_labels(Y, bounds - np.arange(len(bounds)), WORDING)
+    flat = flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
     labels: list[Any] = []
     heads = np.empty(len(flat.values), dtype=np.int32)
     expected = "a pair (head, label)" if labeled else "the number of its head"

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from ..formulation import Rescaling, Slack
 from ..problems.grammar.data import encode
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import relative_frequencies
-from ..result import Callback
-from ..solvers import Solver
-from .base import MaxMarginEstimator, Savable, with_shared_parameters
-from .parsing import ParserMixin, with_grammar_parameters
+from ..solvers.base import checked_weights
+from .base import MaxMarginEstimator
+from .parameters import with_inherited_parameters
+from .parsing import ParserMixin
+from .top_weights import strongest
 
 __all__ = ["GrammarParser", "PCFGParser"]
 
 
-@with_shared_parameters
-@with_grammar_parameters
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class GrammarParser(ParserMixin, MaxMarginEstimator):
     """Parse trees for sentences: a weighted context-free grammar, trained as a structural SVM.
 
@@ -36,13 +37,13 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
     loss : {"f1", "zero-one"}, default="f1"
         1 - F1 of labelled spans, counted over the 2n - 1 nodes of the binarised tree of n words
         (see `maxmargin.problems.grammar.GrammarProblem`), or 1 if the tree is not the true one.
-    {grammar parameters}
+    {parameters of GrammarParameters}
     span_features : bool, default=False
         For each constituent, also learn weights for its symbol together with the first and the
         last tag (or word, see ``terminals``), those before and after it, and its length.
     lexical_features : bool, default=False
         The same with words; sentences are then pairs (word, tag).
-    {shared parameters}
+    {parameters of SharedParameters}
 
     Attributes
     ----------
@@ -61,61 +62,14 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
     (S (NP (DT the) (NN dog)) (VP (VBZ barks)))
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: Literal["f1", "zero-one"] = "f1",
-        terminals: Literal["tags", "words"] = "tags",
-        horizontal: int | None = None,
-        vertical: int = 1,
-        min_word_count: int = 2,
-        max_length: int | None = 100,
-        span_features: bool = False,
-        lexical_features: bool = False,
-        rescaling: Rescaling = "margin",
-        slack: Slack = "l1",
-        sqrt_loss: bool | None = None,
-        solver: str | Solver = "auto",
-        tol: float | None = 1e-3,
-        epsilon: float | None = None,
-        max_passes: float | None = None,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Iterable[Callback] = (),
-    ) -> None:
-        super().__init__(
-            C=C,
-            rescaling=rescaling,
-            slack=slack,
-            sqrt_loss=sqrt_loss,
-            solver=solver,
-            tol=tol,
-            epsilon=epsilon,
-            max_passes=max_passes,
-            max_time=max_time,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            callbacks=callbacks,
-        )
-        self.loss = loss
-        self.terminals = terminals
-        self.horizontal = horizontal
-        self.vertical = vertical
-        self.min_word_count = min_word_count
-        self.max_length = max_length
-        self.span_features = span_features
-        self.lexical_features = lexical_features
+    loss: Literal["f1", "zero-one"] = "f1"
+    span_features: bool = False
+    lexical_features: bool = False
 
     def fit(
         self,
         X: Sequence[Any],
-        Y: Sequence[Any] | None = None,
+        y: Sequence[Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> GrammarParser:
         """Train on a treebank.
@@ -123,8 +77,8 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         Parameters
         ----------
         X : list of sentences, or of trees
-            Sentences as for `predict`; trees, if Y is not given.
-        Y : list of trees, optional
+            Sentences as for `predict`; trees, if y is not given.
+        y : list of trees, optional
             `maxmargin.formats.Tree`, bracketed strings, nested tuples or objects like nltk.Tree.
             Null elements and function tags are removed from them.
         sample_weight : array of shape (n_sentences,), optional
@@ -135,13 +89,13 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         self
         """
         self._make_solver()  # parameters are checked before the grammar is built
-        corpus = self._corpus(X, Y)
+        corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         sentences = self._encode(corpus.tokens)
         gold = encode(self.grammar_, derivations, [self._terminals(s) for s in corpus.tokens])
         weights = None
         if sample_weight is not None:
-            weights = np.asarray(sample_weight, dtype=np.float64)[corpus.kept]
+            weights = checked_weights(sample_weight, corpus.n_given)[corpus.kept]
 
         def make_problem() -> GrammarProblem:
             return GrammarProblem(self.grammar_, sentences, gold, loss=self.loss)
@@ -150,22 +104,24 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         self._train(make_problem, (*arrays, self.loss), weights)
         return self
 
-    def top_rules(self, n: int = 10) -> list[tuple[str, float]]:
-        """Rules with the largest weights, by absolute value.
+    def top_rules(self, n: int = 10, *, against: bool = False) -> list[tuple[str, float]]:
+        """Rules that the model likes most in a tree, or least.
 
         Parameters
         ----------
         n : int, default=10
-            How many.
+            How many to list, at most.
+        against : bool, default=False
+            List rules of negative weights, not of positive ones.
 
         Returns
         -------
-        list of (str, float)
+        list of (rule, weight)
+            Strongest first.
         """
-        self._check_fitted()
-        weights = self.coef_[: self.grammar_.n_rules]
-        largest = np.argsort(-np.abs(weights), kind="stable")[:n]
-        return [(self.grammar_.describe(r), float(weights[r])) for r in largest.tolist()]
+        weights = self._weights[: self.grammar_.n_rules]
+        chosen = strongest(weights, n, against)
+        return [(self.grammar_.describe(r), float(weights[r])) for r in chosen]
 
     def _view_names(self) -> tuple[str, ...]:
         """See `ParserMixin`."""
@@ -173,13 +129,14 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         return named + (("word",) if self.lexical_features and "word" not in named else ())
 
 
-@with_grammar_parameters
-class PCFGParser(ParserMixin, Savable, BaseEstimator):
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
+class PCFGParser(ParserMixin, BaseEstimator):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters
     ----------
-    {grammar parameters}
+    {parameters of GrammarParameters}
 
     Attributes
     ----------
@@ -189,36 +146,21 @@ class PCFGParser(ParserMixin, Savable, BaseEstimator):
         Logarithms of the rules' probabilities, so that scores are log-probabilities.
     """
 
-    def __init__(
-        self,
-        *,
-        terminals: Literal["tags", "words"] = "tags",
-        horizontal: int | None = None,
-        vertical: int = 1,
-        min_word_count: int = 2,
-        max_length: int | None = 100,
-    ) -> None:
-        self.terminals = terminals
-        self.horizontal = horizontal
-        self.vertical = vertical
-        self.min_word_count = min_word_count
-        self.max_length = max_length
-
-    def fit(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PCFGParser:
+    def fit(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> PCFGParser:
         """Count the rules of a treebank.
 
         Parameters
         ----------
         X : list of sentences, or of trees
-            Sentences as for `predict`; trees, if Y is not given.
-        Y : list of trees, optional
+            Sentences as for `predict`; trees, if y is not given.
+        y : list of trees, optional
             As for `GrammarParser`.
 
         Returns
         -------
         self
         """
-        corpus = self._corpus(X, Y)
+        corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         terminals = [self._terminals(sentence) for sentence in corpus.tokens]
         gold = encode(self.grammar_, derivations, terminals)

@@ -9,7 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FlatLabels", "LabelEncoder", "Wording", "flatten_labels"]
+from ..features.containers import as_list, as_tuples, is_frame
+
+__all__ = ["FlatLabels", "LabelEncoder", "Outputs", "Wording", "flatten_labels"]
+
+
+class Outputs(list[Any]):
+    """A list of structured outputs, which numpy takes for a vector of objects.
+
+    Outputs of different sizes make no array otherwise, and scikit-learn's ``cross_val_predict``
+    puts the predictions of all folds into one.
+    """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        return np.fromiter(self, dtype=object, count=len(self))
 
 
 class Wording(NamedTuple):
@@ -21,21 +34,28 @@ class Wording(NamedTuple):
 
 
 class FlatLabels(NamedTuple):
-    """Labels of all sequences in one list, with the offsets of the sequences."""
+    """Labels of all sequences in one list, with the offsets of the sequences.
+
+    Those of a file have its name and their lines.
+    """
 
     values: list[Any]
     offsets: NDArray[np.int64]
     wording: Wording = Wording()
+    source: str | None = None
+    lines: NDArray[np.int64] | None = None
 
     def place(self, token: int) -> str:
-        """Sequence and token of a position in the list."""
+        """File and line, or sequence and token, of a position in the list."""
+        if self.lines is not None:
+            return f"{self.source}:{self.lines[token]}"
         sequence = int(np.searchsorted(self.offsets, token, side="right")) - 1
         example, part, _ = self.wording
         return f"{example} {sequence}, {part} {token - int(self.offsets[sequence])}"
 
 
 def flatten_labels(
-    Y: Any, offsets: NDArray[np.int64] | None = None, wording: Wording | None = None
+    y: Any, offsets: NDArray[np.int64] | None = None, wording: Wording | None = None
 ) -> FlatLabels:
     """Check label sequences, against the lengths of the inputs if their offsets are given.
 
@@ -43,21 +63,23 @@ def flatten_labels(
     """
     wording = wording or Wording()
     example, part, label = wording
-    if isinstance(Y, (str, bytes)) or not hasattr(Y, "__len__"):
+    y = y.to_numpy() if is_frame(y) else as_list(y, "y")
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
         raise ValueError(
-            f"Y must be a list of {label}s for each {example}, got {type(Y).__name__} {Y!r:.40}"
+            f"y must be a list of {label}s for each {example}, got {type(y).__name__} {y!r:.40}"
         )
-    if offsets is not None and len(Y) != len(offsets) - 1:
+    if offsets is not None and len(y) != len(offsets) - 1:
         n = len(offsets) - 1
         raise ValueError(
-            f"X has {n} {example}s but Y has {len(Y)}; first without a partner: {min(n, len(Y))}"
+            f"X has {n} {example}s but y has {len(y)}; first without a partner: {min(n, len(y))}"
         )
-    for i, labels in enumerate(Y):
+    y = [_plain_labels(labels) for labels in y]
+    for i, labels in enumerate(y):
         if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
             raise ValueError(
-                f"Y[{i}] is {labels!r:.40}, expected a sequence of {label}s, one for each {part}"
+                f"y[{i}] is {labels!r:.40}, expected a sequence of {label}s, one for each {part}"
             )
-    lengths = np.fromiter(map(len, Y), np.int64, len(Y))
+    lengths = np.fromiter(map(len, y), np.int64, len(y))
     if offsets is not None:
         wrong = np.flatnonzero(lengths != np.diff(offsets))
         if len(wrong):
@@ -65,9 +87,15 @@ def flatten_labels(
             raise ValueError(
                 f"{example} {i} has {offsets[i + 1] - offsets[i]} {part}s but {lengths[i]} {label}s"
             )
-    plain = (labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in Y)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return FlatLabels(list(chain.from_iterable(plain)), bounds, wording)
+    return FlatLabels(list(chain.from_iterable(y)), bounds, wording)
+
+
+def _plain_labels(labels: Any) -> Any:
+    """The labels of one example, in a list where arrays, pandas or a generator have them."""
+    if is_frame(labels) and labels.shape[1] == 1:
+        labels = labels.iloc[:, 0]
+    return labels.tolist() if isinstance(labels, np.ndarray) else as_tuples(labels)
 
 
 class LabelEncoder:

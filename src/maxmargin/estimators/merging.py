@@ -62,18 +62,23 @@ def _bits(values: NDArray[Any]) -> Hashes:
     return bits.astype(np.uint64, copy=False)
 
 
+def _salts(columns: NDArray[Any]) -> Hashes:
+    """What the values of columns are multiplied by."""
+    return _scramble(columns.astype(np.uint64) + np.uint64(1)) | np.uint64(1)
+
+
 def _row_hashes(X: Any) -> Hashes:
     """A hash of each row: sums of scrambled bits, wrapping around, the same in any storage."""
     n_rows, n_columns = X.shape
-    salts = _scramble(np.arange(1, n_columns + 1, dtype=np.uint64)) | np.uint64(1)
     if not sp.issparse(X):
+        salts = _salts(np.arange(n_columns))
         hashes = np.empty(n_rows, dtype=np.uint64)
         for start in range(0, n_rows, ROWS_AT_A_TIME):
             stop = start + ROWS_AT_A_TIME
             hashes[start:stop] = _bits(X[start:stop]) @ salts
         return _scramble(hashes)
     running = np.zeros(len(X.data) + 1, dtype=np.uint64)
-    np.cumsum(_bits(X.data) * salts[X.indices], out=running[1:])
+    np.cumsum(_bits(X.data) * _salts(X.indices), out=running[1:])  # of millions, few are used
     return _scramble(running[X.indptr[1:]] - running[X.indptr[:-1]])
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,25 +10,27 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from ..formulation import Rescaling, Slack
+from .._warn import warn_user
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
-from ..problems.rows import make_rows
-from ..result import Callback
-from ..solvers import Solver
-from .base import MaxMarginEstimator, OnlineMethod, checked_k, with_shared_parameters
+from ..problems.rows import check_columns, make_rows
+from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, describe_classes
+from .example_weights import example_weights
 from .merging import merge_examples
+from .parameters import with_inherited_parameters
+from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
 
 FLOATS = (np.float64, np.float32)
 
 
-@with_shared_parameters
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
     """Linear multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
@@ -50,7 +51,11 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         (``ClassFeatures.from_similarity``). A matrix has a row for each class of ``y``, in sorted
         order. Weights belong to pairs of an input and a class feature. With a taxonomy too, classes
         have the features of both.
-    {shared parameters}
+    class_weight : mapping of class to weight, or "balanced", optional
+        Multiplies the slacks of the examples of a class, together with ``sample_weight``; 1 for
+        classes that are not listed. "balanced": as much for each class in all, ``n_examples /
+        (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
+    {parameters of SharedParameters}
 
     Attributes
     ----------
@@ -58,12 +63,17 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         The classes, sorted; with a taxonomy or named class features, all that are described.
     seen_classes_ : ndarray
         Those that occur in the training data.
-    coef_ : ndarray of shape (n_inputs * n_classes,)
-        All weights, flat: those of feature f for all classes, then those of feature f + 1, the
-        constant feature last. `class_weights_` and `intercept_` give them as tables. With a
-        taxonomy or class features, their number stands in the place of the number of classes.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features for each class, read-only; for two classes, those of the second
+        minus those of the first. ``X @ coef_.T + intercept_`` is the decision function. With a
+        taxonomy or class features, these are the weights of the classes all the same: sums of what
+        was learned for their features.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        Weights of the constant feature; zeros without it.
     result_ : Result
-        Certificate and history of the training.
+        Certificate and history of the training. ``result_.w`` has the weights as they were learned,
+        flat: those of feature f for all classes (or class features), then those of feature f + 1,
+        ..., the constant feature last.
     n_features_in_ : int
         Number of features.
 
@@ -81,52 +91,15 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> model = MulticlassSVM(random_state=0).fit(X, y)
-    >>> model.result_.relative_gap <= 1e-3
+    >>> model.result_.relative_gap <= 1e-2
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: Literal["zero-one", "taxonomy"] | ArrayLike = "zero-one",
-        fit_intercept: bool = True,
-        taxonomy: Any = None,
-        class_features: Any = None,
-        rescaling: Rescaling = "margin",
-        slack: Slack = "l1",
-        sqrt_loss: bool | None = None,
-        solver: str | Solver = "auto",
-        tol: float | None = 1e-3,
-        epsilon: float | None = None,
-        max_passes: float | None = None,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Iterable[Callback] = (),
-    ) -> None:
-        super().__init__(
-            C=C,
-            rescaling=rescaling,
-            slack=slack,
-            sqrt_loss=sqrt_loss,
-            solver=solver,
-            tol=tol,
-            epsilon=epsilon,
-            max_passes=max_passes,
-            max_time=max_time,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            callbacks=callbacks,
-        )
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.taxonomy = taxonomy
-        self.class_features = class_features
+    loss: Literal["zero-one", "taxonomy"] | ArrayLike = "zero-one"
+    fit_intercept: bool = True
+    taxonomy: Any = None
+    class_features: Any = None
+    class_weight: Any = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MulticlassSVM:
         """Train on examples.
@@ -153,7 +126,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
             )
         taxonomy = self._describe_classes()
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
-        weights = _checked_weights(sample_weight, X)
+        weights = example_weights(sample_weight, self.class_weight, X, y)
         costs = self._costs(taxonomy)
         X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
         self._has_intercept = bool(self.fit_intercept)
@@ -195,6 +168,11 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         -------
         self
         """
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
+                "takes a mapping of class to weight, or sample_weight"
+            )
         first = not hasattr(self, "classes_")
         X, y = self._checked(X, y, reset=first)
         if first:
@@ -216,7 +194,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
                 f"first call, {self.seen_classes_.tolist()}"
             )
         codes = np.searchsorted(self.classes_, y)
-        weights = _checked_weights(sample_weight, X)
+        weights = example_weights(sample_weight, self.class_weight, X, y)
         X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
         problem = self._problem(X, codes, self._costs(as_taxonomy(self.taxonomy)))
         self._train_online(problem, (X, codes), weights)
@@ -349,42 +327,79 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         self._check_fitted()
         unknown = np.flatnonzero(~np.isin(np.asarray(y), self.classes_))
         if len(unknown):
-            warnings.warn(
+            warn_user(
                 f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
-                f"the first is y[{unknown[0]}] = {np.asarray(y)[unknown[0]]}",
-                UserWarning,
-                stacklevel=2,
+                f"the first is y[{unknown[0]}] = {np.asarray(y)[unknown[0]]}"
             )
         return float(super().score(X, y, sample_weight))
 
     @property
-    def class_weights_(self) -> NDArray[np.float64]:
-        """Weights as a table of shape (n_classes, n_features), without the constant feature."""
-        return self._per_class()[: self.n_features_in_].T
+    def coef_(self) -> NDArray[np.float64]:  # type: ignore[override]  # others have a vector
+        """Weights of the features for each class, or of the second against the first of two."""
+        return self._decision_weights()[: self.n_features_in_].T
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
-        """Weight of the constant feature for each class; zeros without it."""
-        return self._per_class()[-1].copy() if self._has_intercept else np.zeros(len(self.classes_))
+        """Weights of the constant feature, as in ``coef_``; zeros without it."""
+        weights = self._decision_weights()
+        return weights[-1] if self._has_intercept else np.zeros(weights.shape[1])
+
+    def _decision_weights(self) -> NDArray[np.float64]:
+        """Weights of the decision function: inputs, the constant one last, times its columns."""
+        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
+        weights = self._per_class()
+        weights = weights[:, 1:] - weights[:, :1] if len(self.classes_) == 2 else weights.view()
+        weights.flags.writeable = False  # what is written here would change only some predictions
+        return weights
+
+    def top_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> dict[Any, list[tuple[str, float]]]:
+        """Features that speak most for each class, or against it.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list for a class, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        dict of class to list of (name, weight)
+            Strongest first, by weight alone: features of larger values have smaller weights. Names
+            are those of ``feature_names_in_``, or x0, x1, ...; the constant feature is called
+            "intercept".
+        """
+        self._check_fitted()
+
+        def names(numbers: NDArray[np.int64]) -> dict[int, str]:
+            known = dict(enumerate(getattr(self, "feature_names_in_", ())))
+            known[self.n_features_in_] = "intercept"
+            return {f: str(known.get(f, f"x{f}")) for f in numbers.tolist()}
+
+        labels = self.classes_.tolist()
+        return strongest_by_label(self._per_class(), labels, n, against, names)
 
     def _per_class(self) -> NDArray[np.float64]:
         """Weights of all inputs, the constant one last, for all classes."""
         if self._output_features is None:
-            return self.coef_.reshape(-1, len(self.classes_))
-        weights = self.coef_.reshape(-1, self._output_features.shape[1])
+            return self._weights.reshape(-1, len(self.classes_))
+        weights = self._weights.reshape(-1, self._output_features.shape[1])
         return np.asarray(self._output_features.dot(weights.T).T)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of all classes."""
-        self._check_fitted()
+        weights = self._weights
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
         )
         _check_finite(X)
         rows = make_rows(X, fit_intercept=self._has_intercept)
         if self._output_features is not None:
-            return described_class_scores(rows, self.coef_, self._output_features)
-        return class_scores(rows, self.coef_, len(self.classes_))
+            return described_class_scores(rows, weights, self._output_features)
+        return class_scores(rows, weights, len(self.classes_))
 
     def _costs(self, taxonomy: Any) -> NDArray[np.float64] | None:
         """The cost matrix; None for zero-one loss."""
@@ -435,10 +450,23 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         self._output_features = None
         if features is not None:
             self._output_features = sp.csr_matrix(tuple(features[:3]), shape=tuple(features[3]))
-        n_columns = len(self.classes_) if features is None else int(features[3][1])
-        expected = (self.n_features_in_ + self._has_intercept) * n_columns
-        if len(self.coef_) != expected:
-            raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")
+
+    def _check_fitted(self) -> None:
+        """See `Savable`."""
+        check_is_fitted(self, "result_")
+
+    def _get_weights(self) -> NDArray[np.float64]:
+        """See `Savable`."""
+        return self.result_.w
+
+    def _set_weights(self, w: NDArray[np.float64]) -> None:
+        """See `Savable`; nothing is to be done, for they are taken from ``result_``."""
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        features = self._output_features
+        n_columns = len(self.classes_) if features is None else features.shape[1]
+        return int((self.n_features_in_ + self._has_intercept) * n_columns)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
@@ -462,7 +490,10 @@ def _check_lengths(X: Any, y: Any) -> None:
 
 def _canonical(X: Any) -> Any:
     """A sparse matrix with sorted indices without repetition, not changing the user's."""
-    if not sp.issparse(X) or X.has_canonical_format:
+    if not sp.issparse(X):
+        return X
+    check_columns(X)
+    if X.has_canonical_format:
         return X
     X = X.copy()
     X.sum_duplicates()
@@ -487,16 +518,3 @@ def _check_finite(X: Any) -> None:
         value = values[row, column]
     name = "NaN" if np.isnan(value) else "inf"
     raise ValueError(f"X contains {name} at row {row}, feature {column}; features must be finite")
-
-
-def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64] | None:
-    """Sample weights as floats; None stays None."""
-    if sample_weight is None:
-        return None
-    weights: NDArray[np.float64] = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    negative = np.flatnonzero(weights < 0)
-    if len(negative):
-        raise ValueError(
-            f"sample_weight[{negative[0]}] is {weights[negative[0]]}; weights must be >= 0"
-        )
-    return weights

@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from .._warn import warn_user
+from ..features.containers import as_list, as_tuples
 from ..formats.trees import Tree, Treebank, as_tree, clean_tree
 from ..metrics import bracket_scores
 from ..problems.grammar.data import Nodes, Sentences, TreeDecoder, encode, make_sentences
 from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.rules import Derivation, Grammar, derive
-from .base import checked_k
+from .base import Savable, checked_k
+from .labels import Outputs
 
 logger = logging.getLogger("maxmargin")
 
-#: Documentation of the parameters that say what a grammar is made of.
-GRAMMAR_PARAMETERS = """
-terminals : {"tags", "words"}, default="tags"
-    What the grammar derives: part-of-speech tags, which are then part of the input, or words.
-horizontal : int or None, default=None
-    How many siblings the parts of a rule with more than two children remember. None: all, so that
-    the grammar has exactly the rules of the training trees; fewer allow for new rules.
-vertical : int, default=1
-    1: symbols are labels; 2: labels together with that of the parent; and so on.
-min_word_count : int, default=2
-    With ``terminals="words"``, and for ``lexical_features``: words seen less often count as
-    unknown; as terminals, they are told apart by their shape.
-max_length : int or None, default=100
-    Longer sentences are left out of training, with a warning, and get a fallback tree.
-"""
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class GrammarParameters:
+    """What a grammar is made of.
 
-def with_grammar_parameters(cls: type[Any]) -> type[Any]:
-    """Put the documentation of the grammar's parameters where a class's docstring asks for it."""
-    lines = (f"    {line}" for line in GRAMMAR_PARAMETERS.strip("\n").split("\n"))
-    if cls.__doc__ is not None:  # None with python -OO
-        cls.__doc__ = cls.__doc__.replace("    {grammar parameters}", "\n".join(lines))
-    return cls
+    Parameters
+    ----------
+    terminals : {"tags", "words"}, default="tags"
+        What the grammar derives: part-of-speech tags, which are then part of the input, or words.
+    horizontal : int or None, default=None
+        How many siblings the parts of a rule with more than two children remember. None: all, so
+        that the grammar has exactly the rules of the training trees; fewer allow for new rules.
+    vertical : int, default=1
+        1: symbols are labels; 2: labels together with that of the parent; and so on.
+    min_word_count : int, default=2
+        With ``terminals="words"``, and for ``lexical_features``: words seen less often count as
+        unknown; as terminals, they are told apart by their shape.
+    max_length : int or None, default=100
+        Longer sentences are left out of training, with a warning, and get a fallback tree.
+    """
+
+    terminals: Literal["tags", "words"] = "tags"
+    horizontal: int | None = None
+    vertical: int = 1
+    min_word_count: int = 2
+    max_length: int | None = 100
 
 
 class Token(NamedTuple):
@@ -59,18 +64,13 @@ class Corpus(NamedTuple):
     trees: list[Tree]
     tokens: list[list[Token]]
     kept: NDArray[np.int64]
+    n_given: int
 
 
-class ParserMixin:
-    """Prediction with a grammar and ``coef_``; the parameters are those of `GRAMMAR_PARAMETERS`."""
+class ParserMixin(GrammarParameters, Savable):
+    """Prediction with a grammar and ``coef_``."""
 
-    terminals: str
-    horizontal: int | None
-    vertical: int
-    min_word_count: int
-    max_length: int | None
     grammar_: Grammar
-    coef_: NDArray[np.float64]
 
     # ----- prediction ---------------------------------------------------------------------------
 
@@ -90,12 +90,14 @@ class ParserMixin:
             derivation, more than ``max_length`` words) gets a flat tree whose ``is_fallback`` is
             true. Where most tags (or words) are unknown, a UserWarning says what was expected.
         """
-        check_is_fitted(self, "coef_")
+        weights = self._weights
         tokens = self._tokens(X)
         self._warn_if_unknown(tokens)
         decoder = self._decoder()
-        trees: list[Tree] = []
-        for sentence, (nodes, score) in zip(tokens, self._parse(tokens, decoder), strict=True):
+        trees: list[Tree] = Outputs()
+        for sentence, (nodes, score) in zip(
+            tokens, self._parse(tokens, decoder, weights), strict=True
+        ):
             if score > -np.inf:
                 trees.append(decoder.tree(nodes, [token.word for token in sentence]))
             else:
@@ -122,8 +124,7 @@ class ParserMixin:
             list is shorter where there are fewer derivations; where there is none, it holds the
             fallback tree, with a score of minus infinity.
         """
-        check_is_fitted(self, "coef_")
-        k = checked_k(k)
+        k, weights = checked_k(k), self._weights
         decoder = self._decoder()
         tokens = self._tokens(X)
         self._warn_if_unknown(tokens)
@@ -132,36 +133,36 @@ class ParserMixin:
             words = [token.word for token in sentence]
             best: list[tuple[Tree, float]] = []
             if self._is_short(sentence):
-                listed = best_derivations(decoder, self._encode([sentence]), self.coef_, k)
+                listed = best_derivations(decoder, self._encode([sentence]), weights, k)
                 best = [(decoder.tree(nodes, words), score) for nodes, score in listed]
             found.append(best or [(self._fallback(sentence), -np.inf)])
         return found
 
-    def score(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> float:
+    def score(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> float:
         """F1 of the labelled constituents of the predictions; see `maxmargin.metrics`.
 
         Parameters
         ----------
         X : list of sentences
             As for `predict`.
-        Y : list of trees, optional
+        y : list of trees, optional
             True trees; by default X holds them.
 
         Returns
         -------
         float
         """
-        trees = self._trees(X if Y is None else Y)
-        return bracket_scores(trees, self.predict(trees if Y is None else X)).f1
+        trees = self._trees(X if y is None else y)
+        return bracket_scores(trees, self.predict(trees if y is None else X)).f1
 
-    def score_outputs(self, X: Sequence[Any], Y: Sequence[Any]) -> NDArray[np.float64]:
+    def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> NDArray[np.float64]:
         """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.
 
         Parameters
         ----------
         X : list of sentences
             As for `predict`.
-        Y : list of trees
+        y : list of trees
             Trees of these sentences.
 
         Returns
@@ -169,17 +170,17 @@ class ParserMixin:
         ndarray of shape (n_sentences,)
             Minus infinity for a tree that the grammar does not have.
         """
-        check_is_fitted(self, "coef_")
-        decoder = self._decoder()
+        weights, decoder = self._weights, self._decoder()
+        X = as_list(X)
         scores = np.full(len(X), -np.inf)
-        for i, (sentence, tree) in enumerate(zip(self._tokens(X), self._trees(Y), strict=True)):
+        for i, (sentence, tree) in enumerate(zip(self._tokens(X), self._trees(y), strict=True)):
             steps = derive(tree, self.horizontal, self.vertical)
             try:
                 nodes = encode(self.grammar_, [steps], [self._terminals(sentence)])
             except KeyError:
                 continue
             sentences = self._encode([sentence])
-            scores[i] = self.coef_[decoder.psi(sentences, 0, nodes, 0)].sum()
+            scores[i] = weights[decoder.psi(sentences, 0, nodes, 0)].sum()
         return scores
 
     def _warn_if_unknown(self, tokens: list[list[Token]]) -> None:
@@ -189,13 +190,11 @@ class ParserMixin:
         unknown = [terminal for terminal in given if terminal not in known]
         if 2 * len(unknown) > len(given):
             pairs = " or pairs (word, tag)" if self.terminals == "tags" else ""
-            warnings.warn(
+            warn_user(
                 f"{len(unknown)} of {len(given)} {self.terminals} are unknown to the grammar, such "
                 f"as {unknown[0]!r:.40}; this parser was trained on {self.terminals} "
                 f"(terminals={self.terminals!r}) and expects sentences of {self.terminals} like "
-                f"{self.grammar_.terminals[-1]!r:.40}{pairs}",
-                UserWarning,
-                stacklevel=3,
+                f"{self.grammar_.terminals[-1]!r:.40}{pairs}"
             )
 
     def _decoder(self) -> TreeDecoder:
@@ -207,11 +206,11 @@ class ParserMixin:
         return self.max_length is None or len(sentence) <= self.max_length
 
     def _parse(
-        self, tokens: list[list[Token]], decoder: TreeDecoder
+        self, tokens: list[list[Token]], decoder: TreeDecoder, weights: NDArray[np.float64]
     ) -> Iterator[tuple[Nodes, float]]:
         """Best derivation of each sentence; a score of -inf says that there is none."""
         short = [sentence for sentence in tokens if self._is_short(sentence)]
-        found = decoder.parse(self._encode(short), self.coef_)
+        found = decoder.parse(self._encode(short), weights)
         none = Nodes(*[np.empty(0, np.int32)] * len(Nodes._fields))
         for sentence in tokens:
             yield next(found) if self._is_short(sentence) else (none, -np.inf)
@@ -224,12 +223,12 @@ class ParserMixin:
 
     # ----- data ---------------------------------------------------------------------------------
 
-    def _trees(self, Y: Sequence[Any]) -> list[Tree]:
+    def _trees(self, y: Sequence[Any]) -> list[Tree]:
         """Trees of any kind, cleaned; errors name the example."""
-        if isinstance(Y, (str, bytes, Tree)):
-            raise ValueError(f"expected a list of trees, got {Y!r:.60}")
+        if isinstance(y, (str, bytes, Tree)):
+            raise ValueError(f"expected a list of trees, got {y!r:.60}")
         trees = []
-        for i, value in enumerate(Y.trees if isinstance(Y, Treebank) else Y):
+        for i, value in enumerate(y.trees if isinstance(y, Treebank) else as_list(y, "y")):
             try:
                 trees.append(clean_tree(as_tree(value)))
             except ValueError as error:
@@ -240,7 +239,7 @@ class ParserMixin:
         """Sentences of any kind; errors name the example."""
         if isinstance(X, (str, bytes, Tree)):
             raise ValueError(f"X must be a list of sentences, got {X!r:.60}")
-        return [self._sentence(i, sentence) for i, sentence in enumerate(X)]
+        return [self._sentence(i, as_tuples(sentence)) for i, sentence in enumerate(as_list(X))]
 
     def _sentence(self, i: int, sentence: Any) -> list[Token]:
         """One sentence."""
@@ -265,7 +264,7 @@ class ParserMixin:
             raise ValueError(f"sentence {i} is empty")
         return tokens
 
-    def _corpus(self, X: Sequence[Any], Y: Sequence[Any] | None) -> Corpus:
+    def _corpus(self, X: Sequence[Any], y: Sequence[Any] | None) -> Corpus:
         """Check parameters and training data; leave out what is too long."""
         if self.terminals not in ("tags", "words"):
             raise ValueError(f"terminals must be 'tags' or 'words', got {self.terminals!r}")
@@ -273,11 +272,11 @@ class ParserMixin:
             raise ValueError(f"horizontal must be None or at least 0, got {self.horizontal!r}")
         if not self.vertical >= 1:
             raise ValueError(f"vertical must be at least 1, got {self.vertical!r}")
-        trees = self._trees(X if Y is None else Y)
+        trees = self._trees(X if y is None else y)
         if not trees:
             raise ValueError("expected at least one tree, found none")
         tokens = [[Token(*leaf) for leaf in tree.leaves()] for tree in trees]
-        if Y is not None:
+        if y is not None:
             self._check_sentences(self._tokens(X), tokens)
         kept = np.array([i for i, sentence in enumerate(tokens) if self._is_short(sentence)])
         if len(kept) < len(trees):
@@ -289,13 +288,13 @@ class ParserMixin:
             )
         if not len(kept):
             raise ValueError(f"no sentence has at most max_length={self.max_length} words")
-        return Corpus([trees[i] for i in kept], [tokens[i] for i in kept], kept)
+        return Corpus([trees[i] for i in kept], [tokens[i] for i in kept], kept, len(trees))
 
     def _check_sentences(self, given: list[list[Token]], tokens: list[list[Token]]) -> None:
         """Raise unless the sentences are those of the trees."""
         if len(given) != len(tokens):
             raise ValueError(
-                f"X has {len(given)} sentences but Y has {len(tokens)} trees; first without a "
+                f"X has {len(given)} sentences but y has {len(tokens)} trees; first without a "
                 f"partner: {min(len(given), len(tokens))}"
             )
         field = "tag" if self.terminals == "tags" else "word"
@@ -361,9 +360,10 @@ class ParserMixin:
         self._known_tags = {tag: code for code, tag in enumerate(state["tags"])}
         root, tag = state["fallback"]
         self._fallback_labels = (root, tag)
-        expected = self._decoder().n_features
-        if len(self.coef_) != expected:
-            raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return self._decoder().n_features
 
 
 def _is_pair(value: Any) -> bool:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from .._warn import warn_user
 from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
+from ..features.containers import as_list, frame_columns
+from ..features.packing import offsets_of
 from ..formats import TokenColumns
-from ..formulation import Rescaling, Slack
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
 from ..problems.classes.multiclass import class_scores
 from ..problems.rows import Rows, make_rows
-from ..result import Callback
-from ..solvers import Solver
-from .base import MaxMarginEstimator, OnlineMethod, checked_k, with_shared_parameters
-from .constraints import make_constraints
-from .labels import FlatLabels, LabelEncoder, flatten_labels
+from ..solvers.base import checked_weights
+from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from .constraints import (
+    check_on_violation,
+    make_constraints,
+    repair_labels,
+    sequences_that_obey,
+)
+from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
+from .parameters import with_inherited_parameters
+from .top_weights import strongest, strongest_by_label
 
 __all__ = ["SequenceTagger"]
 
 
-@with_shared_parameters
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class SequenceTagger(MaxMarginEstimator):
     """Labels for the tokens of sequences: a structural SVM over first-order chains.
 
@@ -48,7 +57,11 @@ class SequenceTagger(MaxMarginEstimator):
         ``B-X`` or ``I-X``. A boolean array of shape (n_labels, n_labels) says where the second of
         two labels, in sorted order, may follow the first. A list of pairs (from, to), or a
         mapping from a label to a list of labels, names what is forbidden.
-    {shared parameters}
+    on_violation : {"raise", "drop", "repair"}, default="raise"
+        What to do with training sequences that break the constraints: raise ValueError, which says
+        where; leave them out; or, for "bio", change an ``I-X`` that continues nothing to ``B-X``.
+        The last two warn, with a count.
+    {parameters of SharedParameters}
 
     Attributes
     ----------
@@ -63,75 +76,39 @@ class SequenceTagger(MaxMarginEstimator):
         What turns tokens into feature vectors.
     n_features_in_ : int
         Number of features of a token, once they are vectors.
+    feature_names_in_ : ndarray of str
+        Their names, if the training sequences were DataFrames of numbers.
     result_ : Result
         Certificate and history of the training.
 
     Examples
     --------
     >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
-    >>> Y = [["D", "N"], ["D", "N"]]
-    >>> tagger = SequenceTagger(random_state=0).fit(X, Y)
-    >>> tagger.predict([[{"word": "the"}, {"word": "dog"}]])[0].tolist()
-    ['D', 'N']
+    >>> y = [["D", "N"], ["D", "N"]]
+    >>> tagger = SequenceTagger(random_state=0).fit(X, y)
+    >>> tagger.predict([[{"word": "the"}, {"word": "dog"}]])
+    [['D', 'N']]
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming",
-        fit_intercept: bool = False,
-        boundary_weights: bool = False,
-        order: int = 1,
-        features: Any = None,
-        constraints: Any = None,
-        rescaling: Rescaling = "margin",
-        slack: Slack = "l1",
-        sqrt_loss: bool | None = None,
-        solver: str | Solver = "auto",
-        tol: float | None = 1e-3,
-        epsilon: float | None = None,
-        max_passes: float | None = None,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Iterable[Callback] = (),
-    ) -> None:
-        super().__init__(
-            C=C,
-            rescaling=rescaling,
-            slack=slack,
-            sqrt_loss=sqrt_loss,
-            solver=solver,
-            tol=tol,
-            epsilon=epsilon,
-            max_passes=max_passes,
-            max_time=max_time,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            callbacks=callbacks,
-        )
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.boundary_weights = boundary_weights
-        self.order = order
-        self.features = features
-        self.constraints = constraints
+    loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming"
+    fit_intercept: bool = False
+    boundary_weights: bool = False
+    order: int = 1
+    features: Any = None
+    constraints: Any = None
+    on_violation: Literal["raise", "drop", "repair"] = "raise"
 
-    def fit(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> SequenceTagger:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> SequenceTagger:
         """Train on labelled sequences.
 
         Parameters
         ----------
         X : list of sequences, 3-D array, or PackedSequences
             A sequence is a 2-D array (tokens in rows), a scipy sparse matrix, a list of lists of
-            numbers, of dicts ``{name: value}`` or of lists of feature strings; with ``features``,
-            what the extractor takes.
-        Y : list of sequences of labels
+            numbers, of dicts ``{name: value}`` or of lists of feature strings, or a DataFrame: its
+            numbers are features, and where a column has strings, its rows are dicts. With
+            ``features``, what the extractor takes.
+        y : list of sequences of labels
             One label for each token, of any hashable type.
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
@@ -143,16 +120,18 @@ class SequenceTagger(MaxMarginEstimator):
         if self.order != 1:
             raise ValueError(f"order must be 1, got {self.order!r}")
         self._make_solver()  # parameters are checked before the features are built
+        check_on_violation(self.constraints, self.on_violation)
         tokens, offsets = self._fit_features(X)
-        labels = flatten_labels(Y, offsets)
+        labels = self._flat_labels(X, y, offsets)
         encoder = LabelEncoder.of(labels)
         if len(encoder.classes) < 2:
             raise ValueError(
-                f"Y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
+                f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         codes = encoder.encode(labels)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        tokens, offsets, codes, weights = self._obeying(labels, tokens, codes, weights)
         options = (self.loss, bool(self.fit_intercept), bool(self.boundary_weights))
         masks = () if constraints is None else tuple(constraints)
         data = (tokens, offsets, codes, len(self.classes_), options, *masks)
@@ -163,7 +142,7 @@ class SequenceTagger(MaxMarginEstimator):
     def partial_fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         classes: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> SequenceTagger:
@@ -182,7 +161,7 @@ class SequenceTagger(MaxMarginEstimator):
         ----------
         X : list of sequences
             As for `fit`.
-        Y : list of sequences of labels
+        y : list of sequences of labels
             One label for each token.
         classes : list, optional
             All labels there will ever be; by default those of the first call.
@@ -196,24 +175,55 @@ class SequenceTagger(MaxMarginEstimator):
         if self.order != 1:
             raise ValueError(f"order must be 1, got {self.order!r}")
         self._make_solver()
+        check_on_violation(self.constraints, self.on_violation)
         if not hasattr(self, "classes_"):
             tokens, offsets = self._fit_features(X)
-            labels = flatten_labels(Y, offsets)
+            labels = self._flat_labels(X, y, offsets)
             listed = labels if classes is None else flatten_labels([list(classes)])
             encoder = LabelEncoder.of(listed)
             if len(encoder.classes) < 2:
                 raise ValueError(f"at least 2 labels are needed, got {encoder.classes.tolist()}")
             self._set_model(encoder.classes, int(tokens.shape[1]))
         else:
-            tokens, offsets = pack_sequences(X, self.features_, n_features=self.n_features_in_)
-            labels = flatten_labels(Y, offsets)
+            tokens, offsets = self._packed(X)
+            labels = self._flat_labels(X, y, offsets)
             encoder = LabelEncoder(self.classes_)
         codes = encoder.encode(labels)
         _refuse_unknown(codes, labels)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        tokens, offsets, codes, weights = self._obeying(labels, tokens, codes, weights)
         problem = self._problem(tokens, offsets, codes)
         self._train_online(problem, (tokens, offsets, codes), weights)
         return self
+
+    def _flat_labels(self, X: Any, y: Any, offsets: NDArray[np.int64]) -> FlatLabels:
+        """Labels of the training data, repaired if that is wanted."""
+        labels = flatten_labels(y, offsets)
+        if isinstance(X, TokenColumns) and X.lines is not None and len(X.lines) == offsets[-1]:
+            labels = labels._replace(source=X.source, lines=X.lines)
+        repairs = self.constraints is not None and self.on_violation == "repair"
+        return repair_labels(labels) if repairs else labels
+
+    def _obeying(
+        self,
+        labels: FlatLabels,
+        tokens: Any,
+        codes: NDArray[np.int32],
+        weights: NDArray[np.float64] | None,
+    ) -> tuple[Any, NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]:
+        """Tokens, offsets, codes and weights of the sequences that obey the constraints."""
+        offsets, masks = labels.offsets, self._decoder.constraints
+        if masks is None:
+            return tokens, offsets, codes, weights
+        drop = self.on_violation == "drop"
+        kept = sequences_that_obey(labels, codes, masks, self.constraints, drop)
+        if kept.all():
+            return tokens, offsets, codes, weights
+        if weights is not None:
+            weights = checked_weights(weights, len(kept))[kept]
+        lengths = np.diff(offsets)
+        rows = np.repeat(kept, lengths)
+        return tokens[rows], offsets_of(lengths[kept].tolist()), codes[rows], weights
 
     def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
         """Fix labels and the layout of the weights."""
@@ -241,7 +251,7 @@ class SequenceTagger(MaxMarginEstimator):
             constraints=self._decoder.constraints,
         )
 
-    def predict(self, X: Any) -> list[NDArray[Any]]:
+    def predict(self, X: Any) -> list[list[Any]]:
         """Best labels of each sequence.
 
         Parameters
@@ -251,14 +261,14 @@ class SequenceTagger(MaxMarginEstimator):
 
         Returns
         -------
-        list of ndarray
-            Labels of the tokens of each sequence, of the type of ``classes_``.
+        list of list
+            Labels of the tokens of each sequence. As an array, it is one of lists.
         """
         rows, offsets = self._rows(X)
-        labels = self.classes_[self._decoder.decode(rows, offsets, self.coef_)]
-        return np.split(labels, offsets[1:-1])
+        labels = self._labels(self._decoder.decode(rows, offsets, self._weights))
+        return Outputs(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
 
-    def predict_k(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
+    def predict_k(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence, with their scores.
 
         Parameters
@@ -272,18 +282,22 @@ class SequenceTagger(MaxMarginEstimator):
         -------
         list of list of (labels, score)
             For each sequence its k labellings of the largest score ``<w, psi(x, y)>``, best first,
-            as arrays of labels with their scores. Constraints hold. The list is shorter where there
+            as lists of labels with their scores. Constraints hold. The list is shorter where there
             are fewer labellings.
         """
         k = checked_k(k)
         rows, offsets = self._rows(X)
-        answers = self._decoder.decode_k_best(rows, offsets, self.coef_, k)
+        answers = self._decoder.decode_k_best(rows, offsets, self._weights, k)
         return [
-            [(self.classes_[codes], float(score)) for codes, score in zip(*answer, strict=True)]
+            [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
             for answer in answers
         ]
 
-    def score(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def _labels(self, codes: NDArray[np.int32]) -> list[Any]:
+        """Labels of numbers, of Python's own types."""
+        return list(map(self.classes_.tolist().__getitem__, codes.tolist()))
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right label.
 
         A label that is not known to the model counts as wrong, with a warning. For the share of
@@ -293,7 +307,7 @@ class SequenceTagger(MaxMarginEstimator):
         ----------
         X : list of sequences
             As for `fit`.
-        Y : list of sequences of labels
+        y : list of sequences of labels
             True labels.
         sample_weight : array of shape (n_sequences,), optional
             Weights of the sequences' tokens.
@@ -303,31 +317,29 @@ class SequenceTagger(MaxMarginEstimator):
         float
         """
         rows, offsets = self._rows(X)
-        labels = flatten_labels(Y, offsets)
+        labels = flatten_labels(y, offsets)
         truth = LabelEncoder(self.classes_).encode(labels)
         unknown = np.flatnonzero(truth < 0)
         if len(unknown):
             first = int(unknown[0])
-            warnings.warn(
+            warn_user(
                 f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
-                f"{labels.values[first]!r} at {labels.place(first)}",
-                UserWarning,
-                stacklevel=2,
+                f"{labels.values[first]!r} at {labels.place(first)}"
             )
-        right = self._decoder.decode(rows, offsets, self.coef_) == truth
+        right = self._decoder.decode(rows, offsets, self._weights) == truth
         if sample_weight is None:
             return float(np.mean(right))
         weights = np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
 
-    def score_outputs(self, X: Any, Y: Any) -> NDArray[np.float64]:
+    def score_outputs(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Scores ``<w, psi(x, y)>`` of given labels; `predict` gives those of the largest.
 
         Parameters
         ----------
         X : list of sequences
             As for `fit`.
-        Y : list of sequences of labels
+        y : list of sequences of labels
             Labels to score, all of them known to the model. Constraints are not applied.
 
         Returns
@@ -335,17 +347,19 @@ class SequenceTagger(MaxMarginEstimator):
         ndarray of shape (n_sequences,)
         """
         rows, offsets = self._rows(X)
-        labels = flatten_labels(Y, offsets)
+        labels = flatten_labels(y, offsets)
         codes = LabelEncoder(self.classes_).encode(labels)
         _refuse_unknown(codes, labels)
         layout = self._decoder.layout
-        emissions = class_scores(rows, np.ravel(layout.emissions(self.coef_)), len(self.classes_))
+        emissions = class_scores(
+            rows, np.ravel(layout.emissions(self._weights)), len(self.classes_)
+        )
         scores = np.asarray(emissions)[np.arange(len(codes)), codes]
         follows = np.ones(len(codes), dtype=bool)
         follows[offsets[:-1]] = False
         after = np.flatnonzero(follows)
         scores[after] += self.transition_weights_[codes[after - 1], codes[after]]
-        start, stop = layout.boundaries(self.coef_)
+        start, stop = layout.boundaries(self._weights)
         scores[offsets[:-1]] += start[codes[offsets[:-1]]]
         scores[offsets[1:] - 1] += stop[codes[offsets[1:] - 1]]
         return np.add.reduceat(scores, offsets[:-1])
@@ -353,47 +367,80 @@ class SequenceTagger(MaxMarginEstimator):
     @property
     def transition_weights_(self) -> NDArray[np.float64]:
         """Weights of the transitions, from-label in rows."""
-        return self._decoder.layout.transitions(self.coef_).copy()
+        weights = self._weights
+        return self._decoder.layout.transitions(weights).copy()
 
     @property
     def start_weights_(self) -> NDArray[np.float64]:
         """Weights of the first label; zeros without ``boundary_weights``."""
-        return self._decoder.layout.boundaries(self.coef_)[0]
+        weights = self._weights
+        return self._decoder.layout.boundaries(weights)[0]
 
     @property
     def stop_weights_(self) -> NDArray[np.float64]:
         """Weights of the last label; zeros without ``boundary_weights``."""
-        return self._decoder.layout.boundaries(self.coef_)[1]
+        weights = self._weights
+        return self._decoder.layout.boundaries(weights)[1]
 
-    def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """Features that speak most for each label.
+    def top_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> dict[Any, list[tuple[str, float]]]:
+        """Features that speak most for each label, or against it.
 
         Parameters
         ----------
         n : int, default=10
-            How many to list.
+            How many to list for a label, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
 
         Returns
         -------
         dict of label to list of (name, weight)
-            Largest weight first. Features without names are called x0, x1, ...; the constant
-            feature is called "intercept".
+            Strongest first. Features without names are called x0, x1, ...; the constant feature is
+            called "intercept".
         """
-        self._check_fitted()
-        weights = self._decoder.layout.emissions(self.coef_)
-        n = min(n, len(weights))
-        best = np.argsort(-weights, axis=0, kind="stable")[:n]
-        names = self._feature_names(np.unique(best))
-        return {
-            label: [(names[f], float(weights[f, k])) for f in best[:, k].tolist()]
-            for k, label in enumerate(self.classes_.tolist())
-        }
+        weights = self._weights  # says so if there are none yet
+        weights = self._decoder.layout.emissions(weights)
+        labels = self.classes_.tolist()
+        return strongest_by_label(weights, labels, n, against, self._feature_names)
+
+    def top_transitions(
+        self, n: int = 10, *, against: bool = False
+    ) -> list[tuple[Any, Any, float]]:
+        """Pairs of labels that the model likes most to see one after the other, or least.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list, at most.
+        against : bool, default=False
+            List transitions of negative weights, not of positive ones.
+
+        Returns
+        -------
+        list of (label, next label, weight)
+            Strongest first, without forbidden transitions. With ``boundary_weights`` there are also
+            the first and the last labels of sequences: None stands for what is before and after.
+        """
+        weights = self._weights
+        potentials = self._decoder.potentials(weights)
+        K = len(self.classes_)
+        # Row K is for what comes before a sequence, column K for what comes after.
+        weights = np.zeros((K + 1, K + 1))
+        weights[:K, :K], weights[K, :K], weights[:K, K] = potentials
+        weights[np.isinf(weights)] = 0.0  # forbidden
+        labels = [*self.classes_.tolist(), None]
+        places = (divmod(place, K + 1) for place in strongest(weights.ravel(), n, against))
+        return [(labels[i], labels[j], float(weights[i, j])) for i, j in places]
 
     # ----- features -----------------------------------------------------------------------------
 
     def _fit_features(self, X: Any) -> PackedSequences:
         """Choose and fit what turns tokens into vectors, and pack the training data."""
+        X = as_list(X)
         self.features_: Any = None
+        self.__dict__.pop("feature_names_in_", None)
         if self.features is not None:
             self.features_ = clone(self.features)
         elif isinstance(X, TokenColumns):
@@ -403,20 +450,35 @@ class SequenceTagger(MaxMarginEstimator):
         elif not isinstance(X, PackedSequences) and _is_iterable(X) and holds_named_features(X):
             self.features_ = FeatureDictionary()
         if self.features_ is None:
+            names = frame_columns(X)
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
             return pack_sequences(X)
         packed = self.features_.fit_transform(X)
         return pack_sequences(packed)  # checks what an extractor of the user's gave
 
+    def _packed(self, X: Any) -> PackedSequences:
+        """Sequences by the features of the training data."""
+        X = as_list(X)
+        known = list(getattr(self, "feature_names_in_", ()))
+        names = frame_columns(X) if known else None
+        if names is not None and names != known:
+            raise ValueError(
+                f"the sequences have the columns {names!r:.80}, but those of the training data "
+                f"have {known!r:.80}"
+            )
+        return pack_sequences(X, self.features_, n_features=self.n_features_in_)
+
     def _rows(self, X: Any) -> tuple[Rows, NDArray[np.int64]]:
         """Features of new sequences."""
         self._check_fitted()
-        tokens, offsets = pack_sequences(X, self.features_, n_features=self.n_features_in_)
+        tokens, offsets = self._packed(X)
         has_intercept = self._decoder.layout.n_inputs > self.n_features_in_
         return make_rows(tokens, fit_intercept=has_intercept), offsets
 
     def _feature_names(self, numbers: NDArray[np.int64]) -> dict[int, str]:
         """Names of the features with these numbers."""
-        known: Any = {}
+        known: Any = dict(enumerate(getattr(self, "feature_names_in_", ())))
         if self.features_ is not None:
             known = dict(enumerate(self.features_.get_feature_names_out()))
         names = {int(f): str(known.get(int(f), f"x{f}")) for f in numbers}
@@ -435,6 +497,7 @@ class SequenceTagger(MaxMarginEstimator):
             "boundary": self._decoder.layout.boundary,
             "constraints": self._decoder.constraints,
             "features": self.features_,
+            "feature_names": getattr(self, "feature_names_in_", None),
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
@@ -442,10 +505,14 @@ class SequenceTagger(MaxMarginEstimator):
         self.classes_ = state["classes"]
         self.n_features_in_ = int(state["n_features"])
         self.features_ = state["features"]
+        if state.get("feature_names") is not None:
+            self.feature_names_in_ = state["feature_names"]
         layout = ChainLayout(int(state["n_inputs"]), len(self.classes_), bool(state["boundary"]))
-        if len(self.coef_) != layout.size:
-            raise ValueError(f"expected {layout.size} weights, found {len(self.coef_)}")
         self._decoder = ChainDecoder(layout, state["constraints"])
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return self._decoder.layout.size
 
 
 def _is_iterable(X: Any) -> bool:

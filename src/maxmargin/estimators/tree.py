@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..formulation import Rescaling, Slack
+from ..features.containers import as_list
 from ..problem import Problem
 from ..problems.rows import Rows
 from ..problems.tree.grid_parts import (
@@ -28,10 +29,9 @@ from ..problems.tree.labels import (
     rank_label_trees,
     root_tree,
 )
-from ..result import Callback
-from ..solvers import Solver
-from .base import MaxMarginEstimator, checked_k, with_shared_parameters
+from .base import MaxMarginEstimator, checked_k
 from .labels import FlatLabels, LabelEncoder
+from .parameters import with_inherited_parameters
 from .tree_inputs import (
     as_images,
     as_label_rows,
@@ -50,7 +50,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@with_shared_parameters
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeLabeler(MaxMarginEstimator):
     """Labels for the nodes of a tree, or positions of parts in images; the search is exact.
 
@@ -79,7 +80,7 @@ class TreeLabeler(MaxMarginEstimator):
     size : float or pair of nodes, optional
         With positions: what 100 per cent of deviation are, in pixels, or two nodes whose true
         distance it is. By default the longer side of the image.
-    {shared parameters}
+    {parameters of SharedParameters}
 
     Attributes
     ----------
@@ -103,54 +104,14 @@ class TreeLabeler(MaxMarginEstimator):
     (5, 8, 2)
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        outputs: Literal["labels", "positions"] = "labels",
-        tree: Sequence[tuple[int, int]] | None = None,
-        loss: Literal["hamming", "normalized-hamming", "zero-one", "deviation"] | None = None,
-        fit_intercept: bool = True,
-        patch: int = 9,
-        size: float | tuple[int, int] | None = None,
-        rescaling: Rescaling = "margin",
-        slack: Slack = "l1",
-        sqrt_loss: bool | None = None,
-        solver: str | Solver = "auto",
-        tol: float | None = 1e-3,
-        epsilon: float | None = None,
-        max_passes: float | None = None,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Iterable[Callback] = (),
-    ) -> None:
-        super().__init__(
-            C=C,
-            rescaling=rescaling,
-            slack=slack,
-            sqrt_loss=sqrt_loss,
-            solver=solver,
-            tol=tol,
-            epsilon=epsilon,
-            max_passes=max_passes,
-            max_time=max_time,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            callbacks=callbacks,
-        )
-        self.outputs = outputs
-        self.tree = tree
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.patch = patch
-        self.size = size
+    outputs: Literal["labels", "positions"] = "labels"
+    tree: Sequence[tuple[int, int]] | None = None
+    loss: Literal["hamming", "normalized-hamming", "zero-one", "deviation"] | None = None
+    fit_intercept: bool = True
+    patch: int = 9
+    size: float | tuple[int, int] | None = None
 
-    def fit(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> TreeLabeler:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> TreeLabeler:
         """Train on examples.
 
         Parameters
@@ -161,7 +122,7 @@ class TreeLabeler(MaxMarginEstimator):
             mapping ``{"nodes": ..., "edges": ...}`` also gives features of the edges, an array of
             shape (n_examples, n_edges, n_edge_features) in the order of ``tree``. For positions:
             images of shape (height, width) or (height, width, channels), as one array or a list.
-        Y : array
+        y : array
             For labels: shape (n_examples, n_nodes), of any hashable type. For positions: shape
             (n_examples, n_nodes, 2), row and column of every part, rounded to whole pixels.
         sample_weight : array of shape (n_examples,), optional
@@ -176,9 +137,9 @@ class TreeLabeler(MaxMarginEstimator):
         if self.outputs == "labels":
             if self.loss == "deviation":
                 raise ValueError("loss='deviation' is for positions: set outputs='positions'")
-            make_problem, data = self._prepare_labels(X, Y)
+            make_problem, data = self._prepare_labels(X, y)
         elif self.outputs == "positions":
-            make_problem, data = self._prepare_positions(X, Y)
+            make_problem, data = self._prepare_positions(X, y)
         else:
             raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
         self._train(make_problem, data, weights)
@@ -196,10 +157,10 @@ class TreeLabeler(MaxMarginEstimator):
         -------
         ndarray of shape (n_examples, n_nodes), or (n_examples, n_nodes, 2) for positions
         """
-        self._check_fitted()
+        weights = self._weights
         if isinstance(self._layout, GridLayout):
-            return find_parts(self._maps(X), self._layout, self.coef_)
-        return self._decoded(decode_label_trees(self._rows(X), self._layout, self.coef_))
+            return find_parts(self._maps(X), self._layout, weights)
+        return self._decoded(decode_label_trees(self._rows(X), self._layout, weights))
 
     def predict_k(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
         """The k best labellings or sets of positions of each example, with their scores.
@@ -218,11 +179,11 @@ class TreeLabeler(MaxMarginEstimator):
             arrays of shape (n_nodes,) or (n_nodes, 2). The list is shorter where there are fewer.
         """
         k = checked_k(k)
-        self._check_fitted()
+        weights = self._weights
         if isinstance(self._layout, GridLayout):
-            ranked = rank_parts(self._maps(X), self._layout, self.coef_, k)
+            ranked = rank_parts(self._maps(X), self._layout, weights, k)
         else:
-            found = rank_label_trees(self._rows(X), self._layout, self.coef_, k)
+            found = rank_label_trees(self._rows(X), self._layout, weights, k)
             ranked = [(self._decoded(codes), scores) for codes, scores in found]
         return [list(zip(outputs, scores.tolist(), strict=True)) for outputs, scores in ranked]
 
@@ -234,41 +195,42 @@ class TreeLabeler(MaxMarginEstimator):
             columns = [column.astype(object) for column in columns]
         return np.stack(columns, axis=1)
 
-    def losses(self, X: Any, Y: Any) -> Floats:
+    def losses(self, X: Any, y: Any) -> Floats:
         """Share of wrong nodes, or mean deviation in per cent of the size, of each prediction.
 
         Parameters
         ----------
         X : array, list or mapping
             Inputs, as for `fit`.
-        Y : array
+        y : array
             True labels or positions.
 
         Returns
         -------
         ndarray of shape (n_examples,)
         """
+        X = X if isinstance(X, Mapping) else as_list(X)
         found = self.predict(X)
         if isinstance(self._layout, GridLayout):
-            truth = as_positions(Y, len(found))
+            truth = as_positions(y, len(found))
             if truth.shape != found.shape:
-                raise ValueError(f"Y has shape {truth.shape}; expected {found.shape}")
+                raise ValueError(f"y has shape {truth.shape}; expected {found.shape}")
             grids = np.array([np.shape(image)[:2] for image in X])
             far = np.sqrt(((found - truth) ** 2).sum(axis=2)).mean(axis=1)
             return 100.0 * far / self._sizes(truth, grids)
-        labels = as_label_rows(Y)
+        labels = as_label_rows(y)
         if labels.shape != found.shape:
-            raise ValueError(f"Y has shape {labels.shape}; expected {found.shape}")
+            raise ValueError(f"y has shape {labels.shape}; expected {found.shape}")
         return np.mean(found.astype(object) != labels, axis=1)
 
-    def score(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of nodes with the right label; for positions, minus the mean deviation.
 
         Parameters
         ----------
         X : array, list or mapping
             Inputs, as for `fit`.
-        Y : array
+        y : array
             True labels or positions.
         sample_weight : array of shape (n_examples,), optional
             Weights of the examples.
@@ -278,7 +240,7 @@ class TreeLabeler(MaxMarginEstimator):
         float
         """
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        mean = float(np.average(self.losses(X, Y), weights=weights))
+        mean = float(np.average(self.losses(X, y), weights=weights))
         return -mean if isinstance(self._layout, GridLayout) else 1.0 - mean
 
     @property
@@ -292,13 +254,13 @@ class TreeLabeler(MaxMarginEstimator):
         """Templates of the parts."""
         if not isinstance(self._layout, GridLayout):
             raise AttributeError("a tree of labels has no templates")
-        return self._layout.templates(self.coef_).copy()
+        return self._layout.templates(self._weights).copy()
 
     # ----- labels -------------------------------------------------------------------------------
 
-    def _prepare_labels(self, X: Any, Y: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _prepare_labels(self, X: Any, y: Any) -> tuple[Any, tuple[Any, ...]]:
         """Encode labels, pack inputs; what makes the problem, and what it is made of."""
-        labels = as_label_rows(Y)
+        labels = as_label_rows(y)
         n, V = labels.shape
         encoders = [
             LabelEncoder.of(FlatLabels(list(labels[:, v]), np.arange(n + 1))) for v in range(V)
@@ -362,14 +324,19 @@ class TreeLabeler(MaxMarginEstimator):
             edges = [np.hstack([one, given[:, rank]]) for rank in self._edge_rank]
         return pack_columns(matrices, edges)
 
+    def _forget_labels(self) -> None:
+        """Remove what an earlier fit to labels has left."""
+        for name in ("classes_", "n_features_in_", "_has_intercept", "_edge_rank"):
+            self.__dict__.pop(name, None)
+
     # ----- positions ----------------------------------------------------------------------------
 
-    def _prepare_positions(self, X: Any, Y: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _prepare_positions(self, X: Any, y: Any) -> tuple[Any, tuple[Any, ...]]:
         """Pack images, set the scale of offsets; what makes the problem and what it is made of."""
         if isinstance(self.patch, bool) or int(self.patch) != self.patch or self.patch < 1:
             raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
         images = as_images(X, None)
-        positions = as_positions(Y, len(images))
+        positions = as_positions(y, len(images))
         V = positions.shape[1]
         edges = tree_of_positions(positions) if self.tree is None else list(self.tree)
         parent, order = root_tree(V, edges)
@@ -379,6 +346,7 @@ class TreeLabeler(MaxMarginEstimator):
         anchors[inner] = offsets.mean(axis=0)
         spreads[inner] = np.maximum(1.0, offsets.std(axis=0))
         channels = images[0].shape[2]
+        self._forget_labels()
         self._layout = GridLayout(parent, order, int(self.patch), channels, anchors, spreads)
         maps, layout = pack_maps(images, int(self.patch)), self._layout
         sizes = self._sizes(positions, maps.grids)
@@ -428,9 +396,11 @@ class TreeLabeler(MaxMarginEstimator):
             self.n_features_in_ = state["n_features"]
             self._has_intercept = bool(state["intercept"])
             self._edge_rank = state["edge_rank"]
-            expected = layout.shape_and_columns()[2]
         else:
             self._layout = GridLayout(*state["layout"])
-            expected = self._layout.size
-        if len(self.coef_) != expected:
-            raise ValueError(f"expected {expected} weights, found {len(self.coef_)}")
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        if isinstance(self._layout, GridLayout):
+            return self._layout.size
+        return self._layout.shape_and_columns()[2]

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..features.containers import is_frame
+
 __all__ = [
     "as_images",
     "as_label_rows",
@@ -64,7 +66,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
             matrix = matrices[v] = np.asarray(matrix, dtype=np.float64)
         if matrix.shape[0] != n:
             raise ValueError(
-                f"X has {matrix.shape[0]} examples at node {v}, but {n} are expected (as in Y)"
+                f"X has {matrix.shape[0]} examples at node {v}, but {n} are expected (as in y)"
             )
         expected = (n, matrix.shape[1] if n_features is None else n_features[v])
         if matrix.shape != expected:
@@ -92,15 +94,16 @@ def edge_ranks(edges: Sequence[tuple[int, int]], parent: Ints) -> list[int]:
     return [place[frozenset((v, p))] for v, p in enumerate(parent.tolist()) if p >= 0]
 
 
-def as_label_rows(Y: Any) -> NDArray[Any]:
+def as_label_rows(y: Any) -> NDArray[Any]:
     """Labels as an array of objects of shape (n_examples, n_nodes)."""
-    rows = [list(row.tolist() if isinstance(row, np.ndarray) else row) for row in Y]
+    y = y.to_numpy() if is_frame(y) else y
+    rows = [list(row.tolist() if isinstance(row, np.ndarray) else row) for row in y]
     if not rows or not rows[0]:
-        raise ValueError("Y must hold at least one example with at least one node")
+        raise ValueError("y must hold at least one example with at least one node")
     labels = np.empty((len(rows), len(rows[0])), dtype=object)
     for i, row in enumerate(rows):
         if len(row) != labels.shape[1]:
-            raise ValueError(f"Y[{i}] has {len(row)} labels, but Y[0] has {labels.shape[1]}")
+            raise ValueError(f"y[{i}] has {len(row)} labels, but y[0] has {labels.shape[1]}")
         labels[i] = row
     return labels
 
@@ -125,11 +128,11 @@ def as_images(X: Any, channels: int | None) -> list[Floats]:
     return images
 
 
-def as_positions(Y: Any, n: int) -> Ints:
+def as_positions(y: Any, n: int) -> Ints:
     """Whole rows and columns, shape (n_examples, n_nodes, 2)."""
-    array = np.asarray(Y, dtype=np.float64)
+    array = np.asarray(y, dtype=np.float64)
     if array.ndim != 3 or array.shape[0] != n or array.shape[2] != 2 or array.shape[1] == 0:
-        raise ValueError(f"Y has shape {array.shape}; expected ({n}, n_nodes, 2)")
+        raise ValueError(f"y has shape {array.shape}; expected ({n}, n_nodes, 2)")
     if not np.isfinite(array).all():
-        raise ValueError(f"Y[{int(np.argwhere(~np.isfinite(array))[0][0])}] is not finite")
+        raise ValueError(f"y[{int(np.argwhere(~np.isfinite(array))[0][0])}] is not finite")
     return np.rint(array).astype(np.int64)

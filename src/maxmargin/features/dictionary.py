@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin.features.packing import (
     PackedSequences,
-    check_list_of_sequences,
+    named_tokens,
     offsets_of,
     tidy_csr,
 )
@@ -194,7 +194,7 @@ class _Flat:
 
 def _flatten(X: Sequence[Any]) -> _Flat:
     """Check X and put the features of all tokens into flat lists."""
-    check_list_of_sequences(X)
+    X = named_tokens(X)
     tokens = list(chain.from_iterable(X))
     offsets = offsets_of([len(sequence) for sequence in X])
     dicts = [isinstance(token, Mapping) for token in tokens]

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .containers import as_list, frame_matrix, frame_rows, is_frame, is_numeric_frame
+
 __all__ = ["PackedSequences", "holds_named_features", "pack_sequences"]
 
 
@@ -30,6 +32,8 @@ class PackedSequences(NamedTuple):
 def holds_named_features(X: Any) -> bool:
     """Tell whether tokens are dicts or lists of feature strings, which need a dictionary.
 
+    Rows of a DataFrame with columns of other things than numbers are like dicts.
+
     Parameters
     ----------
     X : list of sequences
@@ -42,6 +46,8 @@ def holds_named_features(X: Any) -> bool:
     for sequence in X:
         if isinstance(sequence, np.ndarray) or sparse.issparse(sequence):
             return False
+        if is_frame(sequence):
+            return not is_numeric_frame(sequence)
         for token in sequence:
             if isinstance(token, Mapping) or isinstance(token, (set, frozenset)):
                 return True
@@ -60,8 +66,8 @@ def pack_sequences(
     Parameters
     ----------
     X : list of sequences, 3-D array, or PackedSequences
-        A sequence is a 2-D array (tokens in rows), a scipy sparse matrix, a list of lists of
-        numbers, a list of dicts ``{name: value}``, or a list of lists of feature strings.
+        A sequence is a 2-D array (tokens in rows), a scipy sparse matrix, a DataFrame, a list of
+        lists of numbers, a list of dicts ``{name: value}``, or a list of lists of feature strings.
     vectorizer : FeatureDictionary or WindowFeatures, optional
         Fitted; its ``transform`` packs X. Needed for dicts and feature strings.
     n_features : int, optional
@@ -82,9 +88,11 @@ def pack_sequences(
         packed: PackedSequences = vectorizer.transform(X)
     elif isinstance(X, PackedSequences):
         packed = X
+        _check_offsets(packed)
     elif isinstance(X, np.ndarray) and X.ndim == 3:
         packed = _pack_cube(X)
     else:
+        X = as_list(X)
         check_list_of_sequences(X)
         if sparse.issparse(X[0]):
             packed = _pack_sparse(X)
@@ -99,6 +107,19 @@ def pack_sequences(
         raise ValueError(f"sequence 0 has {found} features per token, expected {n_features}")
     _check_finite(packed)
     return packed
+
+
+def _check_offsets(packed: PackedSequences) -> None:
+    """Refuse packed sequences that are empty or do not cover the tokens."""
+    offsets, n_tokens = packed.offsets, packed.tokens.shape[0]
+    ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else None
+    if ends != (0, n_tokens) or len(offsets) < 2:
+        raise ValueError(
+            f"offsets must run from 0 to the number of tokens, {n_tokens}, got {offsets!r:.60}"
+        )
+    empty = np.flatnonzero(np.diff(offsets) < 1)
+    if len(empty):
+        raise ValueError(f"sequence {empty[0]} is empty, expected at least one token")
 
 
 def check_list_of_sequences(X: Any) -> None:
@@ -123,6 +144,13 @@ def offsets_of(lengths: Sequence[int]) -> NDArray[np.int64]:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def named_tokens(X: Any) -> Any:
+    """Sequences of dicts or lists of feature strings; rows of DataFrames become dicts."""
+    X = as_list(X)
+    check_list_of_sequences(X)
+    return [frame_rows(sequence) if is_frame(sequence) else sequence for sequence in X]
 
 
 def tidy_csr(matrix: Any) -> Any:
@@ -173,6 +201,14 @@ def _as_matrix(sequence: Any, i: int) -> NDArray[Any]:
     """Check that one sequence is a table of numbers."""
     if sparse.issparse(sequence):
         raise ValueError(f"sequence {i} is sparse, expected a dense one like sequence 0")
+    if is_frame(sequence):
+        if not is_numeric_frame(sequence):
+            other = next(n for n, d in sequence.dtypes.items() if d.kind not in "biuf")
+            raise ValueError(
+                f"sequence {i} has other things than numbers in its column {other!r}, expected "
+                "numbers as in sequence 0"
+            )
+        sequence = frame_matrix(sequence)
     if not isinstance(sequence, np.ndarray):
         for t, token in enumerate(sequence):
             if isinstance(token, (str, bytes, Mapping)) or not hasattr(token, "__len__"):

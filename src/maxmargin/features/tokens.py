@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.features.containers import as_list, as_tuples, is_frame
 from maxmargin.features.packing import check_list_of_sequences, offsets_of
 from maxmargin.formats.columns import TokenColumns
 
@@ -20,7 +21,8 @@ def as_token_columns(X: Any) -> TokenColumns:
     Parameters
     ----------
     X : TokenColumns, or list of sequences
-        A sequence is a list of tokens, a token a string or a list or tuple of strings.
+        A sequence is a list of tokens, a token a string or a list or tuple of strings; or a
+        DataFrame of strings, tokens in rows.
 
     Returns
     -------
@@ -39,7 +41,9 @@ def as_token_columns(X: Any) -> TokenColumns:
             bad = int(np.argmax(np.diff(X.offsets) <= 0))
             raise ValueError(f"sequence {bad} is empty, expected at least one token")
         return X
+    X = as_list(X)
     check_list_of_sequences(X)
+    X = [as_tuples(sequence) if is_frame(sequence) else sequence for sequence in X]
     tokens = list(chain.from_iterable(X))
     offsets = offsets_of(list(map(len, X)))
     columns = _columns_of(tokens)

@@ -1,0 +1,69 @@
+"""How much the examples of a classifier count: by themselves, and by their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+__all__ = ["example_weights"]
+
+Floats = NDArray[np.float64]
+
+
+def example_weights(
+    sample_weight: ArrayLike | None, class_weight: Any, X: Any, y: NDArray[Any]
+) -> Floats | None:
+    """What the examples' slacks are multiplied by; None where that is 1 for all."""
+    weights = _checked_weights(sample_weight, X)
+    if class_weight is None:
+        return weights
+    classes, codes = np.unique(y, return_inverse=True)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals: Floats = np.bincount(codes, weights).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            factors = totals.sum() / (len(classes) * totals)
+        factors[totals == 0.0] = 0.0  # no example of weight is there to be multiplied
+    elif isinstance(class_weight, Mapping):
+        factors = _listed_factors(class_weight, classes.tolist())
+    else:
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a mapping of class to weight, got "
+            f"{class_weight!r:.60}"
+        )
+    return factors[codes] if weights is None else weights * factors[codes]
+
+
+def _listed_factors(class_weight: Mapping[Any, Any], classes: list[Any]) -> Floats:
+    """Weights of the classes by a mapping, 1 where it has none."""
+    missing = [label for label in classes if label not in class_weight]
+    extra = [label for label in class_weight if label not in set(classes)]
+    if missing and extra:  # as scikit-learn has it: a fold may lack a class
+        raise ValueError(
+            f"class_weight has {extra[0]!r:.40}, which is no class of y (a misspelling? there is "
+            f"nothing for {missing[0]!r:.40})"
+        )
+    factors = np.array([class_weight.get(label, 1.0) for label in classes], dtype=np.float64)
+    bad = np.flatnonzero(~(factors >= 0.0) | ~np.isfinite(factors))
+    if len(bad):
+        raise ValueError(
+            f"class_weight[{classes[bad[0]]!r:.40}] is {factors[bad[0]]}; weights must be finite "
+            "and >= 0"
+        )
+    return factors
+
+
+def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
+    """Sample weights as floats; None stays None."""
+    if sample_weight is None:
+        return None
+    weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    negative = np.flatnonzero(weights < 0)
+    if len(negative):
+        raise ValueError(
+            f"sample_weight[{negative[0]}] is {weights[negative[0]]}; weights must be >= 0"
+        )
+    return weights

@@ -1,0 +1,99 @@
+"""The parameters that all estimators share, and how estimators take over parameters of others.
+
+Parameters are fields of dataclasses: each is written once, with its type and default, and Python
+composes the constructors of the estimators from those of their base classes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from ..defaults import TOL
+from ..formulation import Rescaling, Slack
+from ..result import Callback
+from ..solvers import Solver
+
+__all__ = ["SharedParameters", "with_inherited_parameters"]
+
+Class = TypeVar("Class")
+
+
+def with_inherited_parameters(cls: type[Class]) -> type[Class]:
+    """Document inherited parameters where the docstring has a line ``{parameters of Base}``."""
+    for base in cls.__mro__[1:]:
+        line = f"    {{parameters of {base.__name__}}}\n"
+        if cls.__doc__ is not None and line in cls.__doc__:  # None with python -OO
+            _, inherited = inspect.cleandoc(base.__doc__ or "").split("----------\n")
+            indented = (f"    {text}" if text else "" for text in inherited.splitlines())
+            cls.__doc__ = cls.__doc__.replace(line, "\n".join(indented) + "\n")
+    return cls
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SharedParameters:
+    """Parameters of all estimators that are trained by a solver.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Multiplies the sum of the slacks (not their mean): larger values fit the training data
+        closer.
+    rescaling : {"margin", "slack", "none"}, default="margin"
+        What the loss rescales.
+    slack : {"l1", "l2", "none"}, default="l1"
+        Whether slacks enter the objective linearly, squared, or not at all.
+    sqrt_loss : bool, optional
+        Use the square root of the loss; by default for squared slacks only.
+    solver : str or Solver, default="auto"
+        "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
+        (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own
+        ``tol``, ``epsilon``, ``max_passes``, ``max_time`` and ``random_state`` are then used in
+        place of the estimator's. The online solvers ("perceptron", "mira", "sgd", "pegasos") make
+        ``max_passes`` passes, 10 by default, whatever the gap.
+    tol : float or None, default=1e-2
+        Stop at this relative duality gap, ``(P - D) / P <= tol``. Predictions for unseen data are
+        hardly ever better for smaller ones; to compare objectives or weights, take 1e-4, say.
+    epsilon : float, optional
+        Stop at this gap in units of mean loss, ``(P - D) / (n C) <= epsilon``. Either suffices.
+    max_passes : float, optional
+        Stop training after this many oracle calls per example.
+    max_time : float, optional
+        Stop training after this many seconds.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C during training does. "raise" raises KeyboardInterrupt; the best model so far is
+        kept in ``coef_`` and ``result_``, whose status is "interrupted". "return" makes ``fit``
+        return with that model, and a warning; a search such as GridSearchCV then goes on with its
+        next fit. A second Ctrl-C, or one before the first iteration is over (while kernels are
+        compiled, say), raises at once and leaves the estimator as it was.
+    n_jobs : int, optional
+        Reserved: training uses one core, and says so if more are asked for.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the order of visits; None draws one from numpy's global generator. The same seed,
+        data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.
+    verbose : int, default=0
+        1 shows the progress of training, 2 every iteration of it.
+    warm_start : bool, default=False
+        Keep what a fit has learned about its data, and begin the next fit on the same data (with
+        another ``C``, say) from there. It makes the fitted estimator large.
+    callbacks : sequence of callable, default=()
+        Called with a ``Progress`` after every outer iteration; training stops if one returns True.
+    """
+
+    C: float = field(default=1.0, kw_only=False)
+    rescaling: Rescaling = "margin"
+    slack: Slack = "l1"
+    sqrt_loss: bool | None = None
+    solver: str | Solver = "auto"
+    tol: float | None = TOL
+    epsilon: float | None = None
+    max_passes: float | None = None
+    max_time: float | None = None
+    on_interrupt: Literal["raise", "return"] = "raise"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    warm_start: bool = False
+    callbacks: Iterable[Callback] = ()

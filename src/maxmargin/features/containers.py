@@ -1,0 +1,84 @@
+"""What users keep examples in: lists, generators, arrays of objects, and what pandas has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "as_list",
+    "as_tuples",
+    "frame_columns",
+    "frame_matrix",
+    "frame_rows",
+    "is_frame",
+    "is_numeric_frame",
+]
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a DataFrame; pandas is not needed to tell."""
+    return hasattr(value, "columns") and hasattr(value, "iloc")
+
+
+def as_list(values: Any, name: str = "X") -> Any:
+    """Examples as something with a length: a list where they are a generator or a pandas Series.
+
+    All else is left to those who know what is expected, but for one DataFrame, which cannot be
+    examples that differ in length.
+    """
+    if is_frame(values):
+        raise ValueError(
+            f"{name} is one DataFrame; expected a list with one for each example, such as "
+            f"[part for _, part in {name}.groupby('sentence')]"
+        )
+    if hasattr(values, "iloc") or (hasattr(values, "__iter__") and not hasattr(values, "__len__")):
+        return list(values)
+    return values
+
+
+def as_tuples(sequence: Any) -> Any:
+    """A sequence of tokens as a list: rows of a DataFrame as tuples, what a generator gives."""
+    if is_frame(sequence):
+        return list(sequence.itertuples(index=False, name=None))
+    return as_list(sequence)
+
+
+def is_numeric_frame(frame: Any) -> bool:
+    """Whether all columns of a DataFrame hold numbers or truth values."""
+    return all(dtype.kind in "biuf" for dtype in frame.dtypes)
+
+
+def frame_matrix(frame: Any) -> NDArray[Any]:
+    """The numbers of a DataFrame; missing ones are NaN."""
+    single = all(dtype == np.float32 for dtype in frame.dtypes)
+    return frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+
+
+def frame_rows(frame: Any) -> list[dict[str, Any]]:
+    """Rows of a DataFrame as named features."""
+    names = [str(column) for column in frame.columns]
+    return [dict(zip(names, row, strict=True)) for row in as_tuples(frame)]
+
+
+def frame_columns(X: Any) -> list[str] | None:
+    """Names of the columns of sequences that are DataFrames of numbers; ValueError if they differ.
+
+    None where there are no such names.
+    """
+    if isinstance(X, (np.ndarray, Mapping)) or not hasattr(X, "__iter__"):
+        return None
+    names: list[Any] | None = None
+    for i, sequence in enumerate(X):
+        if not is_frame(sequence) or not is_numeric_frame(sequence):
+            return None
+        columns = list(sequence.columns)
+        if names is not None and columns != names:
+            raise ValueError(
+                f"sequence {i} has the columns {columns!r:.80}, but sequence 0 has {names!r:.80}"
+            )
+        names = columns
+    return names if names and all(isinstance(name, str) for name in names) else None

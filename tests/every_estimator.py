@@ -1,0 +1,102 @@
+"""Every estimator with small data of two kinds, for tests of what all of them must do."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import maxmargin as mm
+from maxmargin.formats.trees import as_tree
+
+RNG = np.random.default_rng(0)
+
+
+class Kind(NamedTuple):
+    """An estimator with two data sets that agree in nothing: numbers of features, labels, nodes."""
+
+    make: Any
+    first: tuple[Any, Any]
+    second: tuple[Any, Any]
+
+
+class Interval(mm.Problem):
+    """An output of the user's own: a stretch of a signal."""
+
+    def joint_feature(self, x, y):
+        return np.concatenate([x[: y[0]].sum(axis=0), x[y[0] : y[1]].sum(axis=0)])
+
+    def outputs(self, x):
+        return [(i, j) for i in range(len(x)) for j in range(i + 1, len(x) + 1)]
+
+    def loss(self, y, y_hat):
+        return float(y != y_hat)
+
+    def most_violated(self, x, y, w, rescaling):
+        return max(self.outputs(x), key=lambda z: self.loss(y, z) + w @ self.joint_feature(x, z))
+
+    def predict(self, x, w):
+        return max(self.outputs(x), key=lambda z: w @ self.joint_feature(x, z))
+
+
+def examples(n_features, n_classes, n=12):
+    y = np.arange(n) % n_classes
+    return RNG.normal(size=(n, n_features)) + y[:, None], y
+
+
+def sequences(n_features, n_labels, n=6):
+    Y = [np.arange(k, k + 4) % n_labels for k in range(n)]
+    return [RNG.normal(size=(4, n_features)) + y[:, None] for y in Y], Y
+
+
+def nodes(n_nodes, n_features, n_labels, n=8):
+    Y = (np.arange(n)[:, None] + np.arange(n_nodes)) % n_labels
+    return RNG.normal(size=(n, n_nodes, n_features)) + Y[:, :, None], Y
+
+
+def intervals(n_features, n=6):
+    X = [RNG.normal(size=(5, n_features)) for _ in range(n)]
+    return X, [(k % 3, k % 3 + 2) for k in range(n)]
+
+
+def images(n_parts, size, n=5):
+    Y = (np.arange(n)[:, None, None] + np.arange(n_parts)[:, None] * [1, 2]) % size
+    return RNG.normal(size=(n, size, size)), Y
+
+
+SENTENCES = [[("the", "D"), ("cat", "N"), ("sleeps", "V")], [("dogs", "N"), ("bark", "V")]]
+MORE_SENTENCES = [[("we", "P"), ("see", "V"), ("them", "P"), (".", ".")]] * 2
+TREES = ["(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))", "(S (NP (NN we)) (VP (VBZ go)))"]
+TREES = [as_tree(tree) for tree in TREES]
+MORE_TREES = ["(X (A a) (B b) (C c))", "(X (Y (A a) (B b)) (C c))", "(X (C c))"]
+MORE_TREES = [as_tree(tree) for tree in MORE_TREES]
+ALIGNED = [("ACGT", "AGT"), ("TCGA", "TGA")], [("ACGT", "A-GT"), ("TCGA", "T-GA")]
+MORE_ALIGNED = [("abcdef", "abdf")] * 2, [("abcdef", "ab-d-f")] * 2
+FEATURES = np.eye(3)[:, :2] + 0.1
+
+KINDS = {
+    "classes": Kind(mm.MulticlassSVM, examples(3, 3), examples(5, 2)),
+    "described": Kind(
+        lambda **p: mm.MulticlassSVM(class_features=dict(enumerate(FEATURES)), **p),
+        examples(3, 3),
+        examples(5, 2),
+    ),
+    "tagger": Kind(
+        lambda **p: mm.SequenceTagger(boundary_weights=True, **p), sequences(3, 3), sequences(5, 2)
+    ),
+    "dependency": Kind(
+        lambda **p: mm.DependencyParser(hash_bits=9, labeled=True, **p),
+        (SENTENCES, [[(2, "det"), (3, "subj"), (0, "root")], [(2, "subj"), (0, "root")]]),
+        (MORE_SENTENCES, [[(2, "a"), (0, "b"), (2, "c"), (2, "d")]] * 2),
+    ),
+    "grammar": Kind(mm.GrammarParser, (TREES, None), (MORE_TREES, None)),
+    "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
+    "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),
+    "positions": Kind(
+        lambda **p: mm.TreeLabeler(outputs="positions", patch=3, **p), images(3, 8), images(4, 9)
+    ),
+    "own": Kind(lambda **p: mm.StructuralSVM(Interval(), **p), intervals(2), intervals(3)),
+}
+ONLINE = {"classes", "described", "tagger"}
+
+
+def make(kind, **parameters):
+    return KINDS[kind].make(C=1.0, tol=0.1, random_state=0, **parameters)
