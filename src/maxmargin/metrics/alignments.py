@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..tables import named_values, percent
+
 __all__ = ["AlignmentScores", "alignment_scores", "pair_accuracies"]
 
 
@@ -30,6 +32,11 @@ class AlignmentScores(NamedTuple):
     recall: float
     f1: float
     exact: float
+
+    def __str__(self) -> str:
+        names = ("pairs found, mean", "precision of pairs", "recall of pairs", "F1 of pairs")
+        shares = zip((*names, "alignments right"), self, strict=True)
+        return named_values((name, f"{percent(share)} %") for name, share in shares)
 
 
 def _counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> NDArray[np.float64]:

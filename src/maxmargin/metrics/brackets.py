@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..formats.trees import Tree, as_tree
+from ..tables import named_values, percent
 
 __all__ = ["BracketScores", "bracket_scores"]
 
@@ -39,6 +40,14 @@ class BracketScores(NamedTuple):
     n_predicted: int
     n_correct: int
     n_fallbacks: int
+
+    def __str__(self) -> str:
+        names = ("precision", "recall", "F1", "trees right")
+        rows = [(name, f"{percent(x)} %") for name, x in zip(names, self[:4], strict=True)]
+        rows.append(("constituents", f"{self.n_true} true, {self.n_predicted} predicted"))
+        if self.n_fallbacks:
+            rows.append(("without a derivation", str(self.n_fallbacks)))
+        return named_values(rows)
 
 
 def bracket_scores(

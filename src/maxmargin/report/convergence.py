@@ -8,7 +8,7 @@ import numpy as np
 
 from ..formats.opening import PathLike
 from ..result import Progress, Result
-from .figure import figure_class
+from .figure import figure_class, save_figure
 
 __all__ = ["plot_convergence"]
 
@@ -72,7 +72,7 @@ def plot_convergence(
         axes.legend(frameon=False, fontsize=8, labelcolor=INK)
     figure.suptitle(title if title is not None else _summary(result), color=INK, fontsize=11)
     if path is not None:
-        figure.savefig(path)
+        save_figure(figure, path)
     return figure
 
 

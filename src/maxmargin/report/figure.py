@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ..formats.opening import PathLike
+from ..formats.writing import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,3 +21,20 @@ def figure_class() -> type[Figure]:
             'drawing needs matplotlib: python -m pip install "maxmargin[plot]"'
         ) from error
     return Figure
+
+
+def picture_format(path: PathLike) -> str:
+    """The format that the ending of a picture's name stands for; PNG without one."""
+    known = figure_class()().canvas.get_supported_filetypes()
+    ending = Path(path).suffix[1:].lower() or "png"
+    if ending not in known:
+        names = ", ".join(sorted(known))
+        raise ValueError(f"{path}: no picture can be written as {ending!r}, but as {names}")
+    return ending
+
+
+def save_figure(figure: Figure, path: PathLike) -> None:
+    """Write a picture, which appears complete or not at all."""
+    kind = picture_format(path)
+    with write_atomically(path) as stream:
+        figure.savefig(stream, format=kind)

@@ -8,7 +8,7 @@ from typing import Any
 from ..formats.opening import PathLike
 from ..formats.trees import Tree, as_tree
 from .convergence import INK, MUTED, ORANGE
-from .figure import figure_class
+from .figure import figure_class, save_figure
 
 __all__ = ["plot_tree"]
 
@@ -63,7 +63,7 @@ def plot_tree(
         axes.set_title(title, color=INK, fontsize=10)
     figure = axes.figure
     if path is not None:
-        figure.savefig(path)
+        save_figure(figure, path)
     return figure
 
 
