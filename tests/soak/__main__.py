@@ -1,0 +1,110 @@
+"""Soak of the package: random cases for as many minutes as are given.
+
+    python tests/soak --seed 1 --minutes 10                    # all parts
+    python tests/soak --seed 1 --part solvers --case 41        # one case again
+
+Every case is drawn from its seed, part and number alone, so that it can be run again by itself.
+"""
+
+import argparse
+import faulthandler
+import logging
+import os
+import sys
+import textwrap
+import threading
+import time
+import traceback
+import warnings
+
+import numpy as np
+
+import files
+import operations
+import signals
+import solving
+
+# A part: what makes case n, (description, function that runs it), and its share of the time.
+PARTS = {
+    "solvers": (solving.prepare, 0.4),
+    "operations": (operations.prepare, 0.15),
+    "files": (files.prepare, 0.15),
+    "signals": (signals.prepare, 0.3),
+}
+HANGS_AFTER = 600.0  # seconds; solvers have limits far below that
+
+
+def main():
+    arguments = parse_arguments()
+    faulthandler.enable()
+    logging.getLogger("maxmargin").setLevel(logging.ERROR)
+    warnings.filterwarnings("error", category=RuntimeWarning, module="maxmargin")
+    print(f"seed {arguments.seed}", flush=True)
+    chosen = PARTS if arguments.part is None else [arguments.part]
+    total = sum(PARTS[part][1] for part in chosen)
+    n_failed = 0
+    for part in chosen:
+        seconds = 60.0 * arguments.minutes * PARTS[part][1] / total
+        n_failed += run_part(arguments.seed, part, seconds, arguments.case, arguments.verbose)
+    return 1 if n_failed else 0
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="python tests/soak", description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--part", choices=PARTS)
+    parser.add_argument("--case", type=int, metavar="N", help="run case N of the part only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name every case")
+    arguments = parser.parse_args()
+    if arguments.case is not None and arguments.part is None:
+        parser.error("--case needs --part")
+    return arguments
+
+
+def run_part(seed, part, seconds, only, verbose):
+    """Run the cases of a part one after the other; returns how many failed."""
+    started, number, n_failed = time.monotonic(), only or 0, 0
+    while True:
+        began = time.monotonic()
+        n_failed += not run_case(seed, part, number)
+        if verbose:
+            print(f"{part} case {number}: {time.monotonic() - began:.2f} s", flush=True)
+        number += 1
+        elapsed = time.monotonic() - started
+        if only is not None or elapsed >= seconds:
+            break
+    n_cases = 1 if only is not None else number
+    print(f"{part}: {n_cases} cases, {n_failed} failed, {elapsed:.0f} s", flush=True)
+    return n_failed
+
+
+def run_case(seed, part, number):
+    """Run one case; tells of a failure, and returns whether there was none."""
+    rng = np.random.default_rng([seed, list(PARTS).index(part), number])
+    again = f"python tests/soak --seed {seed} --part {part} --case {number}"
+    description = "no description yet"
+    guard = threading.Timer(HANGS_AFTER, end_hang, [again])
+    guard.daemon = True
+    guard.start()
+    try:
+        description, run = PARTS[part][0](rng, number)
+        run()
+        return True
+    except Exception:
+        print(f"\nFAILED: {again}\n{textwrap.indent(description, '    ')}")
+        print(textwrap.indent(traceback.format_exc(limit=-4), "    "), flush=True)
+        return False
+    finally:
+        guard.cancel()
+
+
+def end_hang(again):
+    """End the process, which no exception could do."""
+    print(f"\nFAILED: {again}\n    still running after {HANGS_AFTER:.0f} s", flush=True)
+    faulthandler.dump_traceback()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
