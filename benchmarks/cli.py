@@ -34,6 +34,7 @@ BENCHMARKS = {
     "faces": ".datasets.faces",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
+    "tolerance": ".tolerance",
 }
 RESULTS = Path(__file__).parent / "results"
 

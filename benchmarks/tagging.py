@@ -17,7 +17,11 @@ from .data import chain_problem, data_path, first_sequences
 
 def read(name: str, limit: int | None = None) -> TokenColumns:
     """Words, POS and tags of the first sentences of a data file, or of all."""
-    data = read_columns(data_path(name))
+    return first(read_columns(data_path(name)), limit)
+
+
+def first(data: TokenColumns, limit: int | None) -> TokenColumns:
+    """The first sentences, or all."""
     offsets = first_sequences(data.offsets, limit)
     return TokenColumns([column[: offsets[-1]] for column in data.columns], offsets)
 

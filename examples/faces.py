@@ -36,7 +36,7 @@ def main(picture: str = "faces.png") -> None:
     )
     finder.fit(faces.X_train, faces.y_train)
     result = finder.result_
-    print(f"trained in {result.seconds:.1f} s (compiling included), {result.n_passes:.1f} passes")
+    print(f"trained in {result.seconds:.1f} s, {result.n_passes:.1f} passes")
     found = finder.predict(faces.X_test)
     alone = apart(finder, faces)
     for name, positions in (("the tree", found), ("every part alone", alone)):

@@ -71,7 +71,7 @@ def main(source: str | None = None, picture: str = "parse_trees.png") -> None:
     parser = mm.GrammarParser(horizontal=1, span_features=True, tol=0.01, random_state=0)
     parser.fit(train)
     print(f"{len(train)} trees for training, {parser.grammar_.n_rules} rules")
-    seconds = f"{parser.result_.seconds:.1f} s (compiling included)"
+    seconds = f"{parser.result_.seconds:.1f} s"
     print(f"trained in {seconds}, certified within 1 % of the optimum")
     answers = {}
     for name, model in (("PCFG", baseline), ("GrammarParser", parser)):
@@ -85,9 +85,9 @@ def main(source: str | None = None, picture: str = "parse_trees.png") -> None:
     ]
     shortest = min(differ, key=lambda i: len(test[i].words()), default=0)
     draw(shortest, test, answers, picture)
-    print(
-        "largest weights:", *(f"{rule} ({w:+.2f})" for rule, w in parser.top_rules(4)), sep="\n  "
-    )
+    for against in (False, True):
+        rules = (f"{rule} ({w:+.2f})" for rule, w in parser.top_rules(4, against=against))
+        print("rules it dislikes:" if against else "rules it likes:", *rules, sep="\n  ")
 
 
 def draw(i: int, test: list[Tree], answers: dict[str, list[Tree]], picture: str) -> None:

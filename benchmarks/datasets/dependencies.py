@@ -124,7 +124,9 @@ def _training(method: str, bank: Treebank, labeled: bool = False) -> Contestant:
     settings = METHODS.get(method, {"solver": method, "C": C_DUAL})
 
     def fit(part: Treebank, passes: int) -> mm.DependencyParser:
-        parser = mm.DependencyParser(labeled=labeled, max_passes=passes, random_state=0, **settings)
+        parser = mm.DependencyParser(
+            labeled=labeled, tol=1e-3, max_passes=passes, random_state=0, **settings
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return parser.fit(part.X, part.Y)

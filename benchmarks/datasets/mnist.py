@@ -16,7 +16,7 @@ from ..peers.linear_svc import LABEL, linear_svc
 from ..solvers import ours
 
 C = 0.1
-IMAGES, LABELS = "mnist/train-images-idx3-ubyte.xz", "mnist/train-labels-idx1-ubyte.xz"
+PREFIXES = {"train": "train", "test": "t10k"}
 
 
 def read_idx(name: str, header: int) -> NDArray[np.uint8]:
@@ -25,10 +25,11 @@ def read_idx(name: str, header: int) -> NDArray[np.uint8]:
         return np.frombuffer(file.read(), np.uint8, offset=header)
 
 
-def load(limit: int | None) -> tuple[Floats, NDArray[np.int64]]:
-    """Images and digits."""
-    X = read_idx(IMAGES, 16).reshape(-1, 28 * 28)[:limit] / 255.0
-    return X, read_idx(LABELS, 8)[:limit].astype(np.int64)
+def load(limit: int | None, part: str = "train") -> tuple[Floats, NDArray[np.int64]]:
+    """Images and digits of "train" or "test"."""
+    prefix = f"mnist/{PREFIXES[part]}"
+    X = read_idx(f"{prefix}-images-idx3-ubyte.xz", 16).reshape(-1, 28 * 28)[:limit] / 255.0
+    return X, read_idx(f"{prefix}-labels-idx1-ubyte.xz", 8)[:limit].astype(np.int64)
 
 
 def cases(options: Options) -> Iterator[Case]:

@@ -23,10 +23,10 @@ SVM_MULTICLASS_SECONDS = {0.01: 5.0, 0.1: 8.3}
 OPTIMUM = {0.01: 9.7635, 0.1: 44.365}
 
 
-def load(limit: int | None) -> tuple[Floats, NDArray[np.int64]]:
-    """Images and digits."""
+def load(limit: int | None, part: str = "train") -> tuple[Floats, NDArray[np.int64]]:
+    """Images and digits of "train" or "test"."""
     arrays = np.load(data_path("usps/usps.npz"))
-    return arrays["X_train"][:limit] / 1000.0, arrays["y_train"][:limit].astype(np.int64)
+    return arrays[f"X_{part}"][:limit] / 1000.0, arrays[f"y_{part}"][:limit].astype(np.int64)
 
 
 def cases(options: Options) -> Iterator[Case]:
