@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from maxmargin.engine.rows import make_rows
 from maxmargin.features import PackedSequences, WindowFeatures
 from maxmargin.formats import TokenColumns, read_columns
-from maxmargin.problems.rows import make_rows
 
 from .case import Floats, Tags
 from .data import chain_problem, data_path, first_sequences

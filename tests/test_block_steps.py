@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import multiclass_case
 from exact_qp import solve_exactly
-from maxmargin.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2, block_gap, improve_block
+from maxmargin.engine.block_steps import (
+    ALL_PLANES,
+    FRANK_WOLFE,
+    MVP,
+    WSS2,
+    block_gap,
+    improve_block,
+)
+from maxmargin.engine.planes import StepRule
 from maxmargin.formulation import Formulation
-from maxmargin.planes import StepRule
 
 RULES = {"frank-wolfe": FRANK_WOLFE, "mvp": MVP, "wss2": WSS2, "all-planes": ALL_PLANES}
 EXACT_RULES = {name: RULES[name] for name in ("mvp", "wss2", "all-planes")}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.problems.bounded_search import Candidate, Violation, most_violated
+from maxmargin.search.bounded_search import Candidate, Violation, most_violated
 
 VIOLATIONS = [Violation(True, False), Violation(True, True), Violation(False, True)]
 NAMES = ["slack", "slack-sqrt", "margin-sqrt"]

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import chain_case, expand_parts
-from maxmargin.block_steps import WSS2
+from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values
-from maxmargin.planes import PlaneStore, StepRule, make_store
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.chain.store import ChainStore
 from maxmargin.problems.chain.store_kernels import WORTHWHILE

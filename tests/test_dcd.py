@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import make_case
-from maxmargin.block_steps import COORDINATES, block_gap, sweep_block
+from maxmargin.engine.block_steps import COORDINATES, block_gap, sweep_block
+from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
-from maxmargin.planes import PlaneStore, StepRule, make_store
 from solving import (
     check_certificate,
     check_optimal,

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 import maxmargin as mm
-from maxmargin.estimators.merging import merge_examples
+from maxmargin.problems.classes.merging import merge_examples
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_merging_adds_up_weights_whatever_the_order():
 
 
 def test_merging_survives_equal_hashes(monkeypatch):
-    from maxmargin.estimators import merging
+    from maxmargin.problems.classes import merging
 
     monkeypatch.setattr(merging, "_row_hashes", lambda X: np.zeros(X.shape[0], np.uint64))
     X = np.array([[1.0], [2.0], [1.0]])

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from cases import chain_case
 from exact_qp import solve_exactly
-from maxmargin.cuts.working_sets import WorkingSets
+from maxmargin.engine.cuts.working_sets import WorkingSets
 from maxmargin.formulation import Formulation
 from maxmargin.objective import Stopping
 from maxmargin.problem import Planes, Problem

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import chain_case, make_case, multiclass_case
 from exact_qp import solve_exactly
-from maxmargin.cuts import bundle as bundle_module
-from maxmargin.cuts.bundle import Bundle
-from maxmargin.cuts.master import best_candidates, best_total, blend, line_minimum
-from maxmargin.cuts.pool import CandidatePool
+from maxmargin.engine.cuts import bundle as bundle_module
+from maxmargin.engine.cuts.bundle import Bundle
+from maxmargin.engine.cuts.master import best_candidates, best_total, blend, line_minimum
+from maxmargin.engine.cuts.pool import CandidatePool
 from maxmargin.formulation import Formulation
 from maxmargin.objective import hinge_values
 from maxmargin.solvers import make_solver

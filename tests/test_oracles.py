@@ -16,6 +16,7 @@ from cases import (
     make_case,
     multiclass_case,
 )
+from maxmargin.engine.rows import make_rows
 from maxmargin.problems.chain.problem import (
     ChainConstraints,
     ChainDecoder,
@@ -24,7 +25,6 @@ from maxmargin.problems.chain.problem import (
     bio_constraints,
 )
 from maxmargin.problems.classes.multiclass import MulticlassProblem, class_scores
-from maxmargin.problems.rows import make_rows
 
 RESCALINGS = ("margin", "slack", "none")
 STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from brute import all_planes
 from cases import STRUCTURES, chain_case, expand_parts, make_case, multiclass_case
-from maxmargin.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
+from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
+from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
-from maxmargin.planes import PlaneStore, StepRule, make_store
 from maxmargin.problem import Planes, Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
 
@@ -375,9 +375,9 @@ def test_idle_planes_are_dropped_and_used_ones_kept():
 # runs uncompiled, where that is an error and not a crash.
 SHRINKING_DICTIONARY = """
 import numpy as np
-from maxmargin.block_steps import WSS2
+from maxmargin.engine.block_steps import WSS2
 from maxmargin.formulation import Formulation
-from maxmargin.planes import PlaneStore, StepRule
+from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.problem import Planes, Problem
 
 class Empty(Problem):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from maxmargin.datasets import make_digit_words
+from maxmargin.engine.work import ORACLE_CALL, oracle_work
 from maxmargin.features import pack_sequences
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.class_features import ClassFeatureProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS, make_solver
-from maxmargin.work import ORACLE_CALL, oracle_work
 
 
 def chains():

@@ -9,10 +9,17 @@ from brute import all_planes
 from cases import STRUCTURES, make_case, multiclass_case
 from exact_qp import solve_exactly
 from maxmargin import MulticlassSVM
-from maxmargin.block_steps import ALL_PLANES, COORDINATES, MVP, WSS2, block_gap, improve_block
+from maxmargin.engine.block_steps import (
+    ALL_PLANES,
+    COORDINATES,
+    MVP,
+    WSS2,
+    block_gap,
+    improve_block,
+)
+from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
 from maxmargin.objective import ridges, scale_to_fit
-from maxmargin.planes import PlaneStore, StepRule, make_store
 from maxmargin.problems.classes.multiclass import ClassStore
 from maxmargin.solvers import solvers_for
 from solving import (

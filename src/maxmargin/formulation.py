@@ -30,7 +30,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .types import Floats
 
 __all__ = ["C_from_paper", "C_to_paper", "Formulation"]
 
@@ -77,9 +78,7 @@ class Formulation:
         loss = ", sqrt loss" if self.uses_sqrt_loss else ""
         return f"slack={self.slack!r}, rescaling={self.rescaling!r}{loss}"
 
-    def plane_terms(
-        self, losses: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def plane_terms(self, losses: Floats) -> tuple[Floats, Floats]:
         """Return ``(b, scale)`` for candidates of these losses; the plane is ``(b, scale * dpsi)``.
 
         The truth has no loss and no ``dpsi``: its plane is zero. Without rescaling a candidate

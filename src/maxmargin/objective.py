@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .formulation import Formulation
 from .problem import Planes, Problem
+from .types import Floats
 
 __all__ = [
     "NEGLIGIBLE",
@@ -37,7 +37,6 @@ __all__ = [
     "scale_to_fit",
 ]
 
-Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-15  # share of a value below which a change of it is rounding
 BATCH = 512  # examples per oracle call in a full pass: bounds the memory of the planes
 

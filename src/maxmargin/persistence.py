@@ -28,6 +28,7 @@ from ._warn import warn_user
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
 from .result import Progress, Result
+from .types import Floats
 
 __all__ = ["load", "load_model", "save_model"]
 
@@ -53,7 +54,7 @@ EXTRACTORS = {
 #: Other classes of this package that a parameter may hold; they have the same two methods.
 VALUES = {
     "ClassFeatures": "maxmargin.features.class_features",
-    "Taxonomy": "maxmargin.features.taxonomy",
+    "Taxonomy": "maxmargin.problems.classes.taxonomy",
 }
 
 
@@ -156,7 +157,7 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
     return packed
 
 
-def _pack_weights(w: NDArray[np.float64]) -> dict[str, Any]:
+def _pack_weights(w: Floats) -> dict[str, Any]:
     """Weights as they are, or the non-zero ones where that is shorter."""
     nonzero = np.flatnonzero(w)
     if 2 * len(nonzero) < len(w):
@@ -164,7 +165,7 @@ def _pack_weights(w: NDArray[np.float64]) -> dict[str, Any]:
     return {"size": len(w), "indices": None, "values": w}
 
 
-def _unpack_weights(packed: dict[str, Any]) -> NDArray[np.float64]:
+def _unpack_weights(packed: dict[str, Any]) -> Floats:
     """The inverse of `_pack_weights`."""
     if packed["indices"] is None:
         w = np.ascontiguousarray(packed["values"], dtype=np.float64)
@@ -205,7 +206,7 @@ def _thinned(history: list[Progress]) -> list[Progress]:
     return [history[k] for k in chosen.tolist()]
 
 
-def _unpack_result(packed: dict[str, Any], w: NDArray[np.float64]) -> Result:
+def _unpack_result(packed: dict[str, Any], w: Floats) -> Result:
     """The inverse of `_pack_result`."""
     fields = packed["history_fields"]
     history = [Progress(**dict(zip(fields, record, strict=True))) for record in packed["history"]]

@@ -26,14 +26,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from .formulation import Formulation, Rescaling
+from .types import Floats, Ints, Ints32
 
 __all__ = ["Planes", "Problem", "check_problem"]
 
-Floats = NDArray[np.float64]
-Row = tuple[NDArray[np.int32], Floats]  # indices and values
+Row = tuple[Ints32, Floats]  # indices and values
 LARGE = 2.0**40  # times weights, makes any loss small; a power of two, so that nothing is rounded
 
 
@@ -43,8 +42,8 @@ class Planes(NamedTuple):
     A column may occur more than once in a row; its values add up.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    indptr: Ints
+    indices: Ints32
     values: Floats
     losses: Floats
 
@@ -137,7 +136,7 @@ class Problem:
 
     def oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -176,7 +175,7 @@ class Problem:
 
     def k_best(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         k: int,
         rescaling: Rescaling = "margin",
@@ -212,7 +211,7 @@ class Problem:
             "for one candidate at a time, or define k_best()"
         )
 
-    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+    def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Return the predicted output of each listed example, ``argmax_y <w, psi(x, y)>``.
 
         Rows are like those of `oracle`: empty, with loss 0, where the prediction is the truth. Here
@@ -222,7 +221,7 @@ class Problem:
 
     def oracle_at_scale(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         v: Floats,
         scale: float,
         rescaling: Rescaling = "margin",
@@ -235,12 +234,12 @@ class Problem:
         """
         return self.oracle(indices, scale * v, rescaling, sqrt_loss)
 
-    #: Layout of parts (see `maxmargin.parts`), for problems that define `part_oracle`.
+    #: Layout of parts (see `maxmargin.engine.parts`), for problems that define `part_oracle`.
     parts: Any = None
 
     def part_oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -250,7 +249,7 @@ class Problem:
 
     def online_pass(
         self,
-        examples: NDArray[np.int64],
+        examples: Ints,
         weights: Floats,
         formulation: Formulation,
         rule: Any,
@@ -260,7 +259,7 @@ class Problem:
 
         For each of ``examples``, find its candidate at the weights in ``state`` - the prediction if
         ``rule.plain``, the most violated output of the formulation otherwise - and call
-        `maxmargin.online_steps.single_step` with it and with the example's entry of ``weights``.
+        `engine.online_steps.single_step` with it and with the example's entry of ``weights``.
         Returns False, having done nothing, where this is not offered: the solver then asks the
         oracle.
         """
@@ -339,7 +338,7 @@ def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
     return _stack([row for row, _ in filled], np.array([loss for _, loss in filled], np.float64))
 
 
-def validate_planes(planes: Planes, indices: NDArray[np.int64], n_features: int) -> None:
+def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
     """Raise ValueError, naming the example, if an oracle's answer cannot be used."""
     losses = np.asarray(planes.losses)
     if losses.shape != (len(indices),) or len(planes.indptr) != len(indices) + 1:

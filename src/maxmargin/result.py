@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .tables import named_values
+from .types import Floats
 
 __all__ = ["Callback", "Progress", "Result"]
 
@@ -93,7 +91,7 @@ class Result:
         The solver's planes and multipliers, from which a warm start goes on.
     """
 
-    w: NDArray[np.float64]
+    w: Floats
     primal: float | None
     dual: float | None
     converged: bool

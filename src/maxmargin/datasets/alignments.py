@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Ints
 
 __all__ = ["HomologueSearch", "make_homologues"]
 
@@ -31,8 +32,8 @@ class HomologueSearch(NamedTuple):
 
     natives: list[str]
     candidates: list[list[str]]
-    homologues: NDArray[np.int64]
-    alignments: list[NDArray[np.int64]]
+    homologues: Ints
+    alignments: list[Ints]
 
 
 def make_homologues(
@@ -99,20 +100,18 @@ def make_homologues(
     return data
 
 
-def _draw(rng: np.random.Generator, length: int) -> NDArray[np.int64]:
+def _draw(rng: np.random.Generator, length: int) -> Ints:
     """Random letters."""
     weights = np.arange(1.0, len(LETTERS) + 1.0)
     return rng.choice(len(LETTERS), length, p=weights / weights.sum())
 
 
-def _spell(codes: NDArray[np.int64]) -> str:
+def _spell(codes: Ints) -> str:
     """Letters of codes."""
     return "".join(LETTERS[c] for c in codes)
 
 
-def _mutate(
-    rng: np.random.Generator, native: NDArray[np.int64], operations: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _mutate(rng: np.random.Generator, native: Ints, operations: Ints) -> tuple[Ints, Ints]:
     """A homologue of a string, and the pairs of positions they share."""
     n_read = int((operations != _INSERT).sum())
     n_written = int((operations != _DELETE).sum())

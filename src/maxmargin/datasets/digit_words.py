@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Floats, Ints
 
 __all__ = ["DigitWords", "make_digit_words"]
 
@@ -25,10 +26,10 @@ class DigitWords(NamedTuple):
         The digits.
     """
 
-    X_train: list[NDArray[np.float64]]
-    y_train: list[NDArray[np.int64]]
-    X_test: list[NDArray[np.float64]]
-    y_test: list[NDArray[np.int64]]
+    X_train: list[Floats]
+    y_train: list[Ints]
+    X_test: list[Floats]
+    y_test: list[Ints]
 
 
 def make_digit_words(
@@ -72,7 +73,7 @@ def make_digit_words(
     start, steps = _random_grammar(rng)
     order = rng.permutation(len(digits))
     half = len(digits) // 2
-    words: list[tuple[list[NDArray[np.float64]], list[NDArray[np.int64]]]] = []
+    words: list[tuple[list[Floats], list[Ints]]] = []
     for n_words, chosen in ((n_train, order[:half]), (n_test, order[half:])):
         y = [_random_word(rng, start, steps) for _ in range(n_words)]
         words.append((_draw_images(rng, y, images[chosen] / 16.0, digits[chosen], noise), y))
@@ -82,7 +83,7 @@ def make_digit_words(
 
 def _random_grammar(
     rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Start and step probabilities; each digit prefers few successors but allows all."""
     start = rng.dirichlet(np.ones(_N_DIGITS))
     steps = np.full((_N_DIGITS, _N_DIGITS), 0.1 / _N_DIGITS)
@@ -92,9 +93,7 @@ def _random_grammar(
     return start, steps / steps.sum(axis=1, keepdims=True)
 
 
-def _random_word(
-    rng: np.random.Generator, start: NDArray[np.float64], steps: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _random_word(rng: np.random.Generator, start: Floats, steps: Floats) -> Ints:
     """Walk through the grammar."""
     word = np.empty(rng.integers(_SHORTEST, _LONGEST + 1), dtype=np.int64)
     word[0] = rng.choice(_N_DIGITS, p=start)
@@ -105,11 +104,11 @@ def _random_word(
 
 def _draw_images(
     rng: np.random.Generator,
-    words: list[NDArray[np.int64]],
-    images: NDArray[np.float64],
-    digits: NDArray[np.int64],
+    words: list[Ints],
+    images: Floats,
+    digits: Ints,
     noise: float,
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     """Choose an image for each digit of each word."""
     of_digit = [np.flatnonzero(digits == digit) for digit in range(_N_DIGITS)]
     drawn = []

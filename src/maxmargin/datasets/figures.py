@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Floats, Ints
 
 __all__ = ["FACE_PARTS", "FACE_TREE", "Faces", "make_faces"]
 
@@ -35,10 +36,10 @@ class Faces(NamedTuple):
         Row and column of each part, in the order of `FACE_PARTS`.
     """
 
-    X_train: NDArray[np.float64]
-    y_train: NDArray[np.int64]
-    X_test: NDArray[np.float64]
-    y_test: NDArray[np.int64]
+    X_train: Floats
+    y_train: Ints
+    X_test: Floats
+    y_test: Ints
 
 
 def make_faces(
@@ -95,7 +96,7 @@ def make_faces(
 
 def _draw_face(
     rng: np.random.Generator, size: int, noise: float, deformation: float
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Ints]:
     """One image and the positions of its parts."""
     usual = np.array(list(FACE_PARTS.values()))
     stretch = rng.normal(1.0, 0.08, 2)
@@ -117,7 +118,7 @@ def _draw_face(
 
 
 def _draw_part(
-    image: NDArray[np.float64], part: int, row: float, column: float, scale: float, contrast: float
+    image: Floats, part: int, row: float, column: float, scale: float, contrast: float
 ) -> None:
     """Add the stroke or dot of one kind of part."""
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
@@ -137,6 +138,6 @@ def _draw_part(
     image += contrast * mark
 
 
-def _stroke(distance: NDArray[np.float64], width: float) -> NDArray[np.float64]:
+def _stroke(distance: Floats, width: float) -> Floats:
     """A soft line of this width around distance 0."""
     return np.exp(-((distance / width) ** 2))

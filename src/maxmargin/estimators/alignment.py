@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
 from ..metrics import pair_accuracies
@@ -18,6 +18,7 @@ from ..problems.alignment.kernels import Strings
 from ..problems.alignment.layout import Aligner, AlignmentLayout, pack_alignments
 from ..problems.alignment.problem import AlignmentProblem
 from ..result import Result
+from ..types import Floats, Ints
 from .alignment_data import (
     as_pairs,
     encode,
@@ -31,8 +32,6 @@ from .labels import Outputs
 from .parameters import with_inherited_parameters
 
 __all__ = ["SequenceAligner"]
-
-Floats = NDArray[np.float64]
 
 
 @with_inherited_parameters
@@ -267,7 +266,7 @@ class SequenceAligner(MaxMarginEstimator):
         orders = ((row, np.argsort(-row, kind="stable")[:k]) for row in self.decision_function(X))
         return [[(int(c), float(row[c])) for c in order] for row, order in orders]
 
-    def align(self, X: Any) -> list[NDArray[np.int64]]:
+    def align(self, X: Any) -> list[Ints]:
         """Best alignment of each pair of sequences, whatever the task.
 
         Parameters

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._warn import warn_user
 from ..formats.fasta import pairs_of_rows
 from ..problems.alignment.kernels import Strings
 from ..problems.alignment.layout import pack_strings
+from ..types import Ints, Ints32
 
 __all__ = [
     "as_pairs",
@@ -55,7 +55,7 @@ def encode(strings: list[Any], alphabet: list[Any], *, warn: bool = False) -> St
     return packed
 
 
-def partners_as_pairs(partner: NDArray[np.int32]) -> NDArray[np.int64]:
+def partners_as_pairs(partner: Ints32) -> Ints:
     """Paired positions, from the position of each letter's partner or -1."""
     paired = partner >= 0
     return np.column_stack([np.flatnonzero(paired), partner[paired]]).astype(np.int64)
@@ -73,7 +73,7 @@ def split_pairs(X: Any, which: int = 0) -> list[Any]:
 
 def split_homologues(
     X: Any, outputs: Any
-) -> tuple[list[Any], list[Any], list[Any], list[Any], NDArray[np.int64]]:
+) -> tuple[list[Any], list[Any], list[Any], list[Any], Ints]:
     """Natives, homologues, their alignments, decoys of all examples, and how many each has."""
     natives, homologues, alignments, decoys, counts = [], [], [], [], [0]
     for i, ((native, candidates), y) in enumerate(zip(X, outputs, strict=True)):
@@ -93,7 +93,7 @@ def split_homologues(
     return natives, homologues, alignments, decoys, np.cumsum(counts, dtype=np.int64)
 
 
-def as_pairs(alignment: Any, x: Any, y: Any, i: int) -> NDArray[np.int64]:
+def as_pairs(alignment: Any, x: Any, y: Any, i: int) -> Ints:
     """Paired positions, of an array or of two rows with gaps."""
     rows = isinstance(alignment, (tuple, list)) and len(alignment) == 2
     if rows and all(isinstance(row, str) for row in alignment):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -22,11 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._warn import warn_user
 from ..formulation import Formulation
 from ..problem import Problem
-from ..problems.limits import as_weights
 from ..progress import ProgressDisplay
 from ..result import Result
+from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.online import Learner, Seen
+from ..types import Floats
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 
@@ -36,10 +36,10 @@ logger = logging.getLogger("maxmargin")
 
 
 #: Weights that were looked through last: millions of them take longer than one prediction.
-_known_as_finite: weakref.ref[NDArray[np.float64]] | None = None
+_known_as_finite: weakref.ref[Floats] | None = None
 
 
-def _check_finite(weights: NDArray[np.float64]) -> None:
+def _check_finite(weights: Floats) -> None:
     """Raise ValueError for weights among which no search finds a best output."""
     global _known_as_finite
     if _known_as_finite is None or _known_as_finite() is not weights:
@@ -99,16 +99,16 @@ class Savable(AllOrNothing):
         """Raise NotFittedError before the first fit."""
         check_is_fitted(self, "coef_")
 
-    def _get_weights(self) -> NDArray[np.float64]:
+    def _get_weights(self) -> Floats:
         """All weights, flat."""
         return self.coef_
 
-    def _set_weights(self, w: NDArray[np.float64]) -> None:
+    def _set_weights(self, w: Floats) -> None:
         """Take up weights; ``result_`` has them too, but for an estimator without one."""
         self.coef_ = w
 
     @property
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> Floats:
         """The weights for predictions: anybody may have put others into ``coef_``, or cut them."""
         self._check_fitted()
         weights = as_weights(self._get_weights(), self._n_weights())
@@ -140,7 +140,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         self,
         make_problem: Callable[[], Problem],
         data: tuple[Any, ...],
-        sample_weight: NDArray[np.float64] | None,
+        sample_weight: Floats | None,
     ) -> Problem:
         """Solve the problem, and set ``coef_`` and ``result_``.
 
@@ -192,7 +192,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         return problem
 
     def _train_online(
-        self, problem: Problem, data: tuple[Any, ...], sample_weight: NDArray[np.float64] | None
+        self, problem: Problem, data: tuple[Any, ...], sample_weight: Floats | None
     ) -> None:
         """One more pass of an online solver, over ``problem``, and set ``coef_`` and ``result_``.
 

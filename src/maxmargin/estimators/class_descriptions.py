@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.class_features import ClassFeatures
-from ..features.taxonomy import Taxonomy
+from ..problems.classes.taxonomy import Taxonomy
 
 __all__ = ["ClassDescription", "as_taxonomy", "describe_classes"]
 

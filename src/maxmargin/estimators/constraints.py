@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._warn import warn_user
 from ..problems.chain.problem import ChainConstraints, bio_constraints
+from ..types import Bools, Ints32
 from .labels import FlatLabels
 
 __all__ = ["check_on_violation", "make_constraints", "repair_labels", "sequences_that_obey"]
@@ -131,8 +132,8 @@ def repair_labels(labels: FlatLabels) -> FlatLabels:
 
 
 def sequences_that_obey(
-    labels: FlatLabels, codes: NDArray[np.int32], masks: ChainConstraints, given: Any, drop: bool
-) -> NDArray[np.bool_]:
+    labels: FlatLabels, codes: Ints32, masks: ChainConstraints, given: Any, drop: bool
+) -> Bools:
     """Which sequences obey the constraints; if some do not, raises ValueError, or warns and drops.
 
     ``given`` is what the user gave as constraints.
@@ -156,7 +157,7 @@ def sequences_that_obey(
 
 
 def _describe(
-    token: int, labels: FlatLabels, codes: NDArray[np.int32], masks: ChainConstraints, given: Any
+    token: int, labels: FlatLabels, codes: Ints32, masks: ChainConstraints, given: Any
 ) -> str:
     """Where a label stands that may not stand there, and why not."""
     label = labels.values[token]

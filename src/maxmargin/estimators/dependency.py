@@ -17,13 +17,13 @@ from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.problem import DependencyProblem, TreeDecoder, sentence_scores
 from ..problems.dependency.work import make_work
+from ..types import Floats, Ints, Ints32
 from .base import MaxMarginEstimator, checked_k
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
 from .parameters import with_inherited_parameters
 
 __all__ = ["DependencyParser"]
 
-Ints = NDArray[np.int32]
 
 WORDING = Wording("sentence", "word", "head")
 
@@ -31,7 +31,7 @@ WORDING = Wording("sentence", "word", "head")
 class _FlatTrees(NamedTuple):
     """Heads, and labels if there are any, of all tokens of all sentences."""
 
-    heads: Ints
+    heads: Ints32
     labels: FlatLabels | None
 
 
@@ -109,7 +109,7 @@ class DependencyParser(MaxMarginEstimator):
         fields = _fields(X)
         trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
         self.labels_: NDArray[Any] | None = None
-        codes: Ints | None = None
+        codes: Ints32 | None = None
         if trees.labels is not None:
             encoder = LabelEncoder.of(trees.labels)
             self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
@@ -235,7 +235,7 @@ class DependencyParser(MaxMarginEstimator):
         shares = np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(right, weights=np.repeat(shares, np.diff(fields.bounds) - 1)))
 
-    def score_outputs(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def score_outputs(self, X: Any, y: Any = None) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.
 
         Parameters
@@ -253,7 +253,7 @@ class DependencyParser(MaxMarginEstimator):
         weights = self._weights
         fields = _fields(X)
         trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
-        codes: Ints | None = None
+        codes: Ints32 | None = None
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
             if (codes < 0).any():
@@ -275,7 +275,7 @@ class DependencyParser(MaxMarginEstimator):
                 totals[i] += labels[heads, tokens, codes[start:end]].sum()
         return totals
 
-    def _output(self, heads: Ints, labels: Ints) -> list[Any]:
+    def _output(self, heads: Ints32, labels: Ints32) -> list[Any]:
         """A tree as the user sees it."""
         if self.labels_ is None:
             return heads.tolist()
@@ -352,7 +352,7 @@ def _trees(X: Any, y: Any, labeled: bool) -> Any:
     return X.labeled_heads() if labeled else X.heads()
 
 
-def _flat_trees(y: Any, bounds: NDArray[np.int64], labeled: bool) -> _FlatTrees:
+def _flat_trees(y: Any, bounds: Ints, labeled: bool) -> _FlatTrees:
     """Check trees against the lengths of the sentences, and flatten them."""
     flat = flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
     labels: list[Any] = []

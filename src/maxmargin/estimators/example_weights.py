@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-__all__ = ["example_weights"]
+from ..types import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["example_weights"]
 
 
 def example_weights(

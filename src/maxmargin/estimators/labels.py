@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..features.containers import as_list, as_tuples, is_frame
+from ..types import Ints, Ints32
 
 __all__ = ["FlatLabels", "LabelEncoder", "Outputs", "Wording", "flatten_labels"]
 
@@ -40,10 +41,10 @@ class FlatLabels(NamedTuple):
     """
 
     values: list[Any]
-    offsets: NDArray[np.int64]
+    offsets: Ints
     wording: Wording = Wording()
     source: str | None = None
-    lines: NDArray[np.int64] | None = None
+    lines: Ints | None = None
 
     def place(self, token: int) -> str:
         """File and line, or sequence and token, of a position in the list."""
@@ -55,7 +56,7 @@ class FlatLabels(NamedTuple):
 
 
 def flatten_labels(
-    y: Any, offsets: NDArray[np.int64] | None = None, wording: Wording | None = None
+    y: Any, offsets: Ints | None = None, wording: Wording | None = None
 ) -> FlatLabels:
     """Check label sequences, against the lengths of the inputs if their offsets are given.
 
@@ -127,7 +128,7 @@ class LabelEncoder:
                 raise ValueError(f"{labels.place(token)}: {label} is not a label")
         return cls(_as_array(_sorted(distinct)))
 
-    def encode(self, labels: FlatLabels) -> NDArray[np.int32]:
+    def encode(self, labels: FlatLabels) -> Ints32:
         """Numbers of the labels; -1 for labels that are not known."""
         get = self._numbers.get
         return np.fromiter((get(v, -1) for v in labels.values), np.int32, len(labels.values))

@@ -13,14 +13,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from .._warn import warn_user
+from ..engine.rows import check_columns, make_rows
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
+from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
-from ..problems.rows import check_columns, make_rows
+from ..types import Floats, Ints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, describe_classes
 from .example_weights import example_weights
-from .merging import merge_examples
 from .parameters import with_inherited_parameters
 from .top_weights import strongest_by_label
 
@@ -219,9 +220,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
             self.classes_, self._output_features = described
         return taxonomy
 
-    def _problem(
-        self, X: Any, codes: NDArray[np.int64], costs: NDArray[np.float64] | None
-    ) -> Problem:
+    def _problem(self, X: Any, codes: Ints, costs: Floats | None) -> Problem:
         """The problem of these examples."""
         options: dict[str, Any] = {"costs": costs, "fit_intercept": self._has_intercept}
         if self._output_features is None:
@@ -229,7 +228,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         seen = np.isin(self.classes_, self.seen_classes_)
         return ClassFeatureProblem(X, codes, self._output_features, allowed=seen, **options)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Scores of the classes.
 
         Parameters
@@ -295,7 +294,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         ranked = np.take_along_axis(scores, order, axis=1).astype(np.float64).tolist()
         return [list(zip(*answer, strict=True)) for answer in zip(labels, ranked, strict=True)]
 
-    def _chosen(self, classes: ArrayLike) -> NDArray[np.int64]:
+    def _chosen(self, classes: ArrayLike) -> Ints:
         """Numbers of the classes that come into question."""
         number = {label: c for c, label in enumerate(self.classes_.tolist())}
         chosen = np.unique(np.asarray(classes)).tolist()
@@ -334,17 +333,17 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         return float(super().score(X, y, sample_weight))
 
     @property
-    def coef_(self) -> NDArray[np.float64]:  # type: ignore[override]  # others have a vector
+    def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
         """Weights of the features for each class, or of the second against the first of two."""
         return self._decision_weights()[: self.n_features_in_].T
 
     @property
-    def intercept_(self) -> NDArray[np.float64]:
+    def intercept_(self) -> Floats:
         """Weights of the constant feature, as in ``coef_``; zeros without it."""
         weights = self._decision_weights()
         return weights[-1] if self._has_intercept else np.zeros(weights.shape[1])
 
-    def _decision_weights(self) -> NDArray[np.float64]:
+    def _decision_weights(self) -> Floats:
         """Weights of the decision function: inputs, the constant one last, times its columns."""
         if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
@@ -374,7 +373,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         """
         self._check_fitted()
 
-        def names(numbers: NDArray[np.int64]) -> dict[int, str]:
+        def names(numbers: Ints) -> dict[int, str]:
             known = dict(enumerate(getattr(self, "feature_names_in_", ())))
             known[self.n_features_in_] = "intercept"
             return {f: str(known.get(f, f"x{f}")) for f in numbers.tolist()}
@@ -382,14 +381,14 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         labels = self.classes_.tolist()
         return strongest_by_label(self._per_class(), labels, n, against, names)
 
-    def _per_class(self) -> NDArray[np.float64]:
+    def _per_class(self) -> Floats:
         """Weights of all inputs, the constant one last, for all classes."""
         if self._output_features is None:
             return self._weights.reshape(-1, len(self.classes_))
         weights = self._weights.reshape(-1, self._output_features.shape[1])
         return np.asarray(self._output_features.dot(weights.T).T)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Floats:
         """Scores of all classes."""
         weights = self._weights
         X = validate_data(
@@ -401,7 +400,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
             return described_class_scores(rows, weights, self._output_features)
         return class_scores(rows, weights, len(self.classes_))
 
-    def _costs(self, taxonomy: Any) -> NDArray[np.float64] | None:
+    def _costs(self, taxonomy: Any) -> Floats | None:
         """The cost matrix; None for zero-one loss."""
         if isinstance(self.loss, str):
             if self.loss == "taxonomy":
@@ -455,11 +454,11 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         """See `Savable`."""
         check_is_fitted(self, "result_")
 
-    def _get_weights(self) -> NDArray[np.float64]:
+    def _get_weights(self) -> Floats:
         """See `Savable`."""
         return self.result_.w
 
-    def _set_weights(self, w: NDArray[np.float64]) -> None:
+    def _set_weights(self, w: Floats) -> None:
         """See `Savable`; nothing is to be done, for they are taken from ``result_``."""
 
     def _n_weights(self) -> int:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
@@ -18,6 +17,7 @@ from ..metrics import bracket_scores
 from ..problems.grammar.data import Nodes, Sentences, TreeDecoder, encode, make_sentences
 from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.rules import Derivation, Grammar, derive
+from ..types import Floats, Ints
 from .base import Savable, checked_k
 from .labels import Outputs
 
@@ -63,7 +63,7 @@ class Corpus(NamedTuple):
 
     trees: list[Tree]
     tokens: list[list[Token]]
-    kept: NDArray[np.int64]
+    kept: Ints
     n_given: int
 
 
@@ -155,7 +155,7 @@ class ParserMixin(GrammarParameters, Savable):
         trees = self._trees(X if y is None else y)
         return bracket_scores(trees, self.predict(trees if y is None else X)).f1
 
-    def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> NDArray[np.float64]:
+    def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.
 
         Parameters
@@ -206,7 +206,7 @@ class ParserMixin(GrammarParameters, Savable):
         return self.max_length is None or len(sentence) <= self.max_length
 
     def _parse(
-        self, tokens: list[list[Token]], decoder: TreeDecoder, weights: NDArray[np.float64]
+        self, tokens: list[list[Token]], decoder: TreeDecoder, weights: Floats
     ) -> Iterator[tuple[Nodes, float]]:
         """Best derivation of each sentence; a score of -inf says that there is none."""
         short = [sentence for sentence in tokens if self._is_short(sentence)]

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from .._warn import warn_user
+from ..engine.rows import Rows, make_rows
 from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
 from ..features.containers import as_list, frame_columns
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
 from ..problems.classes.multiclass import class_scores
-from ..problems.rows import Rows, make_rows
 from ..solvers.base import checked_weights
+from ..types import Floats, Ints, Ints32
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .constraints import (
     check_on_violation,
@@ -196,7 +197,7 @@ class SequenceTagger(MaxMarginEstimator):
         self._train_online(problem, (tokens, offsets, codes), weights)
         return self
 
-    def _flat_labels(self, X: Any, y: Any, offsets: NDArray[np.int64]) -> FlatLabels:
+    def _flat_labels(self, X: Any, y: Any, offsets: Ints) -> FlatLabels:
         """Labels of the training data, repaired if that is wanted."""
         labels = flatten_labels(y, offsets)
         if isinstance(X, TokenColumns) and X.lines is not None and len(X.lines) == offsets[-1]:
@@ -208,9 +209,9 @@ class SequenceTagger(MaxMarginEstimator):
         self,
         labels: FlatLabels,
         tokens: Any,
-        codes: NDArray[np.int32],
-        weights: NDArray[np.float64] | None,
-    ) -> tuple[Any, NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]:
+        codes: Ints32,
+        weights: Floats | None,
+    ) -> tuple[Any, Ints, Ints32, Floats | None]:
         """Tokens, offsets, codes and weights of the sequences that obey the constraints."""
         offsets, masks = labels.offsets, self._decoder.constraints
         if masks is None:
@@ -235,9 +236,7 @@ class SequenceTagger(MaxMarginEstimator):
         self._decoder = ChainDecoder(layout, constraints)
         return constraints
 
-    def _problem(
-        self, tokens: Any, offsets: NDArray[np.int64], codes: NDArray[np.int32]
-    ) -> ChainProblem:
+    def _problem(self, tokens: Any, offsets: Ints, codes: Ints32) -> ChainProblem:
         """The problem of these sequences."""
         layout = self._decoder.layout
         return ChainProblem(
@@ -293,7 +292,7 @@ class SequenceTagger(MaxMarginEstimator):
             for answer in answers
         ]
 
-    def _labels(self, codes: NDArray[np.int32]) -> list[Any]:
+    def _labels(self, codes: Ints32) -> list[Any]:
         """Labels of numbers, of Python's own types."""
         return list(map(self.classes_.tolist().__getitem__, codes.tolist()))
 
@@ -332,7 +331,7 @@ class SequenceTagger(MaxMarginEstimator):
         weights = np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
 
-    def score_outputs(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def score_outputs(self, X: Any, y: Any) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given labels; `predict` gives those of the largest.
 
         Parameters
@@ -365,19 +364,19 @@ class SequenceTagger(MaxMarginEstimator):
         return np.add.reduceat(scores, offsets[:-1])
 
     @property
-    def transition_weights_(self) -> NDArray[np.float64]:
+    def transition_weights_(self) -> Floats:
         """Weights of the transitions, from-label in rows."""
         weights = self._weights
         return self._decoder.layout.transitions(weights).copy()
 
     @property
-    def start_weights_(self) -> NDArray[np.float64]:
+    def start_weights_(self) -> Floats:
         """Weights of the first label; zeros without ``boundary_weights``."""
         weights = self._weights
         return self._decoder.layout.boundaries(weights)[0]
 
     @property
-    def stop_weights_(self) -> NDArray[np.float64]:
+    def stop_weights_(self) -> Floats:
         """Weights of the last label; zeros without ``boundary_weights``."""
         weights = self._weights
         return self._decoder.layout.boundaries(weights)[1]
@@ -469,14 +468,14 @@ class SequenceTagger(MaxMarginEstimator):
             )
         return pack_sequences(X, self.features_, n_features=self.n_features_in_)
 
-    def _rows(self, X: Any) -> tuple[Rows, NDArray[np.int64]]:
+    def _rows(self, X: Any) -> tuple[Rows, Ints]:
         """Features of new sequences."""
         self._check_fitted()
         tokens, offsets = self._packed(X)
         has_intercept = self._decoder.layout.n_inputs > self.n_features_in_
         return make_rows(tokens, fit_intercept=has_intercept), offsets
 
-    def _feature_names(self, numbers: NDArray[np.int64]) -> dict[int, str]:
+    def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""
         known: Any = dict(enumerate(getattr(self, "feature_names_in_", ())))
         if self.features_ is not None:
@@ -520,7 +519,7 @@ def _is_iterable(X: Any) -> bool:
     return hasattr(X, "__iter__")
 
 
-def _refuse_unknown(codes: NDArray[np.int32], labels: FlatLabels) -> None:
+def _refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:
     """Raise ValueError for the first label that is not known."""
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
 from ..problem import Problem
+from ..types import Floats
 from .base import MaxMarginEstimator
 from .labels import Outputs
 from .parameters import with_inherited_parameters
@@ -128,7 +129,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return -float(np.average(self.losses(X, y), weights=weights))
 
-    def losses(self, X: Sequence[Any], y: Sequence[Any]) -> NDArray[np.float64]:
+    def losses(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
         """Loss of the prediction for each example.
 
         Parameters
@@ -145,7 +146,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         pairs = zip(y, self.predict(X), strict=True)
         return np.array([self.problem_.loss(*pair) for pair in pairs], dtype=np.float64)
 
-    def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> NDArray[np.float64]:
+    def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given outputs.
 
         Parameters

@@ -7,12 +7,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Floats, Ints
 
 __all__ = ["strongest", "strongest_by_label"]
 
 
-def strongest(weights: NDArray[np.float64], n: int, against: bool) -> list[int]:
+def strongest(weights: Floats, n: int, against: bool) -> list[int]:
     """Places of the largest positive weights, or of the smallest negative ones; at most n."""
     if not isinstance(n, Integral) or n < 1:
         raise ValueError(f"n must be a whole number >= 1, got {n!r}")
@@ -22,11 +23,11 @@ def strongest(weights: NDArray[np.float64], n: int, against: bool) -> list[int]:
 
 
 def strongest_by_label(
-    weights: NDArray[np.float64],
+    weights: Floats,
     labels: Sequence[Any],
     n: int,
     against: bool,
-    names: Callable[[NDArray[np.int64]], dict[int, str]],
+    names: Callable[[Ints], dict[int, str]],
 ) -> dict[Any, list[tuple[str, float]]]:
     """Names and weights of the features, in rows, that speak for or against labels, in columns."""
     chosen = [strongest(column, n, against) for column in weights.T]

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ..engine.rows import Rows
 from ..features.containers import as_list
 from ..problem import Problem
-from ..problems.rows import Rows
 from ..problems.tree.grid_parts import (
     GridLayout,
     GridPartsProblem,
@@ -29,6 +29,8 @@ from ..problems.tree.labels import (
     rank_label_trees,
     root_tree,
 )
+from ..problems.tree.learning import tree_of_labels, tree_of_positions
+from ..types import Floats, Ints
 from .base import MaxMarginEstimator, checked_k
 from .labels import FlatLabels, LabelEncoder
 from .parameters import with_inherited_parameters
@@ -42,12 +44,8 @@ from .tree_inputs import (
     node_matrices,
     split_inputs,
 )
-from .tree_learning import tree_of_labels, tree_of_positions
 
 __all__ = ["TreeLabeler"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @with_inherited_parameters

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
+from ..types import Floats, Ints
 
 __all__ = [
     "as_images",
@@ -21,9 +22,6 @@ __all__ = [
     "node_matrices",
     "split_inputs",
 ]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def split_inputs(X: Any) -> tuple[Any, Any]:

@@ -21,6 +21,8 @@ from maxmargin.features.packing import (
     tidy_csr,
 )
 
+from ..types import Floats, Ints
+
 __all__ = ["FeatureDictionary"]
 
 
@@ -179,9 +181,9 @@ class _Flat:
     def __init__(
         self,
         names: list[str],
-        values: NDArray[np.float64],
-        counts: NDArray[np.int64],
-        offsets: NDArray[np.int64],
+        values: Floats,
+        counts: Ints,
+        offsets: Ints,
     ) -> None:
         keep = values != 0.0
         if not keep.all():
@@ -220,7 +222,7 @@ def _flatten(X: Sequence[Any]) -> _Flat:
     return _Flat(names, values, counts, offsets)
 
 
-def _check_string_lists(tokens: list[Any], offsets: NDArray[np.int64]) -> None:
+def _check_string_lists(tokens: list[Any], offsets: Ints) -> None:
     """Check that every token is a list (tuple, set) of strings."""
     plain = {list, tuple, set, frozenset}
     if set(map(type, tokens)) <= plain and set(map(type, chain.from_iterable(tokens))) <= {str}:
@@ -239,9 +241,7 @@ def _check_string_lists(tokens: list[Any], offsets: NDArray[np.int64]) -> None:
                 )
 
 
-def _check_dict_items(
-    keys: list[Any], raw: list[Any], counts: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> None:
+def _check_dict_items(keys: list[Any], raw: list[Any], counts: Ints, offsets: Ints) -> None:
     """Check that keys are strings and values strings or real numbers."""
     allowed = (str, Real, np.bool_)
     if all(issubclass(kind, str) for kind in set(map(type, keys))) and all(
@@ -260,12 +260,12 @@ def _check_dict_items(
         )
 
 
-def _row_of(item: int, counts: NDArray[np.int64]) -> int:
+def _row_of(item: int, counts: Ints) -> int:
     """Token that flat item belongs to."""
     return int(np.searchsorted(np.cumsum(counts), item, side="right"))
 
 
-def _place(row: int, offsets: NDArray[np.int64]) -> str:
+def _place(row: int, offsets: Ints) -> str:
     """Name sequence and token of a flat token number."""
     sequence = int(np.searchsorted(offsets, row, side="right")) - 1
     return f"sequence {sequence}, token {row - int(offsets[sequence])}"

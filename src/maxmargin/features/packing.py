@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..types import Ints
 from .containers import as_list, frame_matrix, frame_rows, is_frame, is_numeric_frame
 
 __all__ = ["PackedSequences", "holds_named_features", "pack_sequences"]
@@ -26,7 +27,7 @@ class PackedSequences(NamedTuple):
     """
 
     tokens: Any
-    offsets: NDArray[np.int64]
+    offsets: Ints
 
 
 def holds_named_features(X: Any) -> bool:
@@ -139,7 +140,7 @@ def check_list_of_sequences(X: Any) -> None:
             raise ValueError(f"sequence {i} is empty, expected at least one token")
 
 
-def offsets_of(lengths: Sequence[int]) -> NDArray[np.int64]:
+def offsets_of(lengths: Sequence[int]) -> Ints:
     """Running sum of the lengths, from 0."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Floats
 
 __all__ = ["AMINO_ACIDS", "blosum62", "log_odds_scores"]
 
-Floats = NDArray[np.float64]
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 #: Lower triangle of BLOSUM62 (Henikoff & Henikoff 1992) in the order of `AMINO_ACIDS`.

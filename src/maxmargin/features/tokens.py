@@ -6,11 +6,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin.features.containers import as_list, as_tuples, is_frame
 from maxmargin.features.packing import check_list_of_sequences, offsets_of
 from maxmargin.formats.columns import TokenColumns
+
+from ..types import Ints
 
 __all__ = ["as_token_columns"]
 
@@ -75,7 +76,7 @@ def _plain_strings(values: list[str]) -> list[str]:
     return values if set(map(type, values)) <= {str} else [str(value) for value in values]
 
 
-def _complaint(tokens: list[Any], offsets: NDArray[np.int64]) -> str:
+def _complaint(tokens: list[Any], offsets: Ints) -> str:
     """Name the first token that is not like the first one, or not like any token."""
     width = len(tokens[0]) if isinstance(tokens[0], (list, tuple)) else 0
 

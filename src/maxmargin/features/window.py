@@ -30,6 +30,8 @@ from maxmargin.features.templates import (
 from maxmargin.features.tokens import as_token_columns
 from maxmargin.formats.columns import TokenColumns
 
+from ..types import Ints, Ints32
+
 __all__ = ["WindowFeatures"]
 
 _OUTSIDE = "<pad>"
@@ -37,8 +39,7 @@ _OUTSIDE = "<pad>"
 _LARGEST_TABLE = 2**20
 
 View = tuple[str, str, int]
-Codes = NDArray[np.int32]
-Keys = NDArray[np.int64]
+Keys = Ints
 
 
 class _Template(NamedTuple):
@@ -46,7 +47,7 @@ class _Template(NamedTuple):
 
     atoms: tuple[Atom, ...]
     keys: Keys
-    ids: Codes
+    ids: Ints32
 
 
 class WindowFeatures(BaseEstimator):
@@ -244,7 +245,7 @@ class WindowFeatures(BaseEstimator):
         ]
         return features
 
-    def _fit(self, data: TokenColumns) -> Codes:
+    def _fit(self, data: TokenColumns) -> Ints32:
         """Learn the features of the data and give its feature numbers, tokens in rows."""
         columns, templates, parsed = self._checked_parameters(len(data.columns))
         windows = _Windows(data.offsets, _reach(parsed))
@@ -315,23 +316,23 @@ class WindowFeatures(BaseEstimator):
 
 
 class _Windows:
-    """Codes of each view of the tokens, laid out so that neighbours can be looked up."""
+    """Ints32 of each view of the tokens, laid out so that neighbours can be looked up."""
 
-    def __init__(self, offsets: NDArray[np.int64], reach: int) -> None:
+    def __init__(self, offsets: Ints, reach: int) -> None:
         lengths = np.diff(offsets)
         # Before, between and after the sequences lie `reach` places of code 0.
         gaps = reach * np.arange(1, len(lengths) + 1)
         self._places = np.arange(offsets[-1]) + np.repeat(gaps, lengths)
         self._n_places = int(offsets[-1]) + reach * (len(lengths) + 1)
-        self._codes: dict[View, Codes] = {}
+        self._codes: dict[View, Ints32] = {}
 
-    def add(self, view: View, codes: Codes) -> None:
+    def add(self, view: View, codes: Ints32) -> None:
         """Add the codes of all tokens under a view."""
         padded = np.zeros(self._n_places, dtype=np.int32)
         padded[self._places] = codes
         self._codes[view] = padded
 
-    def at(self, atom: Atom) -> Codes:
+    def at(self, atom: Atom) -> Ints32:
         """Give, for each token, the code that the atom sees."""
         return self._codes[atom.view][self._places + atom.offset]
 
@@ -356,7 +357,7 @@ def _numbered(strings: Iterable[str]) -> dict[str, int]:
     return {string: code for code, string in enumerate(dict.fromkeys(strings), 1)}
 
 
-def _code_strings(column: Sequence[str]) -> tuple[list[str], Codes]:
+def _code_strings(column: Sequence[str]) -> tuple[list[str], Ints32]:
     """Distinct strings of a column, and which of them each token has."""
     index = {string: k for k, string in enumerate(dict.fromkeys(column))}
     return list(index), np.fromiter(map(index.__getitem__, column), np.int32, len(column))
@@ -367,9 +368,11 @@ def _key_space(atoms: tuple[Atom, ...], sizes: Mapping[View, int]) -> int:
     return math.prod(sizes[atom.view] for atom in atoms)
 
 
-def _combine(atoms: tuple[Atom, ...], windows: _Windows, sizes: Mapping[View, int]) -> Keys | Codes:
+def _combine(
+    atoms: tuple[Atom, ...], windows: _Windows, sizes: Mapping[View, int]
+) -> Keys | Ints32:
     """Key of each token under a template; -1 where an atom sees an unknown string."""
-    keys: Keys | Codes = windows.at(atoms[0])
+    keys: Keys | Ints32 = windows.at(atoms[0])
     unknown = keys < 0
     for atom in atoms[1:]:
         codes = windows.at(atom)
@@ -380,7 +383,7 @@ def _combine(atoms: tuple[Atom, ...], windows: _Windows, sizes: Mapping[View, in
     return keys
 
 
-def _distinct_keys(keys: Keys | Codes, space: int) -> tuple[Keys, NDArray[np.int64], NDArray[Any]]:
+def _distinct_keys(keys: Keys | Ints32, space: int) -> tuple[Keys, Ints, NDArray[Any]]:
     """Sorted distinct keys, their counts, and which of them each token has."""
     if space > _LARGEST_TABLE:
         distinct, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -392,7 +395,7 @@ def _distinct_keys(keys: Keys | Codes, space: int) -> tuple[Keys, NDArray[np.int
     return distinct, per_key[distinct], position[keys]
 
 
-def _rank_by_count(counts: NDArray[np.int64], min_count: int) -> Codes:
+def _rank_by_count(counts: Ints, min_count: int) -> Ints32:
     """Number features by decreasing count (ties in the order given); -1 for the rare ones."""
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] >= min_count]
@@ -401,7 +404,7 @@ def _rank_by_count(counts: NDArray[np.int64], min_count: int) -> Codes:
     return rank
 
 
-def _look_up(wanted: Keys | Codes, keys: Keys, ids: Codes, space: int) -> Codes:
+def _look_up(wanted: Keys | Ints32, keys: Keys, ids: Ints32, space: int) -> Ints32:
     """Feature number of each key; -1 for keys never seen (and for the key -1)."""
     if space <= _LARGEST_TABLE:
         table = np.full(space + 1, -1, dtype=np.int32)  # key -1 finds the extra, last place
@@ -413,7 +416,7 @@ def _look_up(wanted: Keys | Codes, keys: Keys, ids: Codes, space: int) -> Codes:
     return np.where(keys[position] == wanted, ids[position], np.int32(-1))
 
 
-def _to_csr(ids: Codes, n_features: int) -> Any:
+def _to_csr(ids: Ints32, n_features: int) -> Any:
     """Matrix of ones at the feature numbers of each row, -1 left out."""
     ids.sort(axis=1)
     n_rows, width = ids.shape

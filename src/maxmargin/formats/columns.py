@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from maxmargin.formats.opening import PathLike, Source, open_text
 from maxmargin.formats.writing import write_text_atomically
+
+from ..types import Ints
 
 __all__ = ["TokenColumns", "read_columns", "write_columns"]
 
@@ -38,9 +40,9 @@ class TokenColumns(NamedTuple):
     """
 
     columns: list[list[str]]
-    offsets: NDArray[np.int64]
+    offsets: Ints
     source: str | None = None
-    lines: NDArray[np.int64] | None = None
+    lines: Ints | None = None
 
     @property
     def n_sequences(self) -> int:
@@ -154,7 +156,7 @@ def _refuse_odd_text(path: Source, text: str) -> None:
         raise ValueError(f"{path}: lines end in \\r, expected \\n or \\r\\n")
 
 
-def _split_fields(text: str, separator: str | None) -> tuple[list[str], NDArray[np.int64]]:
+def _split_fields(text: str, separator: str | None) -> tuple[list[str], Ints]:
     """Give the fields of all lines in one list, and how many each line has (0: blank)."""
     if separator is None and not any(space in text for space in _UNUSUAL_SPACES):
         # Much faster than line by line, where a list for each token keeps the collector busy.
@@ -171,7 +173,7 @@ def _split_fields(text: str, separator: str | None) -> tuple[list[str], NDArray[
     return fields, np.array(widths, dtype=np.int64)
 
 
-def _count_fields(text: str) -> NDArray[np.int64]:
+def _count_fields(text: str) -> Ints:
     """Count the fields of each line: bytes that follow white space but are none."""
     data = np.frombuffer(f"{text}\n".encode(), dtype=np.uint8)
     line_end = data == ord("\n")

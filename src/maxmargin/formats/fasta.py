@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from maxmargin.formats.opening import PathLike, Source, open_text
 from maxmargin.formats.writing import write_text_atomically
+
+from ..types import Ints
 
 __all__ = [
     "FastaRecord",
@@ -156,7 +158,7 @@ def write_fasta(path: PathLike, records: Iterable[FastaRecord]) -> None:
                 stream.write(sequence[start : start + _LINE_LENGTH] + "\n")
 
 
-def pairs_of_rows(row_x: str, row_y: str) -> tuple[str, str, NDArray[np.int64]]:
+def pairs_of_rows(row_x: str, row_y: str) -> tuple[str, str, Ints]:
     """Strings and paired positions of two rows of an alignment.
 
     Parameters

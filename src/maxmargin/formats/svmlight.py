@@ -14,6 +14,8 @@ from scipy import sparse
 
 from maxmargin.formats.opening import Source, open_binary, open_text, read_once
 
+from ..types import Floats, Ints
+
 __all__ = ["SvmlightData", "read_svmlight"]
 
 LARGEST_INDEX = 2**31 - 1
@@ -38,7 +40,7 @@ class SvmlightData(NamedTuple):
 
     X: Any
     y: Any
-    qid: NDArray[np.int64] | None
+    qid: Ints | None
 
 
 def read_svmlight(
@@ -116,7 +118,7 @@ class _PlainLines:
             yield line
 
 
-def _whole_if_possible(labels: NDArray[np.float64]) -> NDArray[Any]:
+def _whole_if_possible(labels: Floats) -> NDArray[Any]:
     """Turn labels that are all whole numbers into int64."""
     whole = np.all(labels == np.rint(labels)) and np.all(np.abs(labels) < 2**53)
     return labels.astype(np.int64) if whole else labels

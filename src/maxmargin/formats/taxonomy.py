@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from maxmargin.formats.opening import Source, open_text
 
 if TYPE_CHECKING:
-    from maxmargin.features.taxonomy import Taxonomy
+    from maxmargin.problems.classes.taxonomy import Taxonomy
 
 __all__ = ["read_taxonomy"]
 
@@ -42,7 +42,9 @@ def read_taxonomy(path: Source, *, encoding: str = "utf-8") -> Taxonomy:
         A line with too few or too many columns, a node with two classes, a class at two nodes, or
         a cycle; the message names the file and, where there is one, the line.
     """
-    from maxmargin.features.taxonomy import Taxonomy  # features load scikit-learn; formats do not
+    from maxmargin.problems.classes.taxonomy import (
+        Taxonomy,  # features load scikit-learn; formats do not
+    )
 
     parents: dict[str, list[str]] = {}
     class_of: dict[str, tuple[str, int]] = {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from maxmargin.formats.opening import PathLike, Source, open_text
 from maxmargin.formats.writing import write_text_atomically
+from maxmargin.problems.grammar.tree import Tree
 
 __all__ = ["Tree", "Treebank", "as_tree", "clean_tree", "parse_tree", "read_trees", "write_trees"]
 
@@ -17,62 +17,6 @@ DEEPEST = 200  # brackets inside each other; walks over trees are recursive
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 # Function tags follow a hyphen or an equals sign; labels such as -LRB- begin with one.
 _FUNCTION = re.compile(r"(?<=.)[-=].*")
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """A node with its children; the children of a tag are one word.
-
-    Attributes
-    ----------
-    label : str
-        Category, or part-of-speech tag.
-    children : tuple of Tree, or tuple of one str
-        Subtrees; for a tag, its word.
-    is_fallback : bool
-        Whether a parser made the tree up because its grammar has none for the sentence. It plays
-        no part in comparisons.
-    """
-
-    label: str
-    children: tuple[Tree | str, ...]
-    is_fallback: bool = field(default=False, compare=False)
-
-    @property
-    def is_tag(self) -> bool:
-        """Whether the node is a tag above a word."""
-        return len(self.children) == 1 and isinstance(self.children[0], str)
-
-    def subtrees(self) -> Iterator[Tree]:
-        """All nodes, parents before children, from left to right."""
-        waiting: list[Tree] = [self]
-        while waiting:
-            node = waiting.pop()
-            yield node
-            waiting += [child for child in reversed(node.children) if isinstance(child, Tree)]
-
-    def leaves(self) -> list[tuple[str, str]]:
-        """Words with their tags, as pairs ``(word, tag)``."""
-        return [(str(node.children[0]), node.label) for node in self.subtrees() if node.is_tag]
-
-    def words(self) -> list[str]:
-        """The sentence."""
-        return [word for word, _ in self.leaves()]
-
-    def tags(self) -> list[str]:
-        """Part-of-speech tags of the words."""
-        return [tag for _, tag in self.leaves()]
-
-    def spans(self) -> list[tuple[str, int, int]]:
-        """Constituents ``(label, start, end)`` with their words ``start..end - 1``; no tags."""
-        found: list[tuple[str, int, int]] = []
-        _collect_spans(self, 0, found)
-        return found
-
-    def __str__(self) -> str:
-        pieces: list[str] = []
-        _write(self, pieces)
-        return "".join(pieces)
 
 
 class Treebank(NamedTuple):
@@ -308,29 +252,3 @@ def _clean(tree: Tree, null_tag: str) -> Tree | None:
     if len(kept) == 1 and not kept[0].is_tag and kept[0].label == label:
         return kept[0]
     return Tree(label, kept)
-
-
-def _collect_spans(tree: Tree, start: int, found: list[tuple[str, int, int]]) -> int:
-    """Append the constituents of a tree that begins at a word; returns where it ends."""
-    if tree.is_tag:
-        return start + 1
-    place = len(found)
-    found.append((tree.label, start, start))
-    end = start
-    for child in tree.children:
-        if isinstance(child, Tree):
-            end = _collect_spans(child, end, found)
-    found[place] = (tree.label, start, end)
-    return end
-
-
-def _write(tree: Tree, pieces: list[str]) -> None:
-    """Append a tree in brackets."""
-    pieces.append(f"({tree.label}")
-    for child in tree.children:
-        pieces.append(" ")
-        if isinstance(child, Tree):
-            _write(child, pieces)
-        else:
-            pieces.append(child)
-    pieces.append(")")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..tables import named_values, percent
+from ..types import Floats
 
 __all__ = ["AlignmentScores", "alignment_scores", "pair_accuracies"]
 
@@ -39,7 +40,7 @@ class AlignmentScores(NamedTuple):
         return named_values((name, f"{percent(share)} %") for name, share in shares)
 
 
-def _counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> NDArray[np.float64]:
+def _counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:
     """True pairs, predicted pairs, and those that are both, of each example."""
     if len(truths) != len(predictions):
         raise ValueError(f"{len(truths)} true alignments, but {len(predictions)} predicted ones")
@@ -53,9 +54,7 @@ def _counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> ND
     return counts
 
 
-def pair_accuracies(
-    truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]
-) -> NDArray[np.float64]:
+def pair_accuracies(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:
     """Share of the true pairs of each example that were found; 1 where there are none.
 
     Parameters
@@ -68,7 +67,7 @@ def pair_accuracies(
     ndarray of shape (n_examples,)
     """
     n_true, _, n_right = _counts(truths, predictions).T
-    shares: NDArray[np.float64] = np.where(n_true > 0, n_right / np.maximum(n_true, 1.0), 1.0)
+    shares: Floats = np.where(n_true > 0, n_right / np.maximum(n_true, 1.0), 1.0)
     return shares
 
 

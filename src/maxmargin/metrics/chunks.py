@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..tables import percent
+from ..types import Ints, Ints32
 from .counts import Averages, TypeScores, macro_average, score_table, scores_of
 from .sequences import flat_pair, flatten
 
@@ -67,9 +67,9 @@ class ChunkScores(NamedTuple):
 class _Spans(NamedTuple):
     """Chunks in flat token positions: first token, one past the last token, type number."""
 
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    types: NDArray[np.int64]
+    starts: Ints
+    ends: Ints
+    types: Ints
 
 
 def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
@@ -208,9 +208,7 @@ def are_chunk_tags(labels: Iterable[Any]) -> bool:
     )
 
 
-def _code_tags(
-    tags: list[Any], offsets: NDArray[np.int64], n_sequences: int
-) -> tuple[NDArray[np.int32], list[str]]:
+def _code_tags(tags: list[Any], offsets: Ints, n_sequences: int) -> tuple[Ints32, list[str]]:
     """Number the distinct tags, checking that they belong to the scheme."""
     index = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
     for tag in index:
@@ -225,9 +223,7 @@ def _code_tags(
     return np.fromiter(map(index.__getitem__, tags), np.int32, len(tags)), list(index)
 
 
-def _find_chunks(
-    codes: NDArray[np.int32], distinct: list[str], offsets: NDArray[np.int64]
-) -> tuple[_Spans, list[str]]:
+def _find_chunks(codes: Ints32, distinct: list[str], offsets: Ints) -> tuple[_Spans, list[str]]:
     """Find the chunks of flat tag codes, with the names of their types."""
     parts = [tag.partition("-") for tag in distinct]
     names = list(dict.fromkeys(kind for head, _, kind in parts if head != "O"))

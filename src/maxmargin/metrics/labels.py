@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import Floats, Ints
 from .counts import Averages, TypeScores, macro_average, score_table, scores_of
 from .sequences import flat_pair
 
@@ -109,9 +109,7 @@ def sequence_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
     return float(np.mean(wrong == 0))
 
 
-def hamming(
-    y_true: Sequence[Any], y_pred: Sequence[Any], *, normalize: bool = False
-) -> NDArray[np.float64]:
+def hamming(y_true: Sequence[Any], y_pred: Sequence[Any], *, normalize: bool = False) -> Floats:
     """Hamming loss of each sequence: the number of wrong labels.
 
     Parameters
@@ -129,9 +127,7 @@ def hamming(
     return wrong / lengths if normalize else wrong.astype(np.float64)
 
 
-def _count_wrong(
-    y_true: Sequence[Any], y_pred: Sequence[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _count_wrong(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[Ints, Ints]:
     """Number of wrong labels and of all labels in each sequence."""
     true, predicted, offsets = flat_pair(y_true, y_pred)
     differs = np.fromiter(

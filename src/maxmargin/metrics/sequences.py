@@ -7,14 +7,13 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Ints
 
 __all__ = ["flat_pair", "flatten"]
 
 
-def flat_pair(
-    y_true: Sequence[Any], y_pred: Sequence[Any]
-) -> tuple[list[Any], list[Any], NDArray[np.int64]]:
+def flat_pair(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[list[Any], list[Any], Ints]:
     """Check that two lists of sequences have the same lengths and flatten both."""
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} sequences, y_pred has {len(y_pred)}")

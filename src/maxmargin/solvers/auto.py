@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..block_steps import ALL_PLANES
-from ..planes import StepRule
+from ..engine.block_steps import ALL_PLANES
+from ..engine.planes import StepRule
 from .dual_ascent import Ascent, DualAscent
 from .passes import Momentum, Schedule
 from .stalling import Plateau

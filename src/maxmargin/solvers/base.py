@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._compiling import compile_seconds, interrupted_compiling
 from .._warn import warn_user
@@ -20,13 +20,13 @@ from ..objective import Certificate
 from ..problem import Problem
 from ..result import Callback, Progress, Result
 from ..time_left import Limits
+from ..types import Floats
 from .interrupts import InterruptWatch
 from .stalling import ROUNDING, Stalling
 
 __all__ = ["Run", "Solver", "StopTraining"]
 
 logger = logging.getLogger("maxmargin")
-Floats = NDArray[np.float64]
 
 
 LARGEST_C = 1e100

@@ -17,17 +17,16 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..formulation import Formulation
 from ..objective import BATCH, Certificate, line_step, plane_values, primal_value
 from ..problem import Problem
 from ..result import Result
+from ..types import Floats
 from .base import checked_weights
 
 __all__ = ["DualPoint", "certificate_of", "certify"]
-
-Floats = NDArray[np.float64]
 
 
 class DualPoint(NamedTuple):

@@ -17,20 +17,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..block_steps import FRANK_WOLFE, WSS2
+from ..engine.block_steps import FRANK_WOLFE, WSS2
+from ..engine.planes import BlockStore, StepRule, make_store
 from ..formulation import Formulation
 from ..objective import Certificate, Stopping, primal_value
-from ..planes import BlockStore, StepRule, make_store
 from ..problem import Problem
 from ..result import Callback, Result
+from ..types import Bools, Floats, Ints
 from .base import Run, Solver, checked_weights
 
 __all__ = ["BCFW", "SDA", "Ascent", "DualAscent"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NO_STEPS = StepRule(WSS2, 0)
 SETTLE = StepRule(WSS2, 50, precision=0.1)
@@ -76,7 +75,7 @@ class Ascent:
         """Gap to reach."""
         return self.stopping.target(float(self.store.dual_now[0]))
 
-    def order(self, chosen: NDArray[np.bool_] | None = None) -> Ints:
+    def order(self, chosen: Bools | None = None) -> Ints:
         """A random order of the chosen blocks (all by default).
 
         Short runs of it stay the same from pass to pass: what is next to each other in memory is

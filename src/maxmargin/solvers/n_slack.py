@@ -23,22 +23,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..cuts.set_kernels import BLOCK, FSMO
-from ..cuts.working_sets import WorkingSets
+from ..engine.cuts.set_kernels import BLOCK, FSMO
+from ..engine.cuts.working_sets import WorkingSets
 from ..formulation import Formulation
 from ..objective import Certificate, Stopping, most_violated, primal_value
 from ..problem import Problem
 from ..result import Callback, Result
+from ..types import Floats, Ints
 from .base import Run, Solver, checked_weights
 from .passes import Schedule
 from .stalling import Plateau
 
 __all__ = ["NSlack"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 EFFORT = {"fsmo": 10, "block": 50}  # rounds, or steps, in a block before the next one's turn
 KINDS = {"fsmo": FSMO, "block": BLOCK}
 MOST_PASSES = 1000  # over the working sets in one solution of the dual

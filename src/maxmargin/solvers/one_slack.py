@@ -24,21 +24,19 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..cuts.bundle import Bundle
-from ..cuts.master import best_candidates, best_total, blend, chosen_total, line_minimum
-from ..cuts.pool import CandidatePool, Pool, make_pool
+from ..engine.cuts.bundle import Bundle
+from ..engine.cuts.master import best_candidates, best_total, blend, chosen_total, line_minimum
+from ..engine.cuts.pool import CandidatePool, Pool, make_pool
 from ..formulation import Formulation
 from ..objective import NEGLIGIBLE, Certificate, Stopping, hinge_values, primal_value
 from ..problem import Problem
 from ..result import Callback, Result
+from ..types import Floats, Ints
 from .base import Run, Solver, checked_weights
 
 __all__ = ["OneSlack"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 FORGET_AFTER = 30  # planes without it after which a cached candidate is dropped; it costs time

@@ -16,11 +16,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..formulation import Formulation
-from ..objective import Certificate, Stopping, plane_values
-from ..online_steps import (
+from ..engine.online_steps import (
     CHANGES,
     LINEAR,
     LINEAR_LAGGED,
@@ -36,16 +34,17 @@ from ..online_steps import (
     mira_steps,
     online_steps,
 )
+from ..formulation import Formulation
+from ..objective import Certificate, Stopping, plane_values
 from ..problem import Planes, Problem, validate_planes
 from ..result import Callback, Result
 from ..time_left import Limits
+from ..types import Floats, Ints
 from .base import Run, Solver, checked_weights
 from .certify import DualPoint, certificate_of
 
 __all__ = ["HELD_OUT_BATCH", "Learner", "OnlineSolver", "Seen", "Training", "batches"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CHUNK = 1024  # examples between looks at the clock, where a problem steps through them by itself
 HELD_OUT_BATCH = 512  # examples per call where the weights stand still

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..planes import BlockStore
+from ..engine.planes import BlockStore
+from ..types import Bools, Floats, Ints
 
 __all__ = ["Momentum", "Schedule"]
 
-Floats = NDArray[np.float64]
 
 CALM = 0.1  # share of a large gap below which a block is calm
 
@@ -29,7 +28,7 @@ class Schedule:
         self.longest = patience if longest is None else longest
         self._large = 0.0  # gap from which on blocks were due when last asked
 
-    def due(self, share: float, floor: float = 0.0) -> NDArray[np.bool_]:
+    def due(self, share: float, floor: float = 0.0) -> Bools:
         """Blocks whose gap is at least ``share`` of the mean, or that waited long enough."""
         self.age += 1
         mean = self.gaps.mean()
@@ -38,7 +37,7 @@ class Schedule:
         self._large = max(share * mean, floor)
         return (self.gaps >= self._large) | (self.age > self.wait)
 
-    def met(self, blocks: NDArray[np.int64], gaps: Floats) -> None:
+    def met(self, blocks: Ints, gaps: Floats) -> None:
         """Note the gaps of visited blocks."""
         self.gaps[blocks] = gaps
         self.age[blocks] = 0

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..engine.online_steps import MIRA as MIRA_KIND
+from ..engine.online_steps import PERCEPTRON, OnlineRule
 from ..formulation import Formulation
-from ..online_steps import MIRA as MIRA_KIND
-from ..online_steps import PERCEPTRON, OnlineRule
 from ..problem import Problem
 from .online import OnlineSolver, Training
 

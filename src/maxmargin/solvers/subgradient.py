@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..engine.online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
 from ..formulation import Formulation
-from ..online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
 from ..problem import Problem
 from .online import HELD_OUT_BATCH, OnlineSolver, Training, batches
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...formulation import Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
-from ..limits import as_examples, as_weights
+from ...search.limits import as_examples, as_weights
+from ...types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
 from .kernels import Strings, best_alignment, errors_of_letters
 from .layout import Aligner, AlignmentLayout, string_at
@@ -15,8 +16,6 @@ from .oracles import TruePairs, homologue_oracle
 from .problem import check_examples, dpsi_row
 
 __all__ = ["HomologueProblem"]
-
-Floats = NDArray[np.float64]
 
 
 class HomologueProblem(Problem):
@@ -46,7 +45,7 @@ class HomologueProblem(Problem):
         self,
         natives: Strings,
         homologues: Strings,
-        partners: NDArray[np.int32],
+        partners: Ints32,
         decoys: Strings,
         groups: ArrayLike,
         layout: AlignmentLayout,
@@ -80,7 +79,7 @@ class HomologueProblem(Problem):
 
     def oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -106,7 +105,7 @@ class HomologueProblem(Problem):
 
     def k_best(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         k: int,
         rescaling: Rescaling = "margin",

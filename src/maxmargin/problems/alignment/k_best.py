@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._jit import kernel
-from ..limits import MOST_TABLE_BYTES
+from ...search.limits import MOST_TABLE_BYTES
+from ...types import Floats, Ints, Ints32
 from .kernels import AlignmentScratch, Scoring, errors_of_letters, score_ends, sum_errors
 
 __all__ = ["PLAIN", "Ranked", "Ranking", "rank_alignments"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_WAYS = 10  # into a state: the start, and three states before with up to three numbers each
 NOWHERE = -1  # what comes before the first pair
@@ -51,7 +50,7 @@ PLAIN = Ranking(0.0, np.zeros(1), np.ones(1), False)
 class Ranked(NamedTuple):
     """An alignment and its score."""
 
-    partner: NDArray[np.int32]
+    partner: Ints32
     score: float
 
 
@@ -96,7 +95,7 @@ def rank_alignments(
     scoring: Scoring,
     k: int,
     work: AlignmentScratch,
-    truth: NDArray[np.int32] | None = None,
+    truth: Ints32 | None = None,
     ranking: Ranking = PLAIN,
 ) -> list[Ranked]:
     """The k best alignments, best first; fewer if there are not so many."""

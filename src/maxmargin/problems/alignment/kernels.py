@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ...types import Floats, Ints, Ints32
 
 # Where the best way into a state came from; START: the pair is the first one.
 START, PAIR, SKIP_X, SKIP_Y = 0, 1, 2, 3
@@ -33,33 +34,33 @@ class Strings(NamedTuple):
     """Coded strings, one after the other."""
 
     letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    offsets: Ints
 
 
 class Scoring(NamedTuple):
     """Scores of the operations, and the feature that counts each (-1: none)."""
 
-    substitution: NDArray[np.float64]
-    gaps: NDArray[np.float64]  # open, extend, end_open, end_extend
-    pair_feature: NDArray[np.int32]
-    gap_feature: NDArray[np.int32]
+    substitution: Floats
+    gaps: Floats  # open, extend, end_open, end_extend
+    pair_feature: Ints32
+    gap_feature: Ints32
 
 
 class AlignmentScratch(NamedTuple):
     """Work arrays for the longest strings: of the search, errors of letters, scores of ends."""
 
     back: NDArray[np.uint8]
-    rows: NDArray[np.float64]
-    wrong_x: NDArray[np.float64]
-    wrong_y: NDArray[np.float64]
-    left_x: NDArray[np.float64]
-    left_y: NDArray[np.float64]
-    begin_x: NDArray[np.float64]
-    begin_y: NDArray[np.float64]
-    end_x: NDArray[np.float64]
-    end_y: NDArray[np.float64]
-    partner: NDArray[np.int32]
-    counts: NDArray[np.float64]
+    rows: Floats
+    wrong_x: Floats
+    wrong_y: Floats
+    left_x: Floats
+    left_y: Floats
+    begin_x: Floats
+    begin_y: Floats
+    end_x: Floats
+    end_y: Floats
+    partner: Ints32
+    counts: Floats
 
 
 @kernel

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import Planes, empty_planes, trim
-from ..limits import as_weights
+from ...search.limits import as_weights
+from ...types import Floats, Ints32
 from .k_best import Ranked, rank_alignments
 from .kernels import AlignmentScratch, Scoring, Strings, align_pairs, psi_rows
 
@@ -25,8 +26,6 @@ __all__ = [
     "pack_strings",
     "string_at",
 ]
-
-Floats = NDArray[np.float64]
 
 
 class AlignmentLayout(NamedTuple):
@@ -54,7 +53,7 @@ class AlignmentLayout(NamedTuple):
         """Length of the weight vector."""
         return self.n_pairs + self.n_gap_weights
 
-    def pair_feature(self) -> NDArray[np.int32]:
+    def pair_feature(self) -> Ints32:
         """Feature of each pair of letters; -1 in the last row and column, for unknown letters."""
         K = self.n_letters
         table = np.full((K + 1, K + 1), -1, dtype=np.int32)
@@ -65,7 +64,7 @@ class AlignmentLayout(NamedTuple):
             table[:K, :K] = np.arange(K * K).reshape(K, K)
         return table
 
-    def gap_feature(self) -> NDArray[np.int32]:
+    def gap_feature(self) -> Ints32:
         """Features of open, extend, end_open and end_extend; -1 where there is none."""
         first = self.n_pairs
         inner = [first, first + 1] if self.affine else [-1, first]
@@ -106,7 +105,7 @@ def string_at(strings: Strings, i: int) -> NDArray[np.uint8]:
     return strings.letters[strings.offsets[i] : strings.offsets[i + 1]]
 
 
-def pack_alignments(alignments: Sequence[ArrayLike], xs: Strings, ys: Strings) -> NDArray[np.int32]:
+def pack_alignments(alignments: Sequence[ArrayLike], xs: Strings, ys: Strings) -> Ints32:
     """Partners of all letters of xs, from lists of pairs; checks that these are alignments."""
     partners = np.full(len(xs.letters), -1, dtype=np.int32)
     m, n = np.diff(xs.offsets), np.diff(ys.offsets)
@@ -159,7 +158,7 @@ class Aligner:
             counts=np.zeros(self.layout.size),
         )
 
-    def align(self, xs: Strings, ys: Strings, w: Floats) -> tuple[NDArray[np.int32], Floats]:
+    def align(self, xs: Strings, ys: Strings, w: Floats) -> tuple[Ints32, Floats]:
         """Partners (flat like xs.letters) and scores of the best alignments."""
         partners = np.empty(len(xs.letters), dtype=np.int32)
         scores = np.empty(len(xs.offsets) - 1)
@@ -174,7 +173,7 @@ class Aligner:
             for i in range(len(xs.offsets) - 1)
         ]
 
-    def psi(self, xs: Strings, ys: Strings, partners: NDArray[np.int32]) -> Planes:
+    def psi(self, xs: Strings, ys: Strings, partners: Ints32) -> Planes:
         """Joint features of given alignments as CSR rows; the losses mean nothing."""
         n = len(xs.offsets) - 1
         out = empty_planes(n, n * self.layout.size)

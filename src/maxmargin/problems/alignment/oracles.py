@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ...types import Floats, Ints, Ints32
 from .kernels import (
     PAIR,
     SKIP_X,
@@ -33,12 +34,12 @@ class TruePairs(NamedTuple):
     ``most_errors`` is the largest number that an alignment of the example can have.
     """
 
-    partners: NDArray[np.int32]
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    values: NDArray[np.float64]
-    units: NDArray[np.float64]
-    most_errors: NDArray[np.int64]
+    partners: Ints32
+    indptr: Ints
+    indices: Ints32
+    values: Floats
+    units: Floats
+    most_errors: Ints
     residues: bool
     zero_one: bool
 
@@ -47,12 +48,12 @@ class LevelScratch(NamedTuple):
     """Work arrays of `best_by_errors`, with the number of errors as last axis."""
 
     back: NDArray[np.uint16]
-    rows: NDArray[np.float64]  # states, columns, errors
-    above: NDArray[np.float64]  # the cell above (0) and the one left of it (1)
-    score: NDArray[np.float64]  # of the best alignment by errors, and its last pair:
-    last: NDArray[np.int64]  # position in x, in y, errors there
-    before_x: NDArray[np.int64]  # errors of the letters before a position, if unpaired
-    before_y: NDArray[np.int64]
+    rows: Floats  # states, columns, errors
+    above: Floats  # the cell above (0) and the one left of it (1)
+    score: Floats  # of the best alignment by errors, and its last pair:
+    last: Ints  # position in x, in y, errors there
+    before_x: Ints  # errors of the letters before a position, if unpaired
+    before_y: Ints
 
 
 @kernel

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
-from ..limits import MOST_TABLE_BYTES, as_examples, as_weights
+from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
+from ...types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, string_at
@@ -24,7 +25,6 @@ from .oracles import (
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
-Floats = NDArray[np.float64]
 AlignmentLoss = Literal["pairs", "residues", "zero-one"]
 
 
@@ -33,7 +33,7 @@ def dpsi_row(
     i: int,
     x: NDArray[np.uint8],
     y: NDArray[np.uint8],
-    partner: NDArray[np.int32],
+    partner: Ints32,
     scoring: Scoring,
     size: int,
 ) -> Row:
@@ -81,7 +81,7 @@ class AlignmentProblem(Problem):
         self,
         xs: Strings,
         ys: Strings,
-        partners: NDArray[np.int32],
+        partners: Ints32,
         layout: AlignmentLayout,
         loss: AlignmentLoss = "pairs",
     ) -> None:
@@ -116,7 +116,7 @@ class AlignmentProblem(Problem):
 
     def oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -144,7 +144,7 @@ class AlignmentProblem(Problem):
 
     def k_best(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         k: int,
         rescaling: Rescaling = "margin",
@@ -192,7 +192,7 @@ class AlignmentProblem(Problem):
             return DEVIATION
         return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
 
-    def _level_scratch(self, examples: NDArray[np.int64], mode: int) -> LevelScratch:
+    def _level_scratch(self, examples: Ints, mode: int) -> LevelScratch:
         """Work arrays for searches by number of errors; empty where there is none."""
         m = n = levels = 0
         if mode != ADDITIVE and len(examples):

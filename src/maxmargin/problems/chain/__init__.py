@@ -1,5 +1,1 @@
 """First-order chains: one label per token."""
-
-from .problem import ChainProblem, bio_constraints
-
-__all__ = ["ChainProblem", "bio_constraints"]

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._jit import kernel
-from ..limits import MOST_TABLE_BYTES
+from ...search.limits import MOST_TABLE_BYTES
+from ...types import Floats, Ints32
 from .kernels import (
     ADDITIVE,
     LEVELS,
@@ -33,9 +33,6 @@ from .kernels import (
 
 __all__ = ["KBestScratch", "chain_k_best", "decode_k_best", "make_k_best_scratch"]
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
-
 
 class KBestScratch(NamedTuple):
     """Work arrays for the longest sequence; path r to (t, state) comes from (t - 1, its before).
@@ -46,17 +43,17 @@ class KBestScratch(NamedTuple):
 
     forward: Floats  # (length, state): score of the best path
     scores: Floats  # (length, state, rank)
-    before: Codes
-    before_rank: Codes
-    known: Codes  # (length, state): how many paths
+    before: Ints32
+    before_rank: Ints32
+    known: Ints32  # (length, state): how many paths
     next_score: Floats  # (length, state, label before)
-    next_rank: Codes
-    asked: Codes  # (length,): states on the way down
+    next_rank: Ints32
+    asked: Ints32  # (length,): states on the way down
     offsets: Floats  # (level,): a path that ends in level m is ranked by
     scales: Floats  # offsets[m] + scales[m] * score, and left out where the scale is 0
     end_value: Floats  # (state,)
-    end_rank: Codes
-    labels: Codes  # (k, length): the answer
+    end_rank: Ints32
+    labels: Ints32  # (k, length): the answer
     label_scores: Floats
 
 

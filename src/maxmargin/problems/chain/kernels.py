@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ..rows import add_scores, write_pair, write_row
+from ...engine.rows import add_scores, write_pair, write_row
 
 # What the oracle maximises; see `chain_oracle`.
 ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3

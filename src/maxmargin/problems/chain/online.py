@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._jit import kernel
-from ...online_steps import SCALE, single_step
+from ...engine.online_steps import SCALE, single_step
 from .kernels import chain_scores, viterbi, write_difference
 
 

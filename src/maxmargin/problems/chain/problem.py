@@ -10,16 +10,17 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ...engine.online_steps import OnlineRule, OnlineState
+from ...engine.parts import rows_under_labels
+from ...engine.planes import same_definer
+from ...engine.rows import Rows, check_codes, make_rows
+from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...online_steps import OnlineRule, OnlineState
-from ...parts import rows_under_labels
-from ...planes import same_definer
 from ...problem import Planes, Problem, empty_planes, trim
-from ...work import scoring_work
-from ..limits import as_examples, as_weights, check_number_of_weights
-from ..rows import Rows, check_codes, make_rows
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...types import Bools, Floats, Ints, Ints32
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .kernels import (
     ADDITIVE,
@@ -34,7 +35,6 @@ from .store import ChainStore
 
 __all__ = ["ChainProblem", "bio_constraints"]
 
-Floats = NDArray[np.float64]
 ChainLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 
 
@@ -42,8 +42,8 @@ class ChainData(NamedTuple):
     """What the kernels need to know of the examples."""
 
     rows: Rows
-    offsets: NDArray[np.int64]
-    labels: NDArray[np.int32]
+    offsets: Ints
+    labels: Ints32
     n_labels: int
     n_inputs: int
     boundary: bool
@@ -56,7 +56,7 @@ class ChainScratch(NamedTuple):
 
     unary: Floats
     forward: Floats
-    path: NDArray[np.int32]
+    path: Ints32
     start: Floats
     stop: Floats
 
@@ -64,11 +64,11 @@ class ChainScratch(NamedTuple):
 class ChainConstraints(NamedTuple):
     """Which labels may follow each other, open and close a sequence (True: allowed)."""
 
-    transitions: NDArray[np.bool_]
-    start: NDArray[np.bool_]
-    stop: NDArray[np.bool_]
+    transitions: Bools
+    start: Bools
+    stop: Bools
 
-    def broken_by(self, labels: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def broken_by(self, labels: Ints32, offsets: Ints) -> Bools:
         """Tokens whose label may not stand where it does."""
         broken = np.zeros(len(labels), dtype=bool)
         broken[1:] = ~self.transitions[labels[:-1], labels[1:]]
@@ -164,7 +164,7 @@ class ChainDecoder:
             )
         return as_weights(w, self.layout.size)
 
-    def decode(self, rows: Rows, offsets: NDArray[np.int64], w: Floats) -> NDArray[np.int32]:
+    def decode(self, rows: Rows, offsets: Ints, w: Floats) -> Ints32:
         """Best labels of all tokens."""
         w = self._checked(rows, w)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
@@ -175,8 +175,8 @@ class ChainDecoder:
         return paths
 
     def decode_k_best(
-        self, rows: Rows, offsets: NDArray[np.int64], w: Floats, k: int
-    ) -> list[tuple[NDArray[np.int32], Floats]]:
+        self, rows: Rows, offsets: Ints, w: Floats, k: int
+    ) -> list[tuple[Ints32, Floats]]:
         """The k best labellings of each sequence, best first, one in a row, and their scores."""
         w = self._checked(rows, w)
         n, K, lengths = len(offsets) - 1, self.layout.n_labels, np.diff(offsets)
@@ -304,7 +304,7 @@ class ChainProblem(Problem):
 
     def oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -313,13 +313,13 @@ class ChainProblem(Problem):
         mode = self._mode(rescaling, sqrt_loss)
         return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=False)
 
-    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+    def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best labelling of each listed sequence; see `Problem.predictions`."""
         return self._search(indices, w, PREDICTION, False, False, as_parts=False)
 
     def part_oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -330,7 +330,7 @@ class ChainProblem(Problem):
 
     def k_best(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         k: int,
         rescaling: Rescaling = "margin",
@@ -354,7 +354,7 @@ class ChainProblem(Problem):
 
     def online_pass(
         self,
-        examples: NDArray[np.int64],
+        examples: Ints,
         weights: Floats,
         formulation: Formulation,
         rule: OnlineRule,
@@ -383,7 +383,7 @@ class ChainProblem(Problem):
 
     def _search(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         mode: int,
         slack: bool,
@@ -403,7 +403,7 @@ class ChainProblem(Problem):
         )
         return trim(out)
 
-    def _longest_rows(self) -> NDArray[np.int64]:
+    def _longest_rows(self) -> Ints:
         """Upper bound on the entries of each example's row."""
         rows, offsets = self.data.rows, self.data.offsets
         lengths = np.diff(offsets)

@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...engine.planes import BlockReport, PlaneStore, StepRule
+from ...engine.work import RECOMBINATION
 from ...formulation import Formulation
-from ...planes import BlockReport, PlaneStore, StepRule
 from ...problem import empty_planes
-from ...work import RECOMBINATION
+from ...types import Floats, Ints, Ints32
 from .store_kernels import visit_chains
 
 if TYPE_CHECKING:
     from .problem import ChainProblem
 
 __all__ = ["ChainStore"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class SearchWork(NamedTuple):
@@ -34,10 +31,10 @@ class SearchWork(NamedTuple):
     stop: Floats
     unary: Floats
     forward: Floats
-    path: NDArray[np.int32]
-    labels: NDArray[np.int32]
-    n_labels: NDArray[np.int32]
-    back: NDArray[np.int32]
+    path: Ints32
+    labels: Ints32
+    n_labels: Ints32
+    back: Ints32
 
 
 class ChainStore(PlaneStore):

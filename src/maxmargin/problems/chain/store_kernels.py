@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...block_steps import block_gap
-from ...plane_kernels import (
+from ...engine.block_steps import block_gap
+from ...engine.plane_kernels import (
     append_plane,
     gap_with_plane,
     has_room,

@@ -12,31 +12,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._jit import kernel
+from ...engine.parts import rows_under_labels
+from ...engine.rows import Rows, add_scores, check_codes, make_rows
+from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...parts import rows_under_labels
 from ...problem import Planes, Problem, empty_planes, trim
-from ...work import scoring_work
-from ..limits import as_examples, as_weights, check_number_of_weights
-from ..rows import Rows, add_scores, check_codes, make_rows
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...types import Bools, Floats, Ints, Ints32
 from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
 
 __all__ = ["ClassFeatureProblem", "described_class_scores"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class OutputFeatures(NamedTuple):
     """Features of the classes as CSR rows, and which classes may be candidates."""
 
     indptr: Ints
-    indices: NDArray[np.int32]
+    indices: Ints32
     values: Floats
-    allowed: NDArray[np.bool_]
+    allowed: Bools
     n_columns: int
 
 

@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ...cuts.class_pool import ClassPool
+from ...engine.online_steps import OnlineRule, OnlineState
+from ...engine.planes import BlockReport, StepRule
+from ...engine.rows import Rows, check_codes, make_rows, row_square_norms
+from ...engine.work import BLOCK, scoring_work
 from ...formulation import Formulation, Rescaling
 from ...objective import dual_value, line_step, ridges, scale_to_fit
-from ...online_steps import OnlineRule, OnlineState
-from ...planes import BlockReport, StepRule
 from ...problem import Planes, Problem, empty_planes
-from ...work import BLOCK, scoring_work
-from ..limits import as_examples, as_weights, check_number_of_weights
-from ..rows import Rows, check_codes, make_rows, row_square_norms
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...types import Floats, Ints
+from .class_pool import ClassPool
 from .multiclass_kernels import (
     add_weighted_classes,
     class_k_best,
@@ -31,8 +32,6 @@ from .multiclass_online import best_classes, class_online
 
 __all__ = ["ClassStore", "MulticlassProblem", "checked_costs", "class_scores"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LINE = 8  # numbers in a cache line
 

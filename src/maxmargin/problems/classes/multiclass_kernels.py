@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
-from ..rows import add_row, add_scores
+from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
+from ...engine.rows import add_row, add_scores
 
 
 @kernel(inline=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...online_steps import SCALE, single_step
-from ..rows import add_scores, write_row
+from ...engine.online_steps import SCALE, single_step
+from ...engine.rows import add_scores, write_row
 
 
 @kernel

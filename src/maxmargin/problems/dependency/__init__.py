@@ -1,5 +1,1 @@
 """Dependency trees, projective or not."""
-
-from .problem import DependencyProblem
-
-__all__ = ["DependencyProblem"]

@@ -9,25 +9,22 @@ number, so that few sentences need more than the searches along the hull.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..bounded_search import Candidate, Decoder, Violation, most_violated
+from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
+from ...types import Floats, Ints, Ints32
 from .features import ArcKeys
 from .kernels import best_tree, score_sentence
 from .work import FoundTrees, TreeOptions, TreeWork
 
 __all__ = ["bounded_tree_oracle"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-
 
 def bounded_tree_oracle(
     arcs: ArcKeys,
-    gold: Ints,
-    gold_labels: Ints,
-    examples: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    gold: Ints32,
+    gold_labels: Ints32,
+    examples: Ints,
+    starts: Ints,
     w: Floats,
     scale: float,
     options: TreeOptions,
@@ -58,7 +55,7 @@ def bounded_tree_oracle(
 
 
 def _decoder(
-    wrong: Floats, right: Floats, gold: Ints, unit: float, options: TreeOptions, work: TreeWork
+    wrong: Floats, right: Floats, gold: Ints32, unit: float, options: TreeOptions, work: TreeWork
 ) -> Decoder:
     """The search for sums of gain and loss, with some tokens held right or wrong.
 

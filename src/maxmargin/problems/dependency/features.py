@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...types import Hashes, Ints, Ints32
+
 __all__ = ["ArcKeys", "ArcTemplates", "TokenFields", "arc_keys"]
 
 Keys = NDArray[np.uint32]
-Hashes = NDArray[np.uint64]
 
 FIELDS = ("word", "prefix", "tag", "fine")
 PREFIX = 5  # letters of a word that "prefix" keeps
@@ -107,7 +108,7 @@ class TokenFields(NamedTuple):
     """
 
     values: dict[str, Hashes]
-    bounds: NDArray[np.int64]
+    bounds: Ints
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[Sequence[str]]]) -> TokenFields:
@@ -184,10 +185,10 @@ class ArcKeys(NamedTuple):
     same value of the field of between template t.
     """
 
-    bounds: NDArray[np.int64]
+    bounds: Ints
     keys: Keys
-    starts: NDArray[np.int64]
-    same: NDArray[np.int32]
+    starts: Ints
+    same: Ints32
     buckets: NDArray[np.uint32]
     n_weights: int
     n_rows: int
@@ -268,7 +269,7 @@ def _distance_buckets(longest: int) -> NDArray[np.uint32]:
     return np.where(distance > 10, 7, np.minimum(distance, 6)).astype(np.uint32)
 
 
-def _nearest_same(codes: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[np.int32]:
+def _nearest_same(codes: NDArray[Any], bounds: Ints) -> Ints32:
     """Previous and next node of the sentence with the same code; -1 and 2**30 if there is none."""
     starts = np.repeat(bounds[:-1], np.diff(bounds))
     order = np.lexsort((np.arange(len(codes)), codes, starts))

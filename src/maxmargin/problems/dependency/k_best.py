@@ -11,21 +11,18 @@ import heapq
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...types import Floats, Ints32
 from .kernels import best_tree
 
 __all__ = ["RankedTree", "rank_trees"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 class RankedTree(NamedTuple):
     """Heads and labels (-1 without labels) by node, and the score."""
 
-    heads: Ints
-    labels: Ints
+    heads: Ints32
+    labels: Ints32
     score: float
 
 

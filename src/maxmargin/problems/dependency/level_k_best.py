@@ -10,17 +10,14 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..lazy_k_best import LazyRanking, Place, Way
+from ...search.lazy_k_best import LazyRanking, Place, Way
+from ...types import Floats, Ints32
 from .eisner import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT
 from .k_best import RankedTree
 from .levels import make_levels
 
 __all__ = ["rank_trees_by_level"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 def rank_trees_by_level(
@@ -28,8 +25,8 @@ def rank_trees_by_level(
     labels: Floats,
     k: int,
     options: Any,
-    gold: Ints,
-    gold_labels: Ints,
+    gold: Ints32,
+    gold_labels: Ints32,
     offsets: Floats,
     scales: Floats,
 ) -> list[RankedTree]:
@@ -57,8 +54,8 @@ class _Search(LazyRanking):
         labels: Floats,
         k: int,
         single_root: bool,
-        gold: Ints,
-        gold_labels: Ints,
+        gold: Ints32,
+        gold_labels: Ints32,
     ) -> None:
         super().__init__()
         self.arcs, self.labels, self.k, self.single_root = arcs, labels, k, single_root

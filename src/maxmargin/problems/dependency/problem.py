@@ -10,13 +10,14 @@ import logging
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ...engine.rows import check_codes
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, empty_planes, trim
-from ..bounded_search import Violation
-from ..limits import as_examples, as_weights, check_number_of_weights
-from ..rows import check_codes
+from ...search.bounded_search import Violation
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...types import Floats, Ints, Ints32
 from .bounded import bounded_tree_oracle
 from .features import (
     DEFAULT_TEMPLATES,
@@ -43,8 +44,6 @@ from .work import FoundTrees, TreeOptions, TreeWork, make_work
 __all__ = ["DependencyProblem", "TreeDecoder", "check_trees", "count_crossing"]
 
 logger = logging.getLogger(__name__)
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LARGEST_HASH = 30
 
@@ -193,7 +192,7 @@ class DependencyProblem(Problem):
 
     def oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -203,7 +202,7 @@ class DependencyProblem(Problem):
 
     def oracle_at_scale(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         v: Floats,
         scale: float,
         rescaling: Rescaling = "margin",
@@ -213,13 +212,13 @@ class DependencyProblem(Problem):
         mode = self._mode(rescaling, sqrt_loss)
         return self._search(indices, v, mode, rescaling == "slack", sqrt_loss, scale)
 
-    def predictions(self, indices: NDArray[np.int64], w: Floats) -> Planes:
+    def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best tree of each listed sentence; see `Problem.predictions`."""
         return self._search(indices, w, PREDICTION)
 
     def k_best(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         k: int,
         rescaling: Rescaling = "margin",
@@ -279,7 +278,7 @@ class DependencyProblem(Problem):
 
     def _search(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         mode: int,
         slack: bool = False,
@@ -299,12 +298,12 @@ class DependencyProblem(Problem):
             tree_oracle(*given, self.options, mode, slack, sqrt_loss, work, found)
         return self._rows(examples, starts, found, work)
 
-    def _work(self, examples: NDArray[np.int64]) -> TreeWork:
+    def _work(self, examples: Ints) -> TreeWork:
         """Scratch for the longest of these sentences."""
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         return make_work(self.arcs, int(sizes.max(initial=1)), self.options.projective)
 
-    def _room(self, examples: NDArray[np.int64]) -> tuple[NDArray[np.int64], FoundTrees]:
+    def _room(self, examples: Ints) -> tuple[Ints, FoundTrees]:
         """Room for one tree of each of these sentences, and where each begins."""
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -312,8 +311,8 @@ class DependencyProblem(Problem):
 
     def _rows(
         self,
-        examples: NDArray[np.int64],
-        starts: NDArray[np.int64],
+        examples: Ints,
+        starts: Ints,
         found: FoundTrees,
         work: TreeWork,
     ) -> Planes:
@@ -324,7 +323,7 @@ class DependencyProblem(Problem):
         return trim(out)
 
 
-def _tree_score(arcs: Floats, labels: Floats, heads: Ints, its_labels: Ints) -> float:
+def _tree_score(arcs: Floats, labels: Floats, heads: Ints32, its_labels: Ints32) -> float:
     """Score of a tree that is given by node."""
     tokens = np.arange(1, len(heads))
     score = arcs[heads[1:], tokens].sum()
@@ -333,7 +332,7 @@ def _tree_score(arcs: Floats, labels: Floats, heads: Ints, its_labels: Ints) -> 
     return float(score)
 
 
-def _add_loss(arcs: Floats, labels: Floats, gold: Ints, gold_labels: Ints, unit: float) -> None:
+def _add_loss(arcs: Floats, labels: Floats, gold: Ints32, gold_labels: Ints32, unit: float) -> None:
     """Add ``unit`` to the scores of all but the true arcs and labels."""
     tokens = np.arange(1, len(gold))
     arcs += unit
@@ -350,7 +349,7 @@ def _new_trees(n_nodes: int, n_sentences: int) -> FoundTrees:
     )
 
 
-def _by_node(values: Ints, bounds: NDArray[np.int64]) -> Ints:
+def _by_node(values: Ints32, bounds: Ints) -> Ints32:
     """Values of the tokens by node; -1 at the roots."""
     nodes = np.full(int(bounds[-1]), -1, dtype=np.int32)
     is_token = np.ones(len(nodes), dtype=bool)
@@ -359,7 +358,7 @@ def _by_node(values: Ints, bounds: NDArray[np.int64]) -> Ints:
     return nodes
 
 
-def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) -> None:
+def check_trees(heads: Ints32, bounds: Ints, *, single_root: bool) -> None:
     """Raise ValueError, naming the sentence, unless the heads of each form a tree."""
     n_tokens = int(bounds[-1]) - (len(bounds) - 1)
     if heads.shape != (n_tokens,):
@@ -394,7 +393,7 @@ def check_trees(heads: Ints, bounds: NDArray[np.int64], *, single_root: bool) ->
             )
 
 
-def count_crossing(heads: Ints, bounds: NDArray[np.int64]) -> int:
+def count_crossing(heads: Ints32, bounds: Ints) -> int:
     """Number of trees with crossing arcs."""
     starts = bounds - np.arange(len(bounds))
     count = 0

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...types import Floats, Hashes, Ints, Ints32
 from .features import BETWEEN_HEAD, BETWEEN_MODIFIER, N_BUCKETS, ArcKeys
 from .scores import count_fixed
 
 __all__ = ["FoundTrees", "TreeOptions", "TreeWork", "make_work"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 class TreeOptions(NamedTuple):
@@ -28,8 +25,8 @@ class TreeOptions(NamedTuple):
 class FoundTrees(NamedTuple):
     """Heads and labels by node, and a loss or score by sentence."""
 
-    heads: Ints
-    labels: Ints
+    heads: Ints32
+    labels: Ints32
     losses: Floats
 
 
@@ -57,19 +54,19 @@ class TreeWork(NamedTuple):
     """
 
     scores: Floats
-    labels: Ints
+    labels: Ints32
     truth: Floats
-    wrong: Ints
+    wrong: Ints32
     alone: Floats
-    passed: NDArray[np.uint64]
+    passed: Hashes
     label_alone: Floats
     label_scores: Floats
-    features: Ints
+    features: Ints32
     chart: Floats
-    stack: NDArray[np.int64]
+    stack: Ints
     gain: Floats
-    target: Ints
-    cycles: Ints
+    target: Ints32
+    cycles: Ints32
 
 
 def make_work(arcs: ArcKeys, longest: int, projective: bool) -> TreeWork:
@@ -96,6 +93,6 @@ def make_work(arcs: ArcKeys, longest: int, projective: bool) -> TreeWork:
     )
 
 
-def _ints(*shape: int) -> Ints:
+def _ints(*shape: int) -> Ints32:
     """An empty array of int32."""
     return np.empty(shape, dtype=np.int32)

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...formats.trees import Tree
-from ..limits import as_weights
+from ...search.limits import as_weights
+from ...types import Floats, Ints, Ints32
 from .features import N_BUCKETS, list_features
 from .kernels import parse_sentence
 from .rules import Derivation, Grammar
+from .tree import Tree
 
 __all__ = ["GrammarScratch", "Nodes", "Sentences", "TreeDecoder", "encode", "make_sentences"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 class Sentences(NamedTuple):
@@ -27,10 +24,10 @@ class Sentences(NamedTuple):
     codes, of which the last two stand for the boundary of a sentence and for unknown values.
     """
 
-    offsets: NDArray[np.int64]
-    terminals: Ints
-    views: Ints
-    view_sizes: NDArray[np.int64]
+    offsets: Ints
+    terminals: Ints32
+    views: Ints32
+    view_sizes: Ints
 
     @property
     def n_span_features(self) -> int:
@@ -41,13 +38,13 @@ class Sentences(NamedTuple):
 class Nodes(NamedTuple):
     """Nodes of derivations in preorder; those of sentence i begin at ``2 * offsets[i] - i``."""
 
-    start: Ints
-    split: Ints  # -1 above a word
-    end: Ints
-    symbol: Ints  # below the unary rule
-    rule: Ints  # binary or lexical
-    unary: Ints  # number among the unary rules, or -1
-    top: Ints  # symbol above the unary rule
+    start: Ints32
+    split: Ints32  # -1 above a word
+    end: Ints32
+    symbol: Ints32  # below the unary rule
+    rule: Ints32  # binary or lexical
+    unary: Ints32  # number among the unary rules, or -1
+    top: Ints32  # symbol above the unary rule
 
 
 class GrammarScratch(NamedTuple):
@@ -57,14 +54,14 @@ class GrammarScratch(NamedTuple):
     top: Floats
     around_low: Floats
     around_top: Floats
-    live: Ints
-    n_live: Ints
-    gold_label: Ints
+    live: Ints32
+    n_live: Ints32
+    gold_label: Ints32
     low_other: Floats
     top_other: Floats
-    stack: Ints
-    features: NDArray[np.int64]
-    listed: NDArray[np.int64]
+    stack: Ints32
+    features: Ints
+    listed: Ints
     counts: Floats
 
 
@@ -160,7 +157,7 @@ class TreeDecoder:
             score = parse_sentence(self.grammar.arrays, sentences, i, w, work, found)
             yield found, float(score)
 
-    def psi(self, sentences: Sentences, i: int, nodes: Nodes, base: int) -> NDArray[np.int64]:
+    def psi(self, sentences: Sentences, i: int, nodes: Nodes, base: int) -> Ints:
         """Features of a derivation of sentence i, each as often as it counts."""
         first, end = sentences.offsets[i], sentences.offsets[i + 1]
         n_views = len(sentences.view_sizes)

@@ -10,19 +10,17 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...formulation import Formulation
-from ..lazy_k_best import LazyRanking, Place, Way
-from ..limits import as_weights
+from ...search.lazy_k_best import LazyRanking, Place, Way
+from ...search.limits import as_weights
+from ...types import Floats, Ints32
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
 from .strata import ROUNDING, Lists, list_levels
 
 __all__ = ["best_derivations", "best_rescaled_derivations"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 LOW, TOP = 0, 1  # layers: a symbol without, and with what may be a unary rule on top
 ANY_LEVEL = 0
 
@@ -33,7 +31,7 @@ def best_derivations(
     w: Floats,
     k: int,
     i: int = 0,
-    gold_label: Ints | None = None,
+    gold_label: Ints32 | None = None,
     unit: float = 0.0,
 ) -> list[tuple[Nodes, float]]:
     """The k best derivations of sentence i, with their scores; none if it has none.
@@ -57,7 +55,7 @@ def best_rescaled_derivations(
     w: Floats,
     k: int,
     i: int,
-    truth: tuple[Nodes, int, Ints, float],
+    truth: tuple[Nodes, int, Ints32, float],
     formulation: Formulation,
 ) -> list[tuple[Nodes, float]]:
     """The k derivations of sentence i with the largest rescaled violations, and their scores.

@@ -11,11 +11,11 @@ import threading
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
-from ..limits import as_examples, as_weights, check_number_of_weights
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...types import Floats, Ints
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
 from .k_best import best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
@@ -24,7 +24,6 @@ from .rules import Grammar
 
 __all__ = ["GrammarProblem"]
 
-Floats = NDArray[np.float64]
 TreeLoss = Literal["f1", "zero-one"]
 
 
@@ -86,7 +85,7 @@ class GrammarProblem(Problem):
 
     def oracle(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
@@ -116,7 +115,7 @@ class GrammarProblem(Problem):
 
     def k_best(
         self,
-        indices: NDArray[np.int64],
+        indices: Ints,
         w: Floats,
         k: int,
         rescaling: Rescaling = "margin",

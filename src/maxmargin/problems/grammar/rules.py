@@ -19,13 +19,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...formats.trees import Tree
+from ...types import Floats, Ints32
+from .tree import Tree
 
 __all__ = ["Derivation", "Grammar", "GrammarArrays", "Symbol", "derive"]
-
-Ints = NDArray[np.int32]
 
 
 class Symbol(NamedTuple):
@@ -131,19 +129,19 @@ class GrammarArrays(NamedTuple):
     features, ``first_span + feature * n_symbols + symbol``.
     """
 
-    left_ptr: Ints
-    left: Ints
-    right: Ints
-    parent: Ints
-    by_parent_ptr: Ints
-    by_parent: Ints
-    unary_ptr: Ints
-    unary_bottom: Ints
-    start: Ints  # number of the start rule of each symbol, or -1
-    lexical_ptr: Ints  # rules of each terminal
-    lexical_symbol: Ints
-    symbol_label: Ints  # what the loss compares, of a symbol without and ...
-    unary_label: Ints  # ... with a unary rule
+    left_ptr: Ints32
+    left: Ints32
+    right: Ints32
+    parent: Ints32
+    by_parent_ptr: Ints32
+    by_parent: Ints32
+    unary_ptr: Ints32
+    unary_bottom: Ints32
+    start: Ints32  # number of the start rule of each symbol, or -1
+    lexical_ptr: Ints32  # rules of each terminal
+    lexical_symbol: Ints32
+    symbol_label: Ints32  # what the loss compares, of a symbol without and ...
+    unary_label: Ints32  # ... with a unary rule
     first_unary: int
     first_lexical: int
     first_span: int
@@ -171,11 +169,11 @@ class Grammar:
     def __init__(
         self,
         symbols: list[Symbol],
-        binary: Ints,
+        binary: Ints32,
         chains: list[tuple[int, ...]],
         starts: list[int],
         terminals: list[str],
-        lexical: Ints,
+        lexical: Ints32,
     ) -> None:
         self.symbols, self.binary, self.chains = symbols, binary, chains
         self.starts, self.terminals, self.lexical = starts, terminals, lexical
@@ -247,7 +245,7 @@ class Grammar:
         terminal, symbol = self.lexical[rule - arrays.first_lexical]
         return f"{name[symbol]} -> {self.terminals[terminal]!r}"
 
-    def parents(self) -> Ints:
+    def parents(self) -> Ints32:
         """Number of the symbol that each rule rewrites; -1 for start rules."""
         tops = [chain[0] for chain in self.chains]
         starts = [-1] * len(self.starts)
@@ -317,12 +315,12 @@ class Grammar:
         )
 
 
-def _pointers(sorted_keys: Ints, n_keys: int) -> Ints:
+def _pointers(sorted_keys: Ints32, n_keys: int) -> Ints32:
     """Where each key begins in a sorted array, and the end."""
     return np.searchsorted(sorted_keys, np.arange(n_keys + 1)).astype(np.int32)
 
 
-def relative_frequencies(grammar: Grammar, counts: Counter[int]) -> NDArray[np.float64]:
+def relative_frequencies(grammar: Grammar, counts: Counter[int]) -> Floats:
     """Logarithm of each rule's share among the rules that rewrite the same symbol.
 
     This is the maximum likelihood estimate of a probabilistic grammar. Start rules count as those

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ...types import Floats, Ints, Ints32
 from .features import add_span_scores
 from .kernels import cell_of, fill_chart, lexical_rule, push, put_node
 
@@ -88,10 +88,10 @@ def _gold_inside(gold, base, n, count):
 class Lists(NamedTuple):
     """Rising lists of (level, score) of a layer: those of symbol A over a span begin at ptr."""
 
-    ptr: NDArray[np.int64]  # (cells, symbols)
-    size: NDArray[np.int32]
-    levels: NDArray[np.int32]
-    scores: NDArray[np.float64]
+    ptr: Ints  # (cells, symbols)
+    size: Ints32
+    levels: Ints32
+    scores: Floats
 
 
 @kernel

@@ -16,10 +16,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...problem import Planes, empty_planes
-from ..limits import as_weights
+from ...search.limits import as_weights
+from ...types import Floats, Ints
 from .grid_parts_kernels import (
     add_part_losses,
     decode_parts,
@@ -33,8 +34,6 @@ from .problem import TreeProblem, make_work
 
 __all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 GridLoss = Literal["deviation", "hamming", "normalized-hamming", "zero-one"]
 LOSSES = ("deviation", "hamming", "normalized-hamming", "zero-one")
 
@@ -49,7 +48,7 @@ class Maps(NamedTuple):
     channels: int
 
 
-def pack_maps(images: list[NDArray[np.float64]], patch: int) -> Maps:
+def pack_maps(images: list[Floats], patch: int) -> Maps:
     """Pack images of shape (height, width, channels); their margins are repeated outwards."""
     before, after = patch // 2, patch - 1 - patch // 2
     around = ((before, after), (before, after), (0, 0))

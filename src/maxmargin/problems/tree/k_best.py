@@ -13,15 +13,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ...types import Floats, Ints
 from .kernels import TreeShape, TreeWork, first_largest, pair_score, send_up
 
 __all__ = ["rank_labellings"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def rank_labellings(shape: TreeShape, work: TreeWork, k: int) -> tuple[Ints, Floats]:

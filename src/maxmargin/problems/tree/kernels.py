@@ -20,15 +20,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ...types import Floats, Ints
 
 # What the oracles maximise; the loss of ADDITIVE is part of ``unary`` already.
 ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class TreeShape(NamedTuple):

@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ...engine.rows import Rows, check_codes, make_rows
 from ...problem import Planes, empty_planes
-from ..limits import as_weights, check_number_of_weights
-from ..rows import Rows, check_codes, make_rows
+from ...search.limits import as_weights, check_number_of_weights
+from ...types import Floats, Ints
 from .k_best import rank_labellings
 from .kernels import TreeShape, TreeWork
 from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
@@ -31,8 +32,6 @@ __all__ = [
     "root_tree",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
 

@@ -6,12 +6,12 @@ from abc import abstractmethod
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...formulation import Rescaling
 from ...problem import Planes, Problem, trim
-from ..bounded_search import Candidate, Decoder, Violation, most_violated
-from ..limits import as_examples, as_weights
+from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
+from ...search.limits import as_examples, as_weights
+from ...types import Floats, Ints
 from .k_best import rank_labellings
 from .kernels import (
     ADDITIVE,
@@ -24,9 +24,6 @@ from .kernels import (
 )
 
 __all__ = ["TreeProblem", "TreeScores", "make_work"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> TreeWork:

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["Taxonomy"]
+from ...types import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["Taxonomy"]
 
 
 class Taxonomy:

@@ -31,11 +31,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import Floats
 
 __all__ = ["Candidate", "Decoder", "Violation", "most_violated"]
 
-Floats = NDArray[np.float64]
 CLOSE = 1e-10  # bounds that exceed the best value by less, relatively, are not followed up
 NOTHING = 1e-12  # the same for outputs that would hardly be violated at all
 ROUNDING = 1e-13  # of the sums that decoders maximise

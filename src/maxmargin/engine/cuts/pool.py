@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..formulation import Formulation
+from ...formulation import Formulation
+from ...problem import Problem, validate_planes
+from ...types import Floats, Ints, Ints32
 from ..parts import Parts, single_weights
 from ..planes import same_definer
-from ..problem import Problem, validate_planes
 from ..truth_check import TruthCheck
 from .bundle import stored_dense
 from .local_weights import LocalWeights
@@ -31,8 +31,6 @@ from .pool_kernels import (
 
 __all__ = ["CandidatePool", "Pool", "make_pool"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 BATCH = 512  # examples per oracle call
 WORTH_KEEPING = 0.7  # share of entries in use below which they are rewritten
 
@@ -84,9 +82,9 @@ class Slots(NamedTuple):
     length: Ints
     offset: Floats
     last_used: Ints
-    ids: NDArray[np.int32]
+    ids: Ints32
     values: Floats
-    features: NDArray[np.int32]
+    features: Ints32
 
 
 class CandidatePool:
@@ -152,7 +150,7 @@ class CandidatePool:
         """The problem's weights for weights of the pool."""
         return self.local.expand(w) if self.grows else w
 
-    def _listed(self) -> tuple[Parts, NDArray[np.int32]]:
+    def _listed(self) -> tuple[Parts, Ints32]:
         """The parts that candidates are made of, in terms of the pool's weights."""
         if self.grows:
             return self.local.layout(), self.local.numbers

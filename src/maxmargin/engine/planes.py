@@ -18,11 +18,12 @@ import logging
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..formulation import Formulation
+from ..objective import dual_value, line_step, ridges, scale_to_fit
+from ..problem import Planes, Problem, validate_planes
+from ..types import Floats, Ints
 from .arena import Blocks, arena_bytes, arena_sizes, new_arena, new_scratch, resized_arena
-from .formulation import Formulation
-from .objective import dual_value, line_step, ridges, scale_to_fit
 from .parts import Parts, single_weights
 from .plane_kernels import (
     ENTRIES,
@@ -32,7 +33,6 @@ from .plane_kernels import (
     mark_dead_planes,
     revisit_blocks,
 )
-from .problem import Planes, Problem, validate_planes
 from .truth_check import TruthCheck
 from .work import (
     ADDED_ENTRY,
@@ -47,8 +47,6 @@ from .work import (
 __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
 
 logger = logging.getLogger(__name__)
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CROWDED = 0.95  # share of live planes below which rewriting them pays: dead ones cost time too
 LEAST_ROOM = 4  # times the room for one plane per example: with fewer, ascent is very slow

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._jit import kernel
+from ..types import Floats, Ints, Ints32
 
 __all__ = [
     "Rows",
@@ -37,8 +38,8 @@ FEW = 16  # labels: fewer than the compiler unrolls a loop over them to
 class Rows(NamedTuple):
     """A matrix as CSR or ``dense``, with a constant feature ``bias`` (1.0 or 0.0: none) behind."""
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    indptr: Ints
+    indices: Ints32
     values: NDArray[Any]
     dense: NDArray[Any]
     bias: float
@@ -299,7 +300,7 @@ def write_row(rows, row, K, good, bad, out, filled):
     return filled
 
 
-def row_square_norms(rows: Rows) -> NDArray[np.float64]:
+def row_square_norms(rows: Rows) -> Floats:
     """|x|^2 of every row, the bias included."""
     if rows.dense.shape[0]:
         norms = np.einsum("ij,ij->i", rows.dense, rows.dense, dtype=np.float64)

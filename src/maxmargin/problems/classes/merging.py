@@ -13,11 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ...types import Bools, Floats, Hashes, Ints
+
 __all__ = ["merge_examples"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Hashes = NDArray[np.uint64]
 
 ROWS_AT_A_TIME = 256  # bounds the temporary arrays
 
@@ -82,7 +81,7 @@ def _row_hashes(X: Any) -> Hashes:
     return _scramble(running[X.indptr[1:]] - running[X.indptr[:-1]])
 
 
-def _rows_differ(X: Any, left: Ints, right: Ints) -> NDArray[np.bool_]:
+def _rows_differ(X: Any, left: Ints, right: Ints) -> Bools:
     """Whether the listed pairs of rows differ anywhere."""
     if not sp.issparse(X):
         return np.array(

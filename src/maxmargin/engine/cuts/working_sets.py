@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..formulation import Formulation
-from ..objective import dual_value, ridges, scale_to_fit
+from ...formulation import Formulation
+from ...objective import dual_value, ridges, scale_to_fit
+from ...problem import Planes, Problem, validate_planes
+from ...types import Floats, Ints, Ints32
 from ..parts import single_weights
 from ..planes import same_definer
-from ..problem import Planes, Problem, validate_planes
 from ..truth_check import TruthCheck
 from .set_kernels import (
     ENTRIES,
@@ -35,8 +35,6 @@ from .set_kernels import (
 
 __all__ = ["Found", "WorkingSets"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 ROOM = 4  # slots of a block in the beginning
 
 
@@ -55,7 +53,7 @@ class Sets(NamedTuple):
     alpha: Floats
     idle: Ints
     gram: Floats
-    ids: NDArray[np.int32]
+    ids: Ints32
     values: Floats
 
 

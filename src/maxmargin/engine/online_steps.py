@@ -28,9 +28,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ._jit import kernel
+from .._jit import kernel
+from ..types import Floats
 from .block_steps import WSS2, improve_block
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "single_step",
 ]
 
-Floats = NDArray[np.float64]
 
 PERCEPTRON, MIRA, SUBGRADIENT = 0, 1, 2
 # Places in OnlineState.numbers.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..formulation import Formulation
-from ..objective import dual_value
+from ...formulation import Formulation
+from ...objective import dual_value
+from ...types import Floats, Ints, Ints32
 from .master import fsmo, line_searches
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
 __all__ = ["Bundle", "stored_dense"]
 
-Floats = NDArray[np.float64]
 DENSE_BELOW = 2**16  # features up to which planes are stored dense
 ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
 
@@ -47,11 +46,11 @@ class Bundle:
         self.offset: Floats = np.zeros(8)
         self.alpha: Floats = np.zeros(8)
         self.scores: Floats = np.zeros(8)  # offset - gram @ alpha
-        self.idle: NDArray[np.int64] = np.zeros(8, np.int64)
+        self.idle: Ints = np.zeros(8, np.int64)
         self.gram: Floats = np.zeros((8, 8))
         self.matrix: Floats = np.zeros((8 if self.dense else 0, n_features))
-        self.starts: NDArray[np.int64] = np.zeros(9, np.int64)
-        self.ids: NDArray[np.int32] = np.empty(0, np.int32)
+        self.starts: Ints = np.zeros(9, np.int64)
+        self.ids: Ints32 = np.empty(0, np.int32)
         self.values: Floats = np.empty(0)
         self.blank: Floats = np.zeros(n_features)  # where the next plane is added up
 
@@ -177,7 +176,7 @@ class Bundle:
         if len(keep) < m:
             self._select(keep)
 
-    def _select(self, keep: NDArray[np.int64]) -> None:
+    def _select(self, keep: Ints) -> None:
         """Keep these planes only."""
         k = len(keep)
         for name in ("offset", "alpha", "scores", "idle"):

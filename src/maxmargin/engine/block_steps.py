@@ -29,7 +29,7 @@ COORDINATES (Chang & Yih 2013, Alg. 1) is a sweep over all planes of the block.
 
 from __future__ import annotations
 
-from ._jit import kernel
+from .._jit import kernel
 
 # ALL_PLANES: WSS2, where a store that knows all outputs may use planes no oracle has returned.
 FRANK_WOLFE, MVP, WSS2, ALL_PLANES, COORDINATES = 0, 1, 2, 3, 4

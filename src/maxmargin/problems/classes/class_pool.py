@@ -6,19 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._jit import kernel
-from ..formulation import Formulation
-from ..problems.rows import add_scores
+from ..._jit import kernel
+from ...engine.rows import add_scores
+from ...formulation import Formulation
+from ...types import Floats, Ints
 
 if TYPE_CHECKING:
-    from ..problems.classes.multiclass import MulticlassProblem
+    from .multiclass import MulticlassProblem
 
 __all__ = ["ClassPool"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ClassPool:

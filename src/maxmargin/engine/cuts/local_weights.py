@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
+from ..._jit import kernel
+from ...types import Floats, Ints32
 from ..parts import Parts
 
 __all__ = ["LocalWeights"]
-
-Floats = NDArray[np.float64]
 
 
 class LocalWeights:
@@ -46,7 +45,7 @@ class LocalWeights:
         """Forget the list of parts; the weights keep their numbers."""
         self.count = 0
 
-    def extend(self, listed: NDArray[np.int32], count: int) -> None:
+    def extend(self, listed: Ints32, count: int) -> None:
         """Add the parts listed[self.count:count] to the list."""
         if count == self.count:
             return

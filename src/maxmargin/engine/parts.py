@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import kernel
-from .problems.rows import Rows
+from .._jit import kernel
+from ..types import Ints, Ints32
+from .rows import Rows
 
 __all__ = [
     "Parts",
@@ -31,8 +32,8 @@ __all__ = [
 class Parts(NamedTuple):
     """How parts map to weights; rows are CSR, their weights ``w[f * n_labels + label]``."""
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    indptr: Ints
+    indices: Ints32
     values: NDArray[Any]
     bias: float
     bias_column: int

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ._warn import warn_user
-from .formulation import Formulation
-from .problem import Problem
+from .._warn import warn_user
+from ..formulation import Formulation
+from ..problem import Problem
+from ..types import Floats, Ints
 
 __all__ = ["TruthCheck"]
 
@@ -27,7 +27,7 @@ class TruthCheck:
         trusted = bool(getattr(problem, "trusted", False))
         self.active = not trusted and formulation.rescaling != "none"
 
-    def __call__(self, examples: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    def __call__(self, examples: Ints, values: Floats) -> None:
         """Look at the values of the oracle's candidates, at the weights it was asked at."""
         if not self.active or len(values) == 0:
             return

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-__all__ = ["tree_of_labels", "tree_of_positions"]
+from ...types import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+__all__ = ["tree_of_labels", "tree_of_positions"]
 
 
 def tree_of_labels(codes: Ints, n_labels: Ints) -> list[tuple[int, int]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from ..types import Floats, Ints
 
 __all__ = ["MOST_TABLE_BYTES", "as_examples", "as_weights", "check_number_of_weights"]
 
@@ -19,7 +21,7 @@ def check_number_of_weights(n_weights: int, made_by: str = "") -> None:
         raise ValueError(f"{makes}{n_weights} weights; at most 2**31 - 1 are supported")
 
 
-def as_weights(w: ArrayLike, size: int) -> NDArray[np.float64]:
+def as_weights(w: ArrayLike, size: int) -> Floats:
     """Weights as kernels need them, which do not look where an array ends; ValueError otherwise."""
     weights = np.asarray(w)
     if weights.shape != (size,) or weights.dtype.kind not in "fiub":
@@ -29,7 +31,7 @@ def as_weights(w: ArrayLike, size: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(weights, dtype=np.float64)
 
 
-def as_examples(indices: ArrayLike, n_examples: int) -> NDArray[np.int64]:
+def as_examples(indices: ArrayLike, n_examples: int) -> Ints:
     """Numbers of examples as kernels need them; ValueError for one that does not exist."""
     examples = np.ascontiguousarray(indices, dtype=np.int64)
     # As numbers without sign, negative ones are larger than all others.

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ..types import Bools, Floats, Ints, Ints32
 
 
 class Arena(NamedTuple):
@@ -24,17 +22,17 @@ class Arena(NamedTuple):
     block: Ints
     next_plane: Ints
     position: Ints
-    alive: NDArray[np.bool_]
+    alive: Bools
     offset: Floats
     alpha: Floats
     before: Floats
-    idle: NDArray[np.int32]
+    idle: Ints32
     entry_start: Ints
     new_start: Ints
     gram_start: Ints
-    ids: NDArray[np.int32]
+    ids: Ints32
     values: Floats
-    new_features: NDArray[np.int32]
+    new_features: Ints32
     gram: Floats
 
 
@@ -52,9 +50,9 @@ class Blocks(NamedTuple):
 class Scratch(NamedTuple):
     """Work arrays of the kernels. ``place`` maps global parts to local ones, plus one."""
 
-    place: NDArray[np.int32]
+    place: Ints32
     expanded: Floats
-    features: NDArray[np.int32]
+    features: Ints32
     weights: Floats
     dense: Floats
     products: Floats
@@ -113,7 +111,7 @@ def resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
     return Arena(**fresh)
 
 
-def new_scratch(place: NDArray[np.int32], expanded: Floats, features: int, planes: int) -> Scratch:
+def new_scratch(place: Ints32, expanded: Floats, features: int, planes: int) -> Scratch:
     """Work arrays for blocks of so many parts and planes."""
     return Scratch(
         place,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._jit import kernel
+from .._jit import kernel
 from .block_steps import COORDINATES, block_gap, improve_block, sweep_block
 from .parts import clear_parts, gather_parts, scatter_parts
 

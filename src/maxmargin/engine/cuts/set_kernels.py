@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import kernel
+from ..._jit import kernel
 from ..block_steps import WSS2, block_gap, improve_block
 from ..parts import clear_parts, gather_parts, scatter_parts
 from .master import fsmo

@@ -1,0 +1,1 @@
+"""What solvers are made of: rows and parts, planes and their store, steps, cuts, counted work."""

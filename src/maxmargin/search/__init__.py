@@ -1,0 +1,1 @@
+"""What searches of several structures share: bounded search, lazy k best, limits."""
