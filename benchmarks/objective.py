@@ -11,9 +11,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.metrics import chunk_scores
-from maxmargin.objective import Certificate, hinge_values, primal_value
+from maxmargin.objective import Certificate, primal_value
 from maxmargin.problem import Problem
 
 from .case import FORMULATION, Case, Floats, Outcome, Tags

@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from brute import ChainTwin, MulticlassTwin, Twin
-from maxmargin.problem import Planes, Problem
+from maxmargin.plane_rows import Planes
+from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainConstraints, ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 

@@ -8,8 +8,9 @@ import pytest
 from brute import all_planes, slacks
 from cases import STRUCTURES, make_case
 from exact_qp import solve_exactly
+from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
-from maxmargin.objective import hinge_values, primal_value
+from maxmargin.objective import primal_value
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS

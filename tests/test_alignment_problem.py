@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from brute import all_planes, plane_terms, slacks
 from brute_alignment import AlignmentTwin, HomologueTwin, all_alignments
 from exact_qp import solve_exactly
+from maxmargin.engine.oracle import hinge_values, plane_values
 from maxmargin.formulation import Formulation
-from maxmargin.objective import hinge_values, plane_values
 from maxmargin.problems.alignment import problem as alignment_problem
 from maxmargin.problems.alignment.homologues import HomologueProblem
 from maxmargin.problems.alignment.layout import (

@@ -16,7 +16,8 @@ from maxmargin.engine.block_steps import (
     block_gap,
     improve_block,
 )
-from maxmargin.engine.planes import StepRule
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.formulation import Formulation
 
 RULES = {"frank-wolfe": FRANK_WOLFE, "mvp": MVP, "wss2": WSS2, "all-planes": ALL_PLANES}
@@ -212,7 +213,7 @@ def test_the_closed_form_solves_a_multiclass_block(loss, rescaling, seed, K, C):
     rng = np.random.default_rng(seed)
     case = multiclass_case(rng, n=4, K=K, loss=loss)
     formulation = Formulation(rescaling)
-    stores = [case.problem.compact_store(formulation, np.full(4, C), 0) for _ in range(2)]
+    stores = [make_store(Oracle(case.problem, formulation), np.full(4, C), 0) for _ in range(2)]
     # The same start for both, away from zero.
     for store in stores:
         for i in range(4):

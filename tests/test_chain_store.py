@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from cases import chain_case, expand_parts
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
-from maxmargin.objective import hinge_values
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.chain.store import ChainStore
 from maxmargin.problems.chain.store_kernels import WORTHWHILE
@@ -26,7 +26,7 @@ def random_store(seed, slack="l1", **options):
     case = chain_case(rng, lengths=(4, 1, 3, 2), K=3, **options)
     caps = rng.uniform(0.1, 2.0, 4)
     formulation = Formulation(slack=slack, sqrt_loss=False)
-    store = make_store(case.problem, formulation, caps, PLENTY)
+    store = make_store(Oracle(case.problem, formulation), caps, PLENTY)
     assert isinstance(store, ChainStore)
     for _ in range(rng.integers(1, 4)):
         store.visit(rng.permutation(4), STEPS)
@@ -104,7 +104,7 @@ def value_of_plane(store, p, parts):
 @pytest.mark.parametrize("formulation", [Formulation("slack"), Formulation(sqrt_loss=True)])
 def test_losses_that_do_not_add_up_use_the_general_store(formulation):
     case = chain_case(np.random.default_rng(0))
-    assert type(make_store(case.problem, formulation, np.ones(4), PLENTY)) is PlaneStore
+    assert type(make_store(Oracle(case.problem, formulation), np.ones(4), PLENTY)) is PlaneStore
 
 
 def test_a_subclass_with_an_oracle_of_its_own_is_asked():
@@ -116,6 +116,6 @@ def test_a_subclass_with_an_oracle_of_its_own_is_asked():
             return super().oracle(*args, **kwargs)
 
     problem = Own(np.eye(3), [0, 1, 3], [0, 1, 0], 2)
-    store = make_store(problem, Formulation(), np.ones(2), PLENTY)
+    store = make_store(Oracle(problem, Formulation()), np.ones(2), PLENTY)
     store.visit(np.arange(2), STEPS)
     assert problem.asked == 1

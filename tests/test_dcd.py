@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cases import make_case
 from maxmargin.engine.block_steps import COORDINATES, block_gap, sweep_block
+from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
 from solving import (
@@ -113,7 +114,7 @@ def test_planes_below_the_threshold_are_not_stored(compact):
     make = make_store if compact else PlaneStore
 
     def planes_after_a_pass(delta):
-        store = make(case.problem, SQUARED, np.ones(len(every)), PLENTY)
+        store = make(Oracle(case.problem, SQUARED), np.ones(len(every)), PLENTY)
         report = store.visit(every, StepRule(COORDINATES, 0, delta=delta))
         return store.n_planes, report.hinges
 
@@ -127,7 +128,7 @@ def test_planes_below_the_threshold_are_not_stored(compact):
 @pytest.mark.parametrize("compact", [False, True], ids=["planes", "classes"])
 def test_planes_without_weight_are_dropped(compact):
     problem = medium_classes()
-    store = (make_store if compact else PlaneStore)(problem, SQUARED, np.ones(200), PLENTY)
+    store = (make_store if compact else PlaneStore)(Oracle(problem, SQUARED), np.ones(200), PLENTY)
     every = np.arange(200)
     for seed in range(5):
         store.visit(every, StepRule(COORDINATES, 1, seed=seed))

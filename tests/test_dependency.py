@@ -274,7 +274,7 @@ def test_scaled_scores_are_those_of_scaled_weights(n_labels, rescaling):
     problem = tree_case(rng, lengths=(4, 2, 3), n_labels=n_labels).problem
     w = rng.normal(size=problem.n_features)
     for scale in (0.0625, 8.0):  # powers of two: nothing is rounded
-        scaled = problem.oracle_at_scale(np.arange(3), w, scale, rescaling)
+        scaled = problem.oracle_at_scale(np.arange(3), w, scale, rescaling, False)
         direct = problem.oracle(np.arange(3), scale * w, rescaling)
         assert all(np.array_equal(a, b) for a, b in zip(scaled, direct, strict=True))
 

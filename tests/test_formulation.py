@@ -6,17 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import multiclass_case
+from maxmargin.engine.oracle import Answer, hinge_values, violations
 from maxmargin.formulation import C_from_paper, C_to_paper, Formulation
-from maxmargin.objective import (
-    Certificate,
-    Stopping,
-    dual_value,
-    hinge_values,
-    line_step,
-    plane_values,
-    primal_value,
-)
-from maxmargin.problem import Planes
+from maxmargin.objective import Certificate, Stopping, dual_value, line_step, primal_value
+from maxmargin.plane_rows import Planes
 
 # The table of formulations, row by row: (slack, rescaling, sqrt_loss) and what Delta = 4 becomes.
 TABLE = {
@@ -56,9 +49,8 @@ def test_plane_values(row, b, scale):
         np.array([4.0, 0.0, 4.0]),
     )
     w = np.array([0.5, 0.25, -1.0])
-    assert plane_values(planes, formulation, w) == pytest.approx(
-        [b - scale * 0.25, 0.0, b + scale * 2.0]
-    )
+    answer = Answer(planes, *formulation.plane_terms(planes.losses))
+    assert violations(answer, w) == pytest.approx([b - scale * 0.25, 0.0, b + scale * 2.0])
 
 
 def test_defaults_and_equality():
@@ -261,8 +253,8 @@ def test_certificate():
 def test_either_criterion_suffices(tol, epsilon, met):
     """Gap 2 at primal 10 and C sum s = 5: relative 0.2, absolute 0.4."""
     stopping = Stopping(tol, epsilon, total_C=5.0)
-    assert stopping.met(Certificate(10.0, 8.0)) == met
-    assert stopping.met(Certificate(10.0, 10.0))
+    assert stopping.is_satisfied(Certificate(10.0, 8.0)) == met
+    assert stopping.is_satisfied(Certificate(10.0, 10.0))
 
 
 @pytest.mark.parametrize("tol", [1e-9, 0.01, 0.3, 1.0, 2.0])
@@ -271,8 +263,8 @@ def test_the_target_is_where_the_criterion_is_met(tol, epsilon):
     stopping = Stopping(tol, epsilon, total_C=5.0)
     for dual in (0.0, 7.0):
         target = min(stopping.target(dual), 1e6)
-        assert stopping.met(Certificate(dual + 0.999 * target, dual))
-        assert stopping.target(dual) == np.inf or not stopping.met(
+        assert stopping.is_satisfied(Certificate(dual + 0.999 * target, dual))
+        assert stopping.target(dual) == np.inf or not stopping.is_satisfied(
             Certificate(dual + 1.001 * target + 1e-12, dual)
         )
     assert Stopping(None, epsilon, 5.0).target(7.0) == 5.0 * (epsilon or 0.0)

@@ -9,12 +9,10 @@ from scipy.optimize import linprog
 
 from cases import chain_case
 from exact_qp import solve_exactly
-from maxmargin.engine.cuts.working_sets import WorkingSets
 from maxmargin.formulation import Formulation
-from maxmargin.objective import Stopping
-from maxmargin.problem import Planes, Problem
+from maxmargin.plane_rows import Planes
+from maxmargin.problem import Problem
 from maxmargin.solvers import make_solver, n_slack
-from maxmargin.solvers.base import Run
 
 KINDS = ("dense", "sparse", "dict", "loose")
 
@@ -184,13 +182,11 @@ def test_weights_are_scaled_by_the_square_root_of_the_loss():
             return case.problem.oracle(indices, w, rescaling, sqrt_loss)
 
     solver = make_solver("n-slack")
-    run = Run(solver, 2, ())
-    sets = WorkingSets(Watched(), formulation, np.ones(2))
-    cutting = n_slack.Cutting(run, sets, Stopping(1e-3, None, 2.0), 1.0, np.ones(2))
+    cutting = solver.start(Watched(), formulation, 1.0, np.ones(2), None, ())
     # Half the weights that are needed, said to be all but enough: one scaling is not.
     solver._scale_up(cutting, 0.5 * good.w, np.full(2, 1e-6), np.ones(2))
     assert asked == {True}
-    assert run.best[0] == pytest.approx(good.primal, rel=1e-5)
+    assert cutting.best[0] == pytest.approx(good.primal, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dict"])

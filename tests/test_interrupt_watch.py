@@ -6,9 +6,9 @@ import threading
 import numpy as np
 import pytest
 
+from maxmargin.engine.interrupts import InterruptWatch
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import SOLVERS, make_solver
-from maxmargin.solvers.interrupts import InterruptWatch
 from solving import small_case
 from test_python_problems import PythonClasses
 

@@ -11,6 +11,7 @@ from cases import chain_case, make_case, multiclass_case
 from exact_qp import solve_exactly
 from maxmargin.engine.cuts.set_kernels import BLOCK, FSMO
 from maxmargin.engine.cuts.working_sets import WorkingSets
+from maxmargin.engine.oracle import Oracle
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
@@ -101,7 +102,7 @@ def test_no_constraint_is_left_violated():
     case = chain_case(np.random.default_rng(2), lengths=(3, 2, 3, 1))
     epsilon, C = 0.01, 0.5
     result = solve(case.problem, C, Formulation(), tol=None, epsilon=epsilon)
-    found = result.state.look(np.arange(4), np.inf)
+    found = result.state.sets.look(np.arange(4), np.inf)
     assert found.added == 0
     assert (found.values - found.slacks).max() <= epsilon
 
@@ -174,7 +175,7 @@ def test_working_sets_keep_their_books(seed):
     formulation = SOFT[rng.integers(len(SOFT))]
     case = make_case(("multiclass", "chain")[seed % 2], rng)
     n, C = case.problem.n_examples, float(10 ** rng.uniform(-1, 1))
-    sets = WorkingSets(case.problem, formulation, np.full(n, C))
+    sets = WorkingSets(Oracle(case.problem, formulation), np.full(n, C))
     optimum = solve_exactly(all_planes(case.twin, formulation), C, slack=formulation.slack)
     blocks = all_planes(case.twin, formulation)
     last = 0.0
@@ -220,7 +221,7 @@ def test_the_papers_stopping_rule(slack):
     primal_values = []
     for violation in (0.5, 0.05):
         result = solve(case.problem, C, formulation, violation=violation, batch=1)
-        implied = result.state.look(np.arange(12), np.inf).slacks  # of the working sets, at w
+        implied = result.state.sets.look(np.arange(12), np.inf).slacks  # of the working sets, at w
         beyond = slacks(blocks, result.w) - implied
         assert result.converged and beyond.max() <= violation + 1e-9
         primal_values.append(result.primal)

@@ -11,9 +11,9 @@ from exact_qp import solve_exactly
 from maxmargin.engine.cuts import bundle as bundle_module
 from maxmargin.engine.cuts.bundle import Bundle
 from maxmargin.engine.cuts.master import best_candidates, best_total, blend, line_minimum
-from maxmargin.engine.cuts.pool import CandidatePool
+from maxmargin.engine.cuts.pool import CandidatePool, make_pool
+from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.formulation import Formulation
-from maxmargin.objective import hinge_values
 from maxmargin.solvers import make_solver
 
 RESCALINGS = ("margin", "slack", "none")
@@ -153,7 +153,7 @@ def test_the_minimum_on_a_line_of_tables(seed):
 # ----- pools -------------------------------------------------------------------------------------
 
 
-def no_count(calls):
+def no_check():
     pass
 
 
@@ -163,10 +163,10 @@ def test_a_complete_pool_is_the_oracle(rescaling, layout):
     rng = np.random.default_rng(0)
     formulation = Formulation(rescaling)
     case = multiclass_case(rng, n=9, loss="costs", fit_intercept=True, layout=layout)
-    pool = case.problem.complete_pool(formulation)
+    pool = make_pool(Oracle(case.problem, formulation), 3, 2**20)
     weights = rng.uniform(0.5, 2.0, 9)
     for w in (np.zeros(case.problem.n_features), rng.normal(size=case.problem.n_features)):
-        hinges, chosen = pool.ask(w, no_count)
+        hinges, chosen = pool.ask(w, no_check)
         assert np.allclose(hinges, hinge_values(case.problem, formulation, w))
         plane = np.zeros(len(w))
         offset = pool.add_up(chosen, weights, plane)
@@ -181,11 +181,11 @@ def test_a_pool_of_recent_candidates(structure, rescaling):
     case = make_case(structure, rng)
     n, n_features = case.problem.n_examples, case.problem.n_features
     blocks = all_planes(case.twin, formulation)
-    pool = CandidatePool(case.problem, formulation, 3, 2**20)
+    pool = CandidatePool(Oracle(case.problem, formulation), 3, 2**20)
     weights = rng.uniform(0.5, 2.0, n)
     for step in range(12):
         w = rng.normal(size=n_features)
-        hinges, chosen = pool.ask(w, no_count)
+        hinges, chosen = pool.ask(w, no_check)
         assert np.allclose(hinges, hinge_values(case.problem, formulation, w))
         table = pool.values(w)
         assert np.allclose(table.max(axis=1)[hinges > 0], hinges[hinges > 0])
@@ -204,10 +204,10 @@ def test_a_pool_of_recent_candidates(structure, rescaling):
 
 def test_a_candidate_is_held_once():
     case = make_case("chain", np.random.default_rng(0))
-    pool = CandidatePool(case.problem, Formulation(), 5, 2**20)
+    pool = CandidatePool(Oracle(case.problem, Formulation()), 5, 2**20)
     w = np.random.default_rng(1).normal(size=case.problem.n_features)
     for _ in range(3):
-        _, chosen = pool.ask(w, no_count)
+        _, chosen = pool.ask(w, no_check)
     assert ((pool.slots.last_used >= 0).sum(axis=1) == (chosen >= 0)).all()
 
 
@@ -219,17 +219,17 @@ def test_a_pool_with_weights_of_its_own(structure, intercept, monkeypatch):
     make = {"chain": chain_case, "multiclass": multiclass_case}[structure]
     case = make(rng, fit_intercept=intercept, layout="csr")
     n, n_features = case.problem.n_examples, case.problem.n_features
-    plain = CandidatePool(case.problem, Formulation(), 3, 2**20)
+    plain = CandidatePool(Oracle(case.problem, Formulation()), 3, 2**20)
     monkeypatch.setattr(bundle_module, "DENSE_BELOW", -1)
-    pool = CandidatePool(case.problem, Formulation(), 3, 2**20)
+    pool = CandidatePool(Oracle(case.problem, Formulation()), 3, 2**20)
     weights = rng.uniform(0.5, 2.0, n)
     own = np.empty(0)
     assert not plain.grows and pool.grows and pool.n_weights == 0
     for step in range(12):
         w = pool.expand(own).copy()
         assert np.count_nonzero(w) == len(own)
-        hinges, chosen = pool.ask(own, no_count)
-        same_hinges, same_chosen = plain.ask(w, no_count)
+        hinges, chosen = pool.ask(own, no_check)
+        same_hinges, same_chosen = plain.ask(w, no_check)
         assert np.allclose(hinges, same_hinges) and np.array_equal(chosen, same_chosen)
         own = np.concatenate((own, np.zeros(pool.n_weights - len(own))))
         table = pool.values(own)
@@ -250,12 +250,12 @@ def test_a_pool_with_weights_of_its_own(structure, intercept, monkeypatch):
 
 def test_the_least_recently_used_candidate_goes_first():
     case = chain_case(np.random.default_rng(2), lengths=(3,))
-    pool = CandidatePool(case.problem, Formulation(), 2, 2**20)
+    pool = CandidatePool(Oracle(case.problem, Formulation()), 2, 2**20)
     rng, seen = np.random.default_rng(3), []
     while len(seen) < 3:
         w = rng.normal(size=case.problem.n_features)
         before = pool.slots.last_used.copy()
-        _, chosen = pool.ask(w, no_count)
+        _, chosen = pool.ask(w, no_check)
         if chosen[0] >= 0 and before[0, chosen[0]] < pool.clock - 1:
             seen.append((int(chosen[0]), before[0].tolist()))
     slot, before = seen[-1]

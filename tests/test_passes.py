@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from maxmargin.solvers.passes import CALM, Schedule
+from maxmargin.solvers.passes import NEARLY_OPTIMAL, Schedule
 
 FIRST, SECOND = np.array([0]), np.array([1])
 
@@ -11,7 +11,7 @@ def passes_until_due(schedule, share=0.5):
     """Passes until the second of two blocks is due, the first having a gap of 1 each time."""
     for k in range(1, 100):
         due = schedule.due(share)
-        schedule.met(FIRST, np.array([1.0]))
+        schedule.record_gaps(FIRST, np.array([1.0]))
         assert due[0]
         if due[1]:
             return k
@@ -25,26 +25,28 @@ def test_all_blocks_are_due_at_first():
 def test_a_small_gap_waits_as_long_as_patience_says():
     schedule = Schedule(2, 3)
     for _ in range(3):
-        schedule.met(np.arange(2), np.array([1.0, 0.0]))
+        schedule.record_gaps(np.arange(2), np.array([1.0, 0.0]))
         assert passes_until_due(schedule) == 4
 
 
 def test_a_calm_block_waits_longer_and_longer():
     schedule = Schedule(2, 2, longest=5)
     schedule.due(0.5)
-    schedule.met(np.arange(2), np.array([1.0, 0.0]))
+    schedule.record_gaps(np.arange(2), np.array([1.0, 0.0]))
     waits = []
     for _ in range(4):
         waits.append(passes_until_due(schedule))
-        schedule.met(SECOND, np.array([0.0]))
+        schedule.record_gaps(SECOND, np.array([0.0]))
     assert waits == [3, 5, 6, 6]
-    schedule.met(SECOND, np.array([0.4]))  # less than half of the mean: small, but not calm
-    assert 0.4 > CALM * 0.5
+    schedule.record_gaps(
+        SECOND, np.array([0.4])
+    )  # less than half of the mean: small, but not nearly optimal
+    assert 0.4 > NEARLY_OPTIMAL * 0.5
     assert passes_until_due(schedule, share=1.0) == 3
 
 
 def test_blocks_below_the_floor_wait():
     schedule = Schedule(2, 2)
-    schedule.met(np.arange(2), np.array([1.0, 0.8]))
+    schedule.record_gaps(np.arange(2), np.array([1.0, 0.8]))
     np.testing.assert_array_equal(schedule.due(0.5), [True, True])
     np.testing.assert_array_equal(schedule.due(0.5, floor=0.9), [True, False])

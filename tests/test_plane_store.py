@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import STRUCTURES, chain_case, expand_parts, make_case, multiclass_case
 from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
+from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
-from maxmargin.problem import Planes, Problem
+from maxmargin.plane_rows import Planes
+from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
 
 PLENTY = 10**9
@@ -54,7 +56,7 @@ def stored_planes(store):
 
 def class_planes(store):
     """The same for a multiclass store, whose planes are implied."""
-    problem = store.problem
+    problem = store.oracle.problem
     X = problem.rows.dense.astype(float)
     for i, row in enumerate(store.alpha):
         truth = problem.labels[i]
@@ -179,7 +181,7 @@ def test_the_general_store(structure, loss, rescaling, data):
     n = case.problem.n_examples
     caps = data.draw(st.sampled_from([0.1, 1.0, 20.0])) * rng.uniform(0.2, 2.0, n)
     caps[rng.integers(n)] = 0.0
-    store = PlaneStore(case.problem, Formulation(rescaling), caps, PLENTY)
+    store = PlaneStore(Oracle(case.problem, Formulation(rescaling)), caps, PLENTY)
     run_operations(store, case.twin, data.draw(operations(n)))
 
 
@@ -192,7 +194,7 @@ def test_the_multiclass_store(loss, rescaling, data):
     n = case.problem.n_examples
     caps = data.draw(st.sampled_from([0.1, 1.0, 20.0])) * rng.uniform(0.2, 2.0, n)
     caps[rng.integers(n)] = 0.0
-    store = make_store(case.problem, Formulation(rescaling), caps, PLENTY)
+    store = make_store(Oracle(case.problem, Formulation(rescaling)), caps, PLENTY)
     assert isinstance(store, ClassStore)
     run_operations(store, case.twin, data.draw(operations(n)))
 
@@ -205,7 +207,7 @@ def test_dense_and_sparse_classes_have_the_same_weights(width, bias):
     stores = []
     for features in (X, sp.csr_array(X)):
         problem = MulticlassProblem(features, y, 3, fit_intercept=bias)
-        store = make_store(problem, Formulation(), np.ones(20), PLENTY)
+        store = make_store(Oracle(problem, Formulation()), np.ones(20), PLENTY)
         for factor in (0.0, 1.0):
             store.visit(np.arange(20), StepRule(ALL_PLANES, 5))
             store.extrapolate(factor)
@@ -239,8 +241,8 @@ def test_stores_without_compilation(structure):
         ("visit", every, StepRule(WSS2, 3)),
     ]
     for store in (
-        make_store(case.problem, Formulation(), caps, PLENTY),
-        PlaneStore(case.problem, Formulation("slack"), caps, PLENTY),
+        make_store(Oracle(case.problem, Formulation()), caps, PLENTY),
+        PlaneStore(Oracle(case.problem, Formulation("slack")), caps, PLENTY),
     ):
         run_operations(store, case.twin, drawn)
 
@@ -255,7 +257,7 @@ def test_gaps_and_hinges_at_a_fixed_w(compact):
     case = multiclass_case(rng, loss="costs")
     caps, every = rng.uniform(0.5, 2.0, 6), np.arange(6)
     make = make_store if compact else PlaneStore
-    store = make(case.problem, Formulation(), caps, PLENTY)
+    store = make(Oracle(case.problem, Formulation()), caps, PLENTY)
     for _ in range(2):
         store.visit(every, StepRule(WSS2, 1))
     report = store.visit(every, StepRule(WSS2, 0))
@@ -272,7 +274,7 @@ def test_gaps_and_hinges_at_a_fixed_w(compact):
 
 def test_a_small_gap_is_left_alone():
     case = chain_case(np.random.default_rng(1))
-    store = PlaneStore(case.problem, Formulation(), np.ones(4), PLENTY)
+    store = PlaneStore(Oracle(case.problem, Formulation()), np.ones(4), PLENTY)
     report = store.visit(np.arange(4), StepRule(WSS2, 5, threshold=100.0))
     assert np.all(report.gaps > 0) and store.n_planes == 0 and not store.w.any()
     between = np.sort(report.gaps)[1:3].mean()
@@ -282,7 +284,7 @@ def test_a_small_gap_is_left_alone():
 
 def test_a_plane_is_stored_once():
     case = chain_case(np.random.default_rng(1))
-    store = PlaneStore(case.problem, Formulation(), np.ones(4), PLENTY)
+    store = PlaneStore(Oracle(case.problem, Formulation()), np.ones(4), PLENTY)
     for _ in range(3):
         store.visit(np.arange(4), StepRule(WSS2, 0))
     assert store.n_planes == 4
@@ -290,7 +292,7 @@ def test_a_plane_is_stored_once():
 
 def test_revisits_of_blocks_without_planes():
     case = chain_case(np.random.default_rng(1))
-    store = PlaneStore(case.problem, Formulation(), np.ones(4), PLENTY)
+    store = PlaneStore(Oracle(case.problem, Formulation()), np.ones(4), PLENTY)
     assert not store.revisit(np.arange(4), StepRule(WSS2, 5)).any()
     assert store.revisit(np.arange(0), StepRule(WSS2, 5)).shape == (0,)
     assert store.visit(np.arange(0), StepRule(WSS2, 5)).gaps.shape == (0,)
@@ -316,7 +318,7 @@ class RepeatedColumns(Problem):
 
 
 def test_repeated_columns_add_up():
-    store = PlaneStore(RepeatedColumns(), Formulation(), np.ones(2), PLENTY)
+    store = PlaneStore(Oracle(RepeatedColumns(), Formulation()), np.ones(2), PLENTY)
     store.visit(np.arange(2), StepRule(WSS2, 0))
     for _, offset, plane, *_ in stored_planes(store):
         assert offset == 1.0 and plane.tolist() == [1.5, 2.0, 0.0]
@@ -330,7 +332,7 @@ def test_extrapolation_does_not_drift(compact):
     for seed in range(12):
         case = (multiclass_case if compact else chain_case)(np.random.default_rng(seed))
         every = np.arange(case.problem.n_examples)
-        store = make_store(case.problem, Formulation(), np.full(len(every), 100.0), PLENTY)
+        store = make_store(Oracle(case.problem, Formulation()), np.full(len(every), 100.0), PLENTY)
         store.extrapolate(0.0)
         for _ in range(150):
             store.visit(every, StepRule(ALL_PLANES, 50, 0.1))
@@ -344,7 +346,7 @@ def test_extrapolation_does_not_drift(compact):
 def busy_store(cache_bytes=PLENTY, C=10.0, seed=0):
     """Twelve sequences of 64 outputs each, so that far more planes exist than a budget holds."""
     case = chain_case(np.random.default_rng(seed), lengths=[3] * 12, n_inputs=8, K=4)
-    return PlaneStore(case.problem, Formulation(), np.full(12, C), cache_bytes), case
+    return PlaneStore(Oracle(case.problem, Formulation()), np.full(12, C), cache_bytes), case
 
 
 def test_idle_planes_are_dropped_and_used_ones_kept():
@@ -377,19 +379,22 @@ SHRINKING_DICTIONARY = """
 import numpy as np
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.formulation import Formulation
+from maxmargin.engine.oracle import Answer, Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
-from maxmargin.problem import Planes, Problem
+from maxmargin.problem import Problem
+from maxmargin.plane_rows import Planes
 
 class Empty(Problem):
     n_features, n_examples = 400, 1
 
-store = PlaneStore(Empty(), Formulation(), np.ones(1), 10**8)
+store = PlaneStore(Oracle(Empty(), Formulation()), np.ones(1), 10**8)
 rng = np.random.default_rng(0)
 
 def add(features, loss, steps):
     row = Planes(np.array([0, len(features)]), np.array(features, np.int32),
                  0.1 * rng.normal(size=len(features)), np.array([float(loss)]))
-    store.absorb(np.array([0]), row, StepRule(WSS2, steps))
+    answer = Answer(row, *store.formulation.plane_terms(row.losses))
+    store.absorb(np.array([0]), answer, StepRule(WSS2, steps))
 
 add(range(300, 400), 0.01, 0)
 add(range(300), 3.0, 1)
@@ -520,7 +525,7 @@ def test_rescaling_fits_new_bounds(compact, data):
     make = make_store if compact else PlaneStore
     caps = rng.uniform(0.5, 2.0, 6)
     caps[0] = 0.0
-    store = make(case.problem, Formulation(), caps, PLENTY)
+    store = make(Oracle(case.problem, Formulation()), caps, PLENTY)
     every = np.arange(6)
     for _ in range(3):
         store.visit(every, StepRule(WSS2, 3))

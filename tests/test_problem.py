@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from cases import small_oracle_rows
+from maxmargin.checking import check_problem
+from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
-from maxmargin.objective import hinge_values
-from maxmargin.problem import Planes, Problem, check_problem
+from maxmargin.plane_rows import Planes
+from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS

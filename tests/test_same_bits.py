@@ -2,12 +2,14 @@
 
 import random
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from maxmargin.accelerators import ORACLE_CALL
 from maxmargin.datasets import make_digit_words
-from maxmargin.engine.work import ORACLE_CALL, oracle_work
+from maxmargin.engine.oracle import Oracle
 from maxmargin.features import pack_sequences
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
@@ -55,5 +57,9 @@ def test_a_clock_that_runs_wild_changes_nothing(make, name, monkeypatch):
 def test_problems_know_what_their_searches_cost(make):
     problem = make()
     if make is not classes:  # whose store visits and revisits alike
-        assert 0.0 < oracle_work(problem) < ORACLE_CALL
-    assert oracle_work(object()) == ORACLE_CALL
+        assert 0.0 < Oracle(problem, Formulation()).work < ORACLE_CALL
+
+
+def test_a_problem_that_does_not_say_what_its_searches_cost():
+    duck = SimpleNamespace(n_examples=1, n_features=1)
+    assert Oracle(duck, Formulation()).work == ORACLE_CALL

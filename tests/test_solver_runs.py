@@ -10,7 +10,6 @@ from maxmargin.engine.planes import PlaneStore
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
-from maxmargin.solvers.base import Run
 from solving import (
     PRECISE,
     SOLVERS,
@@ -183,7 +182,8 @@ def test_an_impatient_user_gets_a_certificate_all_the_same(structure):
 
 def test_the_best_weights_are_kept():
     """A later certificate may be worse than an earlier one; the result is the best."""
-    run = Run(make_solver("auto"), 1, ())
+    problem = chain_case(np.random.default_rng(0), lengths=(2,)).problem
+    run = make_solver("auto").start(problem, Formulation(), 1.0, np.ones(1), None, ())
     w = np.zeros(2)
     for primal in (3.0, 2.0, 5.0):
         w[:] = primal
@@ -274,6 +274,6 @@ def test_a_small_cache_still_leads_to_the_optimum():
     """Planes are dropped and merged all the time, yet certificates stay true."""
     case = chain_case(np.random.default_rng(0), lengths=[3] * 12, n_inputs=8, K=4)
     result = solve("auto", case.problem, 1.0, tol=1e-3, cache_mb=0.06)
-    assert isinstance(result.state, PlaneStore)
-    assert result.state.nbytes <= 0.06 * 2**20
+    assert isinstance(result.state.store, PlaneStore)
+    assert result.state.store.nbytes <= 0.06 * 2**20
     check_optimal(result, case, 1.0, precision=1e-3)

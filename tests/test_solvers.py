@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import STRUCTURES, chain_case, make_case, multiclass_case
+from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
-from maxmargin.objective import hinge_values
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from solving import (

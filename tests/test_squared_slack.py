@@ -17,6 +17,7 @@ from maxmargin.engine.block_steps import (
     block_gap,
     improve_block,
 )
+from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
 from maxmargin.objective import ridges, scale_to_fit
@@ -167,7 +168,7 @@ def test_stores(compact, formulation, kind, data):
     n = case.problem.n_examples
     caps = data.draw(st.sampled_from([0.1, 1.0, 20.0])) * rng.uniform(0.2, 2.0, n)
     caps[rng.integers(n)] = 0.0
-    store = (make_store if compact else PlaneStore)(case.problem, formulation, caps, PLENTY)
+    store = (make_store if compact else PlaneStore)(Oracle(case.problem, formulation), caps, PLENTY)
     assert isinstance(store, ClassStore) == (compact and structure == "multiclass")
     run_operations(store, case.twin, data.draw(operations(n, rules)))
 
@@ -188,7 +189,7 @@ def test_stores_without_compilation(structure):
         ("visit", every, StepRule(COORDINATES, 2, delta=0.01, seed=5)),
     ]
     for formulation in (Formulation("margin", "l2"), Formulation("slack", "l2", False)):
-        store = make_store(case.problem, formulation, np.full(len(every), 2.0), PLENTY)
+        store = make_store(Oracle(case.problem, formulation), np.full(len(every), 2.0), PLENTY)
         run_operations(store, case.twin, drawn)
 
 
@@ -199,7 +200,7 @@ def test_gaps_at_a_fixed_w_are_the_duality_gap(compact, formulation):
     case = multiclass_case(rng, loss="costs")
     caps, every = rng.uniform(0.5, 2.0, 6), np.arange(6)
     caps[2] = 0.0
-    store = (make_store if compact else PlaneStore)(case.problem, formulation, caps, PLENTY)
+    store = (make_store if compact else PlaneStore)(Oracle(case.problem, formulation), caps, PLENTY)
     for _ in range(3):
         report = store.visit(every, StepRule(WSS2, 0))
         planes = all_planes(case.twin, formulation)
@@ -215,7 +216,7 @@ def test_gaps_at_a_fixed_w_are_the_duality_gap(compact, formulation):
 def test_the_closed_form_solves_a_multiclass_block(loss, seed, C, K):
     """One visit of a block makes it optimal, with every class in play."""
     case = multiclass_case(np.random.default_rng(seed), n=4, K=K, loss=loss)
-    store = case.problem.compact_store(Formulation("margin", "l2"), np.full(4, C), 0)
+    store = make_store(Oracle(case.problem, Formulation("margin", "l2")), np.full(4, C), 0)
     for i in range(4):
         store.visit(np.array([i]), StepRule(WSS2, 1))
     before = store.visit(np.array([0]), StepRule(ALL_PLANES, 1)).gaps[0]
@@ -232,9 +233,8 @@ def test_other_weights(compact, seed, kind):
     case = multiclass_case(rng, loss="costs")
     caps, every = rng.uniform(0.5, 2.0, 6), np.arange(6)
     caps[0] = 0.0
-    store = (make_store if compact else PlaneStore)(
-        case.problem, Formulation(slack="l2"), caps, PLENTY
-    )
+    oracle = Oracle(case.problem, Formulation(slack="l2"))
+    store = (make_store if compact else PlaneStore)(oracle, caps, PLENTY)
     for _ in range(3):
         store.visit(every, StepRule(WSS2, 3))
     factor = {

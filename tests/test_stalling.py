@@ -8,10 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from cases import chain_case
+from maxmargin.engine.stalling import VAIN, WINDOW, Plateau, Stalling
 from maxmargin.formulation import Formulation
 from maxmargin.objective import Certificate, line_step
 from maxmargin.solvers import make_solver
-from maxmargin.solvers.stalling import VAIN, WINDOW, Plateau, Stalling
 from solving import PRECISE, SOLVERS, check_certificate, check_optimal, small_case, solve
 
 

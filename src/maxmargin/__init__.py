@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._jit import kernel
+    from .checking import check_problem
     from .estimators.alignment import SequenceAligner
     from .estimators.dependency import DependencyParser
     from .estimators.grammar import GrammarParser, PCFGParser
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from .features import ClassFeatures, Taxonomy
     from .formulation import Formulation
     from .persistence import load
-    from .problem import Planes, Problem, check_problem
+    from .plane_rows import Planes
+    from .problem import Problem
 
 __version__ = "0.1.0"
 
@@ -58,14 +60,14 @@ _HOME = {
     "GrammarParser": ".estimators.grammar",
     "MulticlassSVM": ".estimators.multiclass",
     "PCFGParser": ".estimators.grammar",
-    "Planes": ".problem",
+    "Planes": ".plane_rows",
     "Problem": ".problem",
     "SequenceAligner": ".estimators.alignment",
     "SequenceTagger": ".estimators.sequence",
     "StructuralSVM": ".estimators.structural",
     "Taxonomy": ".problems.classes.taxonomy",
     "TreeLabeler": ".estimators.tree",
-    "check_problem": ".problem",
+    "check_problem": ".checking",
     "kernel": "._jit",
     "load": ".persistence",
 }

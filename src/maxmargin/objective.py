@@ -9,7 +9,7 @@
                minus sum_i (sum_y alpha_i(y))^2 / (4 C s_i)        (slack "l2")
 
 A gap is a certificate only if the hinge values ``xi`` come from one full pass of true oracle calls
-at ``w`` (`hinge_values`); values remembered from earlier never enter it.
+at ``w`` (`engine.oracle`); values remembered from earlier never enter it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .formulation import Formulation
-from .problem import Planes, Problem
 from .types import Floats
 
 __all__ = [
@@ -28,17 +27,13 @@ __all__ = [
     "Certificate",
     "Stopping",
     "dual_value",
-    "hinge_values",
     "line_step",
-    "most_violated",
-    "plane_values",
     "primal_value",
     "ridges",
     "scale_to_fit",
 ]
 
 NEGLIGIBLE = 1e-15  # share of a value below which a change of it is rounding
-BATCH = 512  # examples per oracle call in a full pass: bounds the memory of the planes
 
 
 class Certificate(NamedTuple):
@@ -58,7 +53,7 @@ class Certificate(NamedTuple):
         return self.gap / self.primal if self.primal > 0 else 0.0
 
     @property
-    def contradicts_itself(self) -> bool:
+    def is_contradictory(self) -> bool:
         """Whether the dual value exceeds the primal one by more than rounding."""
         return self.gap < -1e-6 * max(abs(self.primal), abs(self.dual), 1e-6)
 
@@ -93,7 +88,7 @@ class Stopping:
         relative = tol / (1.0 - tol) * max(dual, 0.0) if tol < 1.0 else float("inf")
         return max(relative, self._absolute)
 
-    def met(self, certificate: Certificate) -> bool:
+    def is_satisfied(self, certificate: Certificate) -> bool:
         """Whether the certificate satisfies a criterion."""
         if not np.isfinite(certificate.primal):  # as of a hard margin that is not met
             return False
@@ -104,30 +99,6 @@ class Stopping:
     def _absolute(self) -> float:
         """The gap that epsilon allows."""
         return self.epsilon * self.total_C if self.epsilon is not None else 0.0
-
-
-def plane_values(planes: Planes, formulation: Formulation, w: Floats) -> Floats:
-    """Hinge values ``b - <a, w>`` of the planes' rows at ``w``."""
-    offsets, scale = formulation.plane_terms(planes.losses)
-    products = planes.values * w[planes.indices]
-    row_of = np.repeat(np.arange(len(planes.losses)), np.diff(planes.indptr))
-    return offsets - scale * np.bincount(row_of, products, minlength=len(planes.losses))
-
-
-def hinge_values(problem: Problem, formulation: Formulation, w: Floats) -> Floats:
-    """Slacks ``xi_i`` at ``w``, by one true oracle call for each example."""
-    return np.maximum(most_violated(problem, formulation, w)[0], 0.0)
-
-
-def most_violated(problem: Problem, formulation: Formulation, w: Floats) -> tuple[Floats, Floats]:
-    """Values and offsets of the most violated planes at ``w``, by true oracle calls."""
-    values, offsets = np.empty(problem.n_examples), np.empty(problem.n_examples)
-    for start in range(0, problem.n_examples, BATCH):
-        indices = np.arange(start, min(start + BATCH, problem.n_examples))
-        planes = problem.oracle(indices, w, formulation.rescaling, formulation.uses_sqrt_loss)
-        values[indices] = plane_values(planes, formulation, w)
-        offsets[indices] = formulation.plane_terms(planes.losses)[0]
-    return values, offsets
 
 
 def line_step(slope: float, curvature: float, value: float = 0.0) -> tuple[float, float]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .tables import named_values
 from .types import Floats
+
+if TYPE_CHECKING:
+    from .engine.state import SolverState
 
 __all__ = ["Callback", "Progress", "Result"]
 
@@ -87,7 +90,7 @@ class Result:
         Time of compiling kernels on the way, or of reading them from the cache.
     history : list of Progress
         One record per outer iteration.
-    state : object
+    state : SolverState or None
         The solver's planes and multipliers, from which a warm start goes on.
     """
 
@@ -103,7 +106,7 @@ class Result:
     seconds: float
     compile_seconds: float = 0.0
     history: list[Progress] = field(default_factory=list)
-    state: Any = None
+    state: SolverState | None = None
 
     def __repr__(self) -> str:
         parts = [repr(self.status)]

@@ -15,16 +15,16 @@ arithmetic is in `plane_kernels`; this file owns the arrays, their growth and th
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..formulation import Formulation
 from ..objective import dual_value, line_step, ridges, scale_to_fit
-from ..problem import Planes, Problem, validate_planes
 from ..types import Floats, Ints
-from .arena import Blocks, arena_bytes, arena_sizes, new_arena, new_scratch, resized_arena
-from .parts import Parts, single_weights
+from .arena import Arena, Blocks, arena_bytes, arena_sizes, new_arena, new_scratch, resized_arena
+from .oracle import Answer, Oracle
+from .parts import Parts
 from .plane_kernels import (
     ENTRIES,
     absorb_planes,
@@ -33,7 +33,7 @@ from .plane_kernels import (
     mark_dead_planes,
     revisit_blocks,
 )
-from .truth_check import TruthCheck
+from .state import Arrays, copied, from_text, inside, named_arrays, to_text, under
 from .work import (
     ADDED_ENTRY,
     BLOCK,
@@ -41,7 +41,6 @@ from .work import (
     PLANE_ENTRY,
     REWRITTEN_ENTRY,
     WEIGHT,
-    oracle_work,
 )
 
 __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
@@ -50,6 +49,8 @@ logger = logging.getLogger(__name__)
 
 CROWDED = 0.95  # share of live planes below which rewriting them pays: dead ones cost time too
 LEAST_ROOM = 4  # times the room for one plane per example: with fewer, ascent is very slow
+# Counters that later decisions, and thereby results, depend on.
+KEPT_NUMBERS = ("cache_bytes", "work", "n_evicted", "_remembered", "_warned_of_budget")
 CARRY_LIMIT = 16  # extrapolations in a row that take the change of w for that of the planes
 
 
@@ -97,7 +98,7 @@ class BlockStore(Protocol):
     ``w`` is ``sum alpha a`` at all times, and ``dual_now[0]`` the dual value up to rounding.
     """
 
-    problem: Any
+    oracle: Oracle
     formulation: Formulation
     caps: Floats
     dual_now: Floats
@@ -137,14 +138,17 @@ class BlockStore(Protocol):
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling multipliers and ``w`` to fit."""
 
+    def arrays(self) -> Arrays:
+        """All that `restore` needs besides the problem, as arrays by name."""
 
-def make_store(
-    problem: Problem, formulation: Formulation, caps: Floats, cache_bytes: int
-) -> BlockStore:
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` of a store of equal data and formulation has given."""
+
+
+def make_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
     """Return the problem's own compact store, or the general one."""
-    compact = getattr(problem, "compact_store", None)  # problems may be duck-typed
-    store = compact(formulation, caps, cache_bytes) if compact is not None else None
-    return store or PlaneStore(problem, formulation, caps, cache_bytes)
+    store = oracle.accelerators.store(oracle, caps, cache_bytes)
+    return store or PlaneStore(oracle, caps, cache_bytes)
 
 
 class PlaneStore:
@@ -152,10 +156,8 @@ class PlaneStore:
 
     Parameters
     ----------
-    problem : Problem
+    oracle : Oracle
         Where planes come from.
-    formulation : Formulation
-        Turns the oracle's answers into planes.
     caps : array of shape (n_examples,)
         ``C * sample_weight``: for l1 slack the upper bound on each block's sum of multipliers.
     cache_bytes : int
@@ -165,14 +167,10 @@ class PlaneStore:
     oracle_is_cheap = False
     visits_in_order = False
 
-    def __init__(
-        self, problem: Problem, formulation: Formulation, caps: Floats, cache_bytes: int
-    ) -> None:
-        n = len(caps)
-        n_features = int(problem.n_features or 0)
-        self.problem = problem
-        self.trusted = bool(getattr(problem, "trusted", False))
-        self.formulation = formulation
+    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> None:
+        n, n_features = len(caps), oracle.n_features
+        self.oracle = oracle
+        self.formulation = formulation = oracle.formulation
         self.caps = caps
         self.cache_bytes = cache_bytes
         self.w: Floats = np.zeros(n_features)
@@ -191,18 +189,12 @@ class PlaneStore:
         )
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
         self.arena = new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
-        layout = getattr(problem, "parts", None)
-        if layout is not None and not same_definer(problem, "oracle", "part_oracle"):
-            layout = None  # a subclass has its own oracle: ask that one
-        self.parts: Parts = layout if layout is not None else single_weights(n_features)
+        self.parts = oracle.parts
         self._part_work = PART_ENTRY * _mean_part_size(self.parts)
-        self._oracle_work = oracle_work(problem)
-        self._ask = problem.oracle if layout is None else problem.part_oracle
         place = np.zeros(self.parts.n_parts, np.int32)
-        expanded = np.zeros(n_features if layout is not None else 0)
+        expanded = np.zeros(n_features if oracle.in_parts else 0)
         self.scratch = new_scratch(place, expanded, 1024, 32)
         self._warned_of_budget = False
-        self._check_against_truth = TruthCheck(problem, formulation)
 
     @property
     def n_planes(self) -> int:
@@ -237,21 +229,18 @@ class PlaneStore:
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
-        rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
-        planes = self._ask(examples, self.w, rescaling, sqrt_loss)
-        self.work += len(examples) * self._oracle_work
-        if not self.trusted:
-            validate_planes(planes, examples, self.parts.n_parts)
-        report = self.absorb(examples, planes, rule)
+        answer = self.oracle.ask(examples, self.w)
+        self.work += len(examples) * self.oracle.work
+        report = self.absorb(examples, answer, rule)
         # In a batch the weights move on between the oracle and the check, unless no step is taken.
         if len(examples) == 1 or rule.max_steps == 0:
-            self._check_against_truth(examples, report.hinges)
+            self.oracle.compare(examples, report.hinges)
         return report
 
-    def absorb(self, examples: Ints, planes: Planes, rule: StepRule) -> BlockReport:
+    def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
         """Store each example's new plane if it is the block's most violated; improve the block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        offsets, scales = self.formulation.plane_terms(planes.losses)
+        planes, offsets, scales = answer
         longest = int(np.diff(planes.indptr).max()) if len(examples) else 0
         self.work += self._work_on(examples)
         done = 0
@@ -388,6 +377,33 @@ class PlaneStore:
         self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
         self._w_before = None
 
+    # ----- state --------------------------------------------------------------------------------
+
+    def arrays(self) -> Arrays:
+        """See `BlockStore`; only what is filled of the arena."""
+        planes, entries, features, gram = (int(used) for used in self.used)
+        full = resized_arena(self.arena, self.used, [planes, entries, features, gram])
+        remembered = {} if self._w_before is None else {"w_before": self._w_before}
+        return {
+            **under("arena", named_arrays(full)),
+            **under("blocks", named_arrays(self.blocks)),
+            **{name: getattr(self, name) for name in ("used", "caps", "w", "dual_now")},
+            **remembered,
+            "sizes": np.array(arena_sizes(self.arena)),
+            "numbers": to_text({name: getattr(self, name) for name in KEPT_NUMBERS}),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `BlockStore`."""
+        filled, sizes = Arena(**copied(inside("arena", arrays))), arrays["sizes"].tolist()
+        self.arena = resized_arena(filled, arrays["used"], sizes)
+        self.blocks = Blocks(**copied(inside("blocks", arrays)))
+        for name in ("used", "caps", "w", "dual_now"):
+            setattr(self, name, arrays[name].copy())
+        self._w_before = arrays["w_before"].copy() if "w_before" in arrays else None
+        for name, value in from_text(arrays["numbers"]).items():
+            setattr(self, name, value)
+
     # ----- memory -------------------------------------------------------------------------------
 
     def _reserve_scratch(self, examples: Ints, longest: int) -> None:
@@ -470,11 +486,3 @@ def _mean_part_size(parts: Parts) -> float:
     if parts.n_row_parts == 0:
         return 1.0
     return float(parts.indptr[-1]) / max(len(parts.indptr) - 1, 1)
-
-
-def same_definer(problem: Problem, *methods: str) -> bool:
-    """Whether one class of the problem's ancestry defines all these methods."""
-    definers = {
-        next((c for c in type(problem).__mro__ if name in vars(c)), None) for name in methods
-    }
-    return len(definers) == 1

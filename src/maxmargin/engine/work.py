@@ -11,13 +11,11 @@ from __future__ import annotations
 __all__ = [
     "ADDED_ENTRY",
     "BLOCK",
-    "ORACLE_CALL",
     "PART_ENTRY",
     "PLANE_ENTRY",
     "RECOMBINATION",
     "REWRITTEN_ENTRY",
     "WEIGHT",
-    "oracle_work",
     "scoring_work",
 ]
 
@@ -28,12 +26,6 @@ RECOMBINATION = 0.6  # the search for recombinations, as a share of the visit ar
 ADDED_ENTRY = 10.0  # an entry of a plane that is added to a vector of all weights
 WEIGHT = 3.0  # an entry of such a vector, when vectors are added
 REWRITTEN_ENTRY = 20.0  # an entry of a plane that is moved in memory
-ORACLE_CALL = 2e5  # an oracle call of a problem that does not say what it costs
-
-
-def oracle_work(problem: object) -> float:
-    """Work of an oracle call, on average: the problem's ``oracle_work``, or a guess."""
-    return float(getattr(problem, "oracle_work", ORACLE_CALL))
 
 
 def scoring_work(entries: float, n_labels: int) -> float:

@@ -205,6 +205,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         earlier = _beginning(getattr(self, "_online", None))
         content = fingerprint(*data, sample_weight)
         if earlier is not None:
+            assert isinstance(earlier.state, Learner)
             if content in earlier.state.seen.contents:
                 earlier.state.counted = problem
         elif hasattr(self, "result_") and self._n_weights() == problem.n_features:
@@ -219,6 +220,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             warm_start=earlier,
             callbacks=tuple(self.callbacks),
         )
+        assert isinstance(result.state, Learner)
         result.state.seen.contents.add(content)
         result.state.forget_examples()
         self._set_weights(result.w)

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.block_steps import ALL_PLANES
-from ..engine.planes import StepRule
-from .dual_ascent import Ascent, DualAscent
+from ..engine.planes import BlockStore, StepRule
+from ..engine.stalling import Plateau
+from ..engine.state import Arrays, from_text, inside, to_text, under
+from .dual_ascent import DualAscent, DualAscentRun
 from .passes import Momentum, Schedule
-from .stalling import Plateau
 
 __all__ = ["Auto"]
 
@@ -23,6 +24,39 @@ AIM = 0.8
 # on: such a search costs about as much as the scores of a block.
 RECOMBINE_EVERY = 4
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
+
+
+class AutoLoop:
+    """What `Auto` keeps from one iteration to the next."""
+
+    def __init__(self, solver: Auto, store: BlockStore) -> None:
+        n, patience = len(store.caps), solver.patience
+        # Where visits are cheap a block that needs one is found soon enough: skip it for longer.
+        cheap = store.oracle_is_cheap
+        self.schedule = Schedule(n, 2 * patience, 8 * patience) if cheap else Schedule(n, patience)
+        self.cached = Schedule(n, patience)
+        self.momentum = Momentum(store, solver.extrapolation)
+        self.estimate = np.inf  # of the gap, from the blocks' gaps as last seen
+        self.since_push = 0  # visits since the last extrapolation
+        self.trying = False  # whether the last pass was an attempt to certify
+
+    def arrays(self) -> Arrays:
+        """See `LoopState`."""
+        numbers = {name: getattr(self, name) for name in ("estimate", "since_push", "trying")}
+        return {
+            **under("schedule", self.schedule.arrays()),
+            **under("cached", self.cached.arrays()),
+            "numbers": to_text({**numbers, **self.momentum.numbers()}),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` has given."""
+        self.schedule.restore(inside("schedule", arrays))
+        self.cached.restore(inside("cached", arrays))
+        numbers = from_text(arrays["numbers"])
+        self.estimate, self.since_push = numbers["estimate"], numbers["since_push"]
+        self.trying = numbers["trying"]
+        self.momentum.remembers, self.momentum.pause = numbers["remembers"], numbers["pause"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +70,7 @@ class Auto(DualAscent):
       work than the iteration as a whole, or until little is left to gain.
     * Passes are extrapolated: after a pass the multipliers move on in the direction of the change
       since the pass before, clipped to the feasible set and cut by exact line search.
-    * When the gaps met suggest that the target is reached, a full pass at fixed w certifies it.
+    * When the gaps seen suggest that the target is reached, a full pass at fixed w certifies it.
 
     Parameters
     ----------
@@ -46,11 +80,11 @@ class Auto(DualAscent):
         The same for cached passes.
     patience : int
         Passes that may skip a block in a row. Where visits are cheap it is twice as many, and up to
-        eight times as many if the block was found calm again and again.
+        eight times as many if the block was nearly optimal again and again.
     floor : float
         Blocks whose last gap was below this share of the target gap per block are skipped too.
     optimism : float
-        A certificate is tried when the gaps last met sum to at most this multiple of the target.
+        A certificate is tried when the gaps last seen sum to at most this multiple of the target.
     reduced_precision : float
         Revisits stop when the stored planes' gap is below this share of the whole.
     cache_patience : float
@@ -76,23 +110,16 @@ class Auto(DualAscent):
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.2, recombine=True)
 
-    def iterate(self, ascent: Ascent) -> None:
+    def iterate(self, ascent: DualAscentRun) -> None:
         """Alternate oracle passes and cached passes until certified."""
-        store = ascent.store
-        # Blocks that are cheap to visit are cheap to find wanting later on: skip them for longer.
-        if store.oracle_is_cheap:
-            schedule = Schedule(ascent.n, 2 * self.patience, longest=8 * self.patience)
-        else:
-            schedule = Schedule(ascent.n, self.patience)
-        cached = Schedule(ascent.n, self.patience)
-        momentum = Momentum(store, self.extrapolation)
-        estimate, since_push, trying = np.inf, 0, False
+        store, loop = ascent.store, AutoLoop(self, ascent.store)
+        ascent.state.loop = loop
         while True:
-            started, dual = store.work, float(store.dual_now[0])
-            # After a vain try a cheap pass over all blocks does more than another try.
-            again = not (trying and store.oracle_is_cheap)
-            trying = again and estimate <= self.optimism * ascent.target
-            if trying:
+            started, dual = store.work, ascent.dual
+            # After a failed attempt a cheap pass over all blocks does more than another one.
+            again = not (loop.trying and store.oracle_is_cheap)
+            loop.trying = again and loop.estimate <= self.optimism * ascent.target
+            if loop.trying:
                 order = np.argsort(-ascent.gaps, kind="stable")
                 chosen = order[: ascent.certify(self.rule, order=order, give_up_at=ascent.target)]
                 if ascent.certified and ascent.converged():
@@ -100,46 +127,38 @@ class Auto(DualAscent):
                     return
             else:
                 floor = self.floor * ascent.target / ascent.n
-                chosen = ascent.order(schedule.due(self.share, floor))
+                chosen = ascent.order(loop.schedule.due(self.share, floor))
                 ascent.visit(chosen, self.rule)
-            schedule.met(chosen, ascent.gaps[chosen])
-            estimate = float(ascent.gaps.sum())
+            loop.schedule.record_gaps(chosen, ascent.gaps[chosen])
+            loop.estimate = float(ascent.gaps.sum())
             if not store.oracle_is_cheap:
                 store.evict(self.idle_limit)
-                self._revisit(ascent, cached, momentum, estimate, started, dual)
-            elif trying:
+                self._revisit(ascent, loop, started, dual)
+            elif loop.trying:
                 ascent.revisit(chosen, self.rule)
             else:
-                since_push += len(chosen)
-                if since_push >= PUSH_AFTER * ascent.n:
-                    momentum.push()
-                    since_push = 0
-            ascent.record(estimate)
+                loop.since_push += len(chosen)
+                if loop.since_push >= PUSH_AFTER * ascent.n:
+                    loop.momentum.push()
+                    loop.since_push = 0
+            ascent.record(loop.estimate)
 
-    def _revisit(
-        self,
-        ascent: Ascent,
-        cached: Schedule,
-        momentum: Momentum,
-        estimate: float,
-        started: float,
-        dual: float,
-    ) -> None:
-        """Cached passes, extrapolated, as long as they pay."""
-        store = ascent.store
+    def _revisit(self, ascent: DualAscentRun, loop: AutoLoop, started: float, dual: float) -> None:
+        """Cached passes, extrapolated, as long as they pay for work since ``started``."""
+        store, cached, momentum, estimate = ascent.store, loop.cached, loop.momentum, loop.estimate
         trying_pays = estimate <= self.optimism * ascent.target
         stored_only = self.rule._replace(recombine=False)
         momentum.push()
         plateau = Plateau()
         for k in count():
-            began, before = store.work, float(store.dual_now[0])
+            began, before = store.work, ascent.dual
             chosen = ascent.order(cached.due(self.cached_share))
             rule = stored_only if k % RECOMBINE_EVERY else self.rule
-            cached.met(chosen, ascent.revisit(chosen, rule))
+            cached.record_gaps(chosen, ascent.revisit(chosen, rule))
             left = float(cached.gaps.sum())
             if left <= self.reduced_precision * estimate or plateau.seen(left):
                 return
-            now, reached = store.work, float(store.dual_now[0])
+            now, reached = store.work, ascent.dual
             if trying_pays and reached - dual >= estimate - AIM * ascent.target:
                 return
             rate = (reached - before) / (now - began)

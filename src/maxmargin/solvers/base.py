@@ -1,39 +1,26 @@
-"""What all solvers share: parameters, checks, and the record of a run."""
+"""What all solvers share: parameters and checks."""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._compiling import compile_seconds, interrupted_compiling
-from .._warn import warn_user
 from ..defaults import TOL
+from ..engine.run import Run
 from ..formulation import Formulation
-from ..objective import Certificate
 from ..problem import Problem
-from ..result import Callback, Progress, Result
+from ..result import Callback, Result
 from ..time_left import Limits
 from ..types import Floats
-from .interrupts import InterruptWatch
-from .stalling import ROUNDING, Stalling
 
-__all__ = ["Run", "Solver", "StopTraining"]
-
-logger = logging.getLogger("maxmargin")
-
+__all__ = ["Solver", "checked_weights"]
 
 LARGEST_C = 1e100
-
-
-class StopTraining(Exception):
-    """Raised inside a solver to end training; the argument is the result's status."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +88,27 @@ class Solver:
             "interrupted"; a second one, or one before the first iteration is over, raises
             KeyboardInterrupt.
         """
-        raise NotImplementedError
+        self.check(problem, formulation, C)
+        weights = checked_weights(sample_weight, problem.n_examples)
+        run = self.start(problem, formulation, C, weights, warm_start, callbacks)
+        with run:
+            return run.finish(run.train(lambda: self.iterate(run)))
+
+    @abstractmethod
+    def start(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        weights: Floats,
+        warm_start: Result | None,
+        callbacks: Iterable[Callback],
+    ) -> Run:
+        """What `iterate` works on: a fresh start, or one from an earlier result."""
+
+    @abstractmethod
+    def iterate(self, run: Any) -> str | None:
+        """Train until done; returns why that ended, "converged" by default."""
 
     def limits(self, n_examples: int) -> Limits:
         """When training ends, whatever the gap."""
@@ -152,201 +159,3 @@ def checked_weights(sample_weight: ArrayLike | None, n_examples: int) -> Floats:
             f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and >= 0"
         )
     return weights
-
-
-class CertifiedSearch(Protocol):
-    """What the end of a run needs of a solver's search."""
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The best certificate so far."""
-
-    def record(self) -> None:
-        """End an outer iteration."""
-
-
-class Run:
-    """Clock, counters, history and best certified weights of one call of `solve`.
-
-    Used as a context manager, in which no Ctrl-C is lost.
-    """
-
-    def __init__(self, solver: Solver, n_examples: int, callbacks: Iterable[Callback]) -> None:
-        self.solver = solver
-        self.n_examples = n_examples
-        self.callbacks = tuple(callbacks)
-        self._interrupts = InterruptWatch()
-        self._started = time.perf_counter()
-        self._compiled_before = compile_seconds()
-        self.oracle_calls = 0
-        self.cache_hits = 0
-        self.history: list[Progress] = []
-        self.best: tuple[float, Floats] | None = None
-        self.stalling = Stalling()
-
-    def __enter__(self) -> Run:
-        self._interrupts.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._interrupts.__exit__(kind, error, traceback)
-
-    @property
-    def compile_seconds(self) -> float:
-        """Time since the start that went into compiling kernels."""
-        return compile_seconds() - self._compiled_before
-
-    @property
-    def seconds(self) -> float:
-        """Time since the start, without that of compiling kernels."""
-        return time.perf_counter() - self._started - self.compile_seconds
-
-    def train(self, iterate: Callable[[], str | None]) -> str:
-        """Run a solver's outer loop; returns why it ended, "converged" unless it says otherwise."""
-        try:
-            return iterate() or "converged"
-        except StopTraining as stop:
-            return str(stop)
-        except KeyboardInterrupt as interrupt:
-            # Nothing worth keeping, and to certify it the kernels would be needed.
-            if interrupted_compiling(interrupt) and not self.history:
-                raise
-        self._interrupts.note_arrival()
-        return "interrupted"
-
-    def count(self, oracle_calls: int = 0, cache_hits: int = 0) -> None:
-        """Count work, and end training where a limit is reached."""
-        self.oracle_calls += oracle_calls
-        self.cache_hits += cache_hits
-        self._interrupts.check()
-        if self.solver.max_time is not None and self.seconds >= self.solver.max_time:
-            raise StopTraining("max_time")
-
-    def check_passes(self, stuck: bool = False) -> None:
-        """End training after ``max_passes``, or where it is stuck (see `Stalling`)."""
-        if stuck:
-            raise StopTraining("stalled")
-        limit = self.solver.max_passes
-        if limit is not None and self.oracle_calls >= limit * self.n_examples:
-            raise StopTraining("max_passes")
-
-    def offer(self, primal: float, w: Floats) -> None:
-        """Keep the weights if their certified primal value is the best so far."""
-        if self.best is None or primal < self.best[0]:
-            self.best = (primal, w.copy())
-
-    def record(
-        self,
-        *,
-        dual: float | None,
-        planes: int,
-        certificate: Certificate | None = None,
-        gap_estimate: float | None = None,
-        target: float | None = None,
-        loss: float | None = None,
-        held_out_loss: float | None = None,
-    ) -> None:
-        """Append to the history, log, and call back."""
-        progress = Progress(
-            seconds=self.seconds,
-            oracle_calls=self.oracle_calls,
-            primal=certificate.primal if certificate else None,
-            dual=certificate.dual if certificate else dual,
-            gap=certificate.gap if certificate else None,
-            planes=planes,
-            gap_estimate=gap_estimate,
-            target=target,
-            loss=loss,
-            held_out_loss=held_out_loss,
-        )
-        self.history.append(progress)
-        if loss is not None:
-            passes = self.oracle_calls / self.n_examples
-            logger.info("%7.2fs  %6.2f passes  mean loss met %.6g", self.seconds, passes, loss)
-        else:
-            self._log(progress)
-        if any([callback(progress) for callback in self.callbacks]):
-            raise StopTraining("callback")
-        self._interrupts.check()
-
-    def _log(self, progress: Progress) -> None:
-        """Log a record of a solver with a dual."""
-        logger.info(
-            "%7.2fs  %6.2f passes  dual %.6g  %s  %d planes",
-            progress.seconds,
-            self.oracle_calls / self.n_examples,
-            progress.dual if progress.dual is not None else float("nan"),
-            f"gap {progress.gap:.4g}"
-            if progress.gap is not None
-            else f"gap ~{progress.gap_estimate:.4g}"
-            if progress.gap_estimate is not None
-            else "gap unknown",
-            progress.planes,
-        )
-
-    def certify_at_the_end(
-        self, search: CertifiedSearch, certify: Callable[[], object], status: str
-    ) -> str:
-        """Certify the last weights once training is over; returns the status.
-
-        A second Ctrl-C ends even that: what was certified before must do.
-        """
-        try:
-            certify()
-        except KeyboardInterrupt:
-            if search.certificate is None:
-                raise
-            self._interrupts.note_arrival()
-            return "interrupted"
-        try:
-            search.record()
-        except (StopTraining, KeyboardInterrupt):  # training is over already
-            pass
-        return status
-
-    def result(
-        self,
-        w: Floats,
-        certificate: Certificate,
-        *,
-        converged: bool,
-        status: str,
-        planes: int,
-        state: Any,
-    ) -> Result:
-        """Gather what `solve` returns; warn of a certificate that is none."""
-        status = self.final_status(status)
-        if status == "stalled" and certificate.relative_gap <= ROUNDING:
-            status = "rounding"
-        if certificate.contradicts_itself:
-            converged, status = False, "inexact oracle"
-            warn_user(
-                f"the dual value {certificate.dual:.6g} exceeds the primal value "
-                f"{certificate.primal:.6g}: the oracle does not find the most violated output, and "
-                "the gap is no certificate; check_problem(problem, rescalings=[...]) says where, "
-                "with the rescaling that is trained with"
-            )
-        return Result(
-            w=w,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            converged=converged,
-            status="converged" if converged and status != "interrupted" else status,
-            n_passes=self.oracle_calls / self.n_examples,
-            n_oracle_calls=self.oracle_calls,
-            n_cache_hits=self.cache_hits,
-            n_planes=planes,
-            seconds=self.seconds,
-            compile_seconds=self.compile_seconds,
-            history=self.history,
-            state=state,
-        )
-
-    def final_status(self, status: str) -> str:
-        """The status, or "interrupted" where a Ctrl-C came too late to end the training."""
-        return "interrupted" if self._interrupts.pending else status

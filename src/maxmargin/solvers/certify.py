@@ -14,13 +14,14 @@ Any feasible point gives a true bound, so the gap is a certificate, if not alway
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.oracle import BATCH, Oracle, batches, violations
 from ..formulation import Formulation
-from ..objective import BATCH, Certificate, line_step, plane_values, primal_value
+from ..objective import Certificate, line_step, primal_value
 from ..problem import Problem
 from ..result import Result
 from ..types import Floats
@@ -52,27 +53,34 @@ class DualPoint(NamedTuple):
         return cls(factor * w, factor * linear)
 
 
+@runtime_checkable
+class HasDualPoint(Protocol):
+    """A state that knows the multipliers behind its weights."""
+
+    @property
+    def trained_on(self) -> Problem | None:
+        """The problem that the multipliers belong to."""
+
+    def dual_point(self, caps: Floats) -> DualPoint:
+        """Feasible multipliers, by what the dual needs of them."""
+
+
 def certificate_of(
-    problem: Problem,
-    formulation: Formulation,
-    C: float,
-    w: Floats,
-    weights: Floats,
-    start: DualPoint | None = None,
+    oracle: Oracle, C: float, w: Floats, weights: Floats, start: DualPoint | None = None
 ) -> Certificate:
     """Primal value at ``w`` and the best dual value that can be told."""
+    formulation = oracle.formulation
     if formulation.slack != "l1":
         raise ValueError(f"certificates are made for slack='l1', got {formulation}")
-    n = problem.n_examples
-    slacks = np.empty(n)
+    slacks = np.empty(oracle.n_examples)
     total, linear = np.zeros(len(w)), 0.0
-    for first in range(0, n, BATCH):
-        indices = np.arange(first, min(first + BATCH, n))
-        planes = problem.oracle(indices, w, formulation.rescaling, formulation.uses_sqrt_loss)
-        hinges = plane_values(planes, formulation, w)
-        slacks[indices] = np.maximum(hinges, 0.0)
-        offsets, scales = formulation.plane_terms(planes.losses)
-        alpha = np.where(hinges > 0, C * weights[indices], 0.0)
+    for indices in batches(np.arange(oracle.n_examples), BATCH):
+        answer = oracle.ask_features(indices, w)
+        planes, offsets, scales = answer
+        values = violations(answer, w)
+        oracle.compare(indices, values)
+        slacks[indices] = np.maximum(values, 0.0)
+        alpha = np.where(values > 0, C * weights[indices], 0.0)
         linear += float(alpha @ offsets)
         factors = np.repeat(alpha * scales, np.diff(planes.indptr))
         np.add.at(total, planes.indices, factors * planes.values)
@@ -114,7 +122,7 @@ def certify(
     """
     weights = checked_weights(sample_weight, problem.n_examples)
     start = None
-    if getattr(result.state, "trained_on", None) is problem:
+    if isinstance(result.state, HasDualPoint) and result.state.trained_on is problem:
         start = result.state.dual_point(C * weights)
-    certificate = certificate_of(problem, formulation, C, result.w, weights, start)
+    certificate = certificate_of(Oracle(problem, formulation), C, result.w, weights, start)
     return dataclasses.replace(result, primal=certificate.primal, dual=certificate.dual)

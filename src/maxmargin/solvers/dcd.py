@@ -24,7 +24,7 @@ import numpy as np
 
 from ..engine.block_steps import COORDINATES, WSS2
 from ..engine.planes import StepRule
-from .dual_ascent import Ascent, DualAscent
+from .dual_ascent import DualAscent, DualAscentRun
 from .passes import Momentum
 
 __all__ = ["CPD", "DCD", "DCDLight"]
@@ -47,13 +47,13 @@ class _CoordinateDescent(DualAscent):
 
     slacks: ClassVar[tuple[str, ...]] = ("l2", "l1")
 
-    def _rule(self, ascent: Ascent) -> StepRule:
+    def _rule(self, ascent: DualAscentRun) -> StepRule:
         """One sweep over a block, in an order of its own for every pass; or steps of pairs."""
         # With slopes of at most delta the gap is at most delta S (+ delta^2 C if there is no cap),
         # where S is the sum of the multipliers: at most C for linear slacks; for squared ones
         # 2 sum C s xi at the optimum, and so at most 2 sqrt(C P).
         total_C, capped = ascent.stopping.total_C, ascent.formulation.slack == "l1"
-        best = ascent.run.best[0] if ascent.run.best else float(ascent.store.dual_now[0])
+        best = ascent.best[0] if ascent.best else ascent.dual
         scale = 4.0 * total_C if capped else 8.0 * np.sqrt(total_C * max(best, 0.0))
         allowed = ascent.target / scale if scale > 0.0 else 0.0
         delta = allowed if self.delta is None else min(self.delta, allowed)
@@ -78,7 +78,7 @@ class DCDLight(_CoordinateDescent):
 
     name: ClassVar[str] = "dcd-light"
 
-    def iterate(self, ascent: Ascent) -> None:
+    def iterate(self, ascent: DualAscentRun) -> None:
         """Passes of oracle calls and sweeps, until certified."""
         refine = self._refinement(ascent)
         while True:
@@ -94,7 +94,7 @@ class DCDLight(_CoordinateDescent):
                 if ascent.certified and ascent.converged():
                     return
 
-    def _refinement(self, ascent: Ascent) -> Callable[[], None]:
+    def _refinement(self, ascent: DualAscentRun) -> Callable[[], None]:
         """What is done without oracle calls before every pass: nothing."""
         return lambda: None
 
@@ -125,7 +125,7 @@ class DCD(DCDLight):
 
     name: ClassVar[str] = "dcd"
 
-    def _refinement(self, ascent: Ascent) -> Callable[[], None]:
+    def _refinement(self, ascent: DualAscentRun) -> Callable[[], None]:
         """Lines 3 to 8 of the algorithm."""
         store = ascent.store
         momentum = Momentum(store, self.extrapolation)
@@ -166,7 +166,7 @@ class CPD(_CoordinateDescent):
 
     name: ClassVar[str] = "cpd"
 
-    def iterate(self, ascent: Ascent) -> None:
+    def iterate(self, ascent: DualAscentRun) -> None:
         """Each pass at a fixed w is a certificate, too."""
         while True:
             ascent.certify(self._rule(ascent))

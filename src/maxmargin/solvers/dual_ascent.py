@@ -12,23 +12,25 @@ the blocks' gaps at a fixed w is the duality gap, so a pass without steps certif
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..engine.block_steps import FRANK_WOLFE, WSS2
+from ..engine.oracle import Oracle, batches
 from ..engine.planes import BlockStore, StepRule, make_store
+from ..engine.run import CertifiedRun
+from ..engine.state import Arrays, SolverState, from_text, inside, of_kind, to_text, under
 from ..formulation import Formulation
-from ..objective import Certificate, Stopping, primal_value
+from ..objective import Certificate
 from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Bools, Floats, Ints
-from .base import Run, Solver, checked_weights
+from .base import Solver
 
-__all__ = ["BCFW", "SDA", "Ascent", "DualAscent"]
+__all__ = ["BCFW", "SDA", "DualAscent", "DualAscentRun", "DualAscentState"]
 
 
 NO_STEPS = StepRule(WSS2, 0)
@@ -39,41 +41,93 @@ ORDERED_BATCH = 512  # where the store steps between the examples of a batch
 CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
 
 
-class Ascent:
+class DualAscentState(SolverState):
+    """The blocks, and where a run stands: the gaps it has seen, its orders and its own loop."""
+
+    kind = "dual-ascent"
+
+    def __init__(self, store: BlockStore) -> None:
+        self.store = store
+        self.oracle = store.oracle
+        self.begin(np.random.default_rng(0))
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Start a run over the blocks, as they are."""
+        n = len(self.store.caps)
+        self.rng = rng
+        self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
+        # Data may come sorted; a store that reads it in place is faster in its own order, though.
+        self.order: Ints = np.arange(n)
+        if not self.store.oracle_is_cheap:
+            rng.shuffle(self.order)
+        self.loop: LoopState | None = None
+
+    def arrays(self) -> Arrays:
+        """See `SolverState`."""
+        loop = {} if self.loop is None else under("loop", self.loop.arrays())
+        return {
+            **under("store", self.store.arrays()),
+            "gaps": self.gaps,
+            "order": self.order,
+            "rng": to_text(self.rng.bit_generator.state),
+            **loop,
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `SolverState`."""
+        self.store.restore(inside("store", arrays))
+        self.gaps, self.order = arrays["gaps"].copy(), arrays["order"].copy()
+        self.rng = np.random.default_rng(0)
+        self.rng.bit_generator.state = from_text(arrays["rng"])
+
+
+class LoopState(Protocol):
+    """What a solver's own loop keeps from one iteration to the next."""
+
+    def arrays(self) -> Arrays:
+        """All of it, as arrays by name."""
+
+
+class DualAscentRun(CertifiedRun):
     """A run of dual ascent: the blocks, the order of visits and the certificate."""
 
     def __init__(
         self,
-        run: Run,
-        store: BlockStore,
-        formulation: Formulation,
-        stopping: Stopping,
-        weights: Floats,
+        solver: DualAscent,
+        state: DualAscentState,
         C: float,
-        batch_size: int,
-        rng: np.random.Generator,
+        weights: Floats,
+        callbacks: Iterable[Callback],
     ) -> None:
-        self.run = run
-        self.store = store
-        self.formulation = formulation
-        self.stopping = stopping
-        self.weights = weights
-        self.C = C
-        self.batch_size = batch_size
-        self.rng = rng
-        self.n = len(weights)
-        self.gaps: Floats = np.full(self.n, np.inf)  # of each block, as last met by the oracle
-        # Data may come sorted; a store that reads it in place is faster in its own order, though.
-        self._base_order: Ints = np.arange(self.n)
-        if not store.oracle_is_cheap:
-            rng.shuffle(self._base_order)
-        self.certified = False  # whether the last certificate is of the current w
-        self.certificate: Certificate | None = None
+        super().__init__(solver, state.oracle, C, weights, callbacks)
+        self.state = state
+        self.store = state.store
+        self.batch_size = solver.batch_size or min(16, max(1, self.n // 1000))
+        self.proven_dual = self.store.dual()
 
     @property
-    def target(self) -> float:
-        """Gap to reach."""
-        return self.stopping.target(float(self.store.dual_now[0]))
+    def gaps(self) -> Floats:
+        """Gap of each block, as the oracle last found it."""
+        return self.state.gaps
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Source of random orders."""
+        return self.state.rng
+
+    @property
+    def dual(self) -> float:
+        """The dual value as it is now, up to rounding."""
+        return float(self.store.dual_now[0])
+
+    @property
+    def n_planes(self) -> int:
+        """Planes stored."""
+        return self.store.n_planes
+
+    def final_state(self, interrupted: bool) -> DualAscentState:
+        """The blocks: they are good at any time."""
+        return self.state
 
     def order(self, chosen: Bools | None = None) -> Ints:
         """A random order of the chosen blocks (all by default).
@@ -84,7 +138,7 @@ class Ascent:
         starts = np.arange(0, self.n, RUN_LENGTH)
         self.rng.shuffle(starts)
         order = (starts[:, None] + np.arange(RUN_LENGTH)).ravel()
-        order = self._base_order[order[order < self.n]]
+        order = self.state.order[order[order < self.n]]
         return order if chosen is None else order[chosen[order]]
 
     def visit(self, examples: Ints, rule: StepRule) -> None:
@@ -93,15 +147,15 @@ class Ascent:
         size = self.batch_size
         if self.store.visits_in_order:
             size = CHEAP_BATCH if self.store.oracle_is_cheap else ORDERED_BATCH
-        for batch in _batches(examples, size):
+        for batch in batches(examples, size):
             self.gaps[batch] = self.store.visit(batch, rule).gaps
-            self.run.count(oracle_calls=len(batch))
+            self.check()
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""
         self.certified = False
-        gaps = [self.store.revisit(batch, rule) for batch in _batches(examples, CHEAP_BATCH)]
-        self.run.count(cache_hits=len(examples))
+        gaps = [self.store.revisit(batch, rule) for batch in batches(examples, CHEAP_BATCH)]
+        self.count_hits(len(examples))
         return np.concatenate(gaps) if gaps else np.empty(0)
 
     def certify(
@@ -113,44 +167,22 @@ class Ascent:
         them; with blocks of large gaps first in ``order``, a vain try is short. Returns how many
         blocks of ``order`` were visited.
         """
-        order = self._base_order if order is None else order
+        order = self.state.order if order is None else order
         rule = rule._replace(max_steps=0)
         hinges = np.empty(self.n)
         found, done = 0.0, 0
-        for batch in _batches(order, CERTIFY_BATCH):
+        for batch in batches(order, CERTIFY_BATCH):
             report = self.store.visit(batch, rule)
             self.gaps[batch], hinges[batch] = report.gaps, report.hinges
-            self.run.oracle_calls += len(batch)
             done += len(batch)
             found += float(report.gaps.sum())
             if found > give_up_at:
                 return done
-        slacks = np.maximum(hinges, 0.0)
         w = self.store.w
-        primal = primal_value(w, slacks, self.formulation, self.C, self.weights)
-        self.run.offer(primal, w)
-        assert self.run.best is not None
+        self.offer(self.primal(w, np.maximum(hinges, 0.0)), w)
         self.store.rebuild()  # rounding that piled up in w must not enter the certificate
-        self.certificate = Certificate(self.run.best[0], self.store.dual())
-        self.certified = True
+        self.proven_dual = self.store.dual()
         return done
-
-    def converged(self) -> bool:
-        """Whether the last certificate meets the stopping criterion."""
-        return self.certificate is not None and self.stopping.met(self.certificate)
-
-    def record(self, gap_estimate: float | None = None) -> None:
-        """End an outer iteration: history, callbacks, limits."""
-        dual = float(self.store.dual_now[0])
-        stuck = gap_estimate is not None and self.run.stalling.seen(gap_estimate, dual, self.settle)
-        self.run.record(
-            dual=float(self.store.dual_now[0]),
-            planes=self.store.n_planes,
-            certificate=self.certificate if self.certified else None,
-            gap_estimate=gap_estimate,
-            target=self.target,
-        )
-        self.run.check_passes(stuck)
 
     def settle(self) -> Certificate:
         """Certify weights that stored planes have mended: an extrapolation leaves poor ones."""
@@ -159,11 +191,11 @@ class Ascent:
         assert self.certificate is not None
         return self.certificate
 
-
-def _batches(examples: Ints, size: int) -> Iterator[Ints]:
-    """Consecutive pieces of ``examples``."""
-    for start in range(0, len(examples), size):
-        yield examples[start : start + size]
+    def settle_at_the_end(self, interrupted: bool) -> None:
+        """See `CertifiedRun`."""
+        if interrupted:  # maybe between a change of multipliers and of w
+            self.store.rebuild()
+        self.settle()
 
 
 @dataclass(frozen=True)
@@ -184,70 +216,29 @@ class DualAscent(Solver):
     cache_mb: float = 1024.0
     batch_size: int | None = None
 
-    def solve(
+    def start(
         self,
         problem: Problem,
         formulation: Formulation,
         C: float,
-        *,
-        sample_weight: ArrayLike | None = None,
-        warm_start: Result | None = None,
-        callbacks: Iterable[Callback] = (),
-    ) -> Result:
-        """Train; see `Solver.solve`."""
-        self.check(problem, formulation, C)
-        weights = checked_weights(sample_weight, problem.n_examples)
-        store = self._store(problem, formulation, C * weights, warm_start)
-        run = Run(self, problem.n_examples, callbacks)
-        ascent = Ascent(
-            run,
-            store,
-            formulation,
-            Stopping(self.tol, self.epsilon, C * float(weights.sum())),
-            weights,
-            C,
-            self.batch_size or min(16, max(1, problem.n_examples // 1000)),
-            np.random.default_rng(self.random_state),
-        )
-        with run:
-            return self._finish(ascent, run.train(lambda: self.iterate(ascent)))
+        weights: Floats,
+        warm_start: Result | None,
+        callbacks: Iterable[Callback],
+    ) -> DualAscentRun:
+        """See `Solver.start`."""
+        caps = C * weights
+        state = of_kind(warm_start, DualAscentState, problem, formulation)
+        if state is not None:
+            state.store.rescale(caps)
+        else:
+            oracle = Oracle(problem, formulation)
+            state = DualAscentState(make_store(oracle, caps, int(self.cache_mb * 2**20)))
+        state.begin(np.random.default_rng(self.random_state))
+        return DualAscentRun(self, state, C, weights, callbacks)
 
     @abstractmethod
-    def iterate(self, ascent: Ascent) -> None:
+    def iterate(self, ascent: DualAscentRun) -> None:
         """Improve the dual until the certificate meets the stopping criterion."""
-
-    def _store(
-        self, problem: Problem, formulation: Formulation, caps: Floats, warm: Result | None
-    ) -> BlockStore:
-        """A fresh store, or that of an earlier result of the same problem and formulation."""
-        # Solvers of other families leave states of another kind, which say nothing of a problem.
-        if warm is not None and getattr(warm.state, "problem", None) is problem:
-            store: BlockStore = warm.state
-            if store.formulation == formulation:
-                store.rescale(caps)
-                return store
-        return make_store(problem, formulation, caps, int(self.cache_mb * 2**20))
-
-    def _finish(self, ascent: Ascent, status: str) -> Result:
-        """Certify the last weights if need be, and gather the result."""
-        run = ascent.run
-
-        def certify() -> None:
-            if status == "interrupted":  # maybe between a change of multipliers and of w
-                ascent.store.rebuild()
-            ascent.settle()
-
-        if not ascent.certified:
-            status = run.certify_at_the_end(ascent, certify, status)
-        assert run.best is not None and ascent.certificate is not None
-        return run.result(
-            run.best[1],
-            ascent.certificate,
-            converged=ascent.converged(),
-            status=status,
-            planes=ascent.store.n_planes,
-            state=ascent.store,
-        )
 
 
 @dataclass(frozen=True)
@@ -256,7 +247,7 @@ class _PlainAscent(DualAscent):
 
     rule: ClassVar[StepRule]
 
-    def iterate(self, ascent: Ascent) -> None:
+    def iterate(self, ascent: DualAscentRun) -> None:
         """Visit all blocks in random order until certified."""
         while True:
             ascent.visit(ascent.order(), self.rule)

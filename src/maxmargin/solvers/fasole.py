@@ -9,9 +9,9 @@ import numpy as np
 
 from ..engine.block_steps import MVP, WSS2
 from ..engine.planes import StepRule
-from .dual_ascent import Ascent, DualAscent
+from ..engine.stalling import Plateau
+from .dual_ascent import DualAscent, DualAscentRun
 from .passes import Momentum, Schedule
-from .stalling import Plateau
 
 __all__ = ["FASOLE", "SDM"]
 
@@ -57,7 +57,7 @@ class FASOLE(DualAscent):
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     kind: ClassVar[int] = WSS2
 
-    def iterate(self, ascent: Ascent) -> None:
+    def iterate(self, ascent: DualAscentRun) -> None:
         """Algorithm 3, with epsilon the target gap divided by ``C sum_i s_i``."""
         unsatisfied = np.ones(ascent.n, dtype=bool)
         online = True
@@ -89,7 +89,7 @@ class FASOLE(DualAscent):
         """One step on blocks whose gap exceeds epsilon."""
         return StepRule(self.kind, 1, threshold=epsilon)
 
-    def _solve_reduced(self, ascent: Ascent, gap: float) -> None:
+    def _solve_reduced(self, ascent: DualAscentRun, gap: float) -> None:
         """Solve problem (12), over the stored planes, to this gap.
 
         Several steps per visit, blocks with little to gain skipped, passes extrapolated.
@@ -99,7 +99,9 @@ class FASOLE(DualAscent):
         for _ in range(self.max_reduced_passes):
             began, before = ascent.store.work, float(ascent.store.dual_now[0])
             chosen = ascent.order(schedule.due(0.5))
-            schedule.met(chosen, ascent.revisit(chosen, StepRule(self.kind, 20, precision=0.1)))
+            schedule.record_gaps(
+                chosen, ascent.revisit(chosen, StepRule(self.kind, 20, precision=0.1))
+            )
             left = float(schedule.gaps.sum())
             if left <= gap or plateau.seen(left):
                 return

@@ -23,18 +23,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..engine.cuts.set_kernels import BLOCK, FSMO
 from ..engine.cuts.working_sets import WorkingSets
+from ..engine.oracle import Oracle, Violations
+from ..engine.run import CertifiedRun
+from ..engine.stalling import Plateau
+from ..engine.state import Arrays, SolverState, of_kind
 from ..formulation import Formulation
-from ..objective import Certificate, Stopping, most_violated, primal_value
+from ..objective import Certificate
 from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Floats, Ints
-from .base import Run, Solver, checked_weights
+from .base import Solver
 from .passes import Schedule
-from .stalling import Plateau
 
 __all__ = ["NSlack"]
 
@@ -44,55 +46,58 @@ MOST_PASSES = 1000  # over the working sets in one solution of the dual
 GROWTH_CHECK = 20  # such passes between tests for an unbounded dual
 OUTRIGHT = 100  # such passes after which a hard margin's dual is solved by another method
 LARGEST_SYSTEM = 2_000_000  # numbers in a system for that
-HARDLY_ANYTHING = 1e-8  # what is left of a sum of planes that cancel each other
+CANCELLED = 1e-8  # share that is left of a sum of planes that cancel each other
 
 
-class Cutting:
+class NSlackState(SolverState):
+    """The working sets, with their multipliers."""
+
+    kind = "n-slack"
+
+    def __init__(self, sets: WorkingSets) -> None:
+        self.sets = sets
+        self.oracle = sets.oracle
+
+    def arrays(self) -> Arrays:
+        """See `SolverState`."""
+        return self.sets.arrays()
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `SolverState`."""
+        self.sets.restore(arrays)
+
+
+class NSlackRun(CertifiedRun):
     """A run of the method: working sets, bounds, and what the current pass has seen."""
 
     def __init__(
         self,
-        run: Run,
-        sets: WorkingSets,
-        stopping: Stopping,
+        solver: NSlack,
+        state: NSlackState,
         C: float,
         weights: Floats,
-        violation: float | None = None,
+        callbacks: Iterable[Callback],
     ) -> None:
-        self.run = run
-        self.sets = sets
-        self.stopping = stopping
-        self.C = C
-        self.weights = weights
-        self.violation = violation
-        self.violation_met = False
-        self.formulation = sets.formulation
-        self.n = len(weights)
-        self.dual = sets.dual()
-        self.certified = False
+        super().__init__(solver, state.oracle, C, weights, callbacks)
+        self.state = state
+        self.sets = state.sets
+        self.violation = solver.violation
+        self.within_violation = False  # whether the last pass met the papers' own stopping rule
+        self.proven_dual = self.sets.dual()
         self.sharpness = 1.0  # shrinks where the precision asked of the dual was not enough
 
     @property
-    def certificate(self) -> Certificate | None:
-        """The best certified primal value and the dual value."""
-        return Certificate(self.run.best[0], self.dual) if self.run.best is not None else None
-
-    @property
-    def target(self) -> float:
-        """Gap to reach."""
-        return self.stopping.target(self.dual)
+    def n_planes(self) -> int:
+        """Constraints in all working sets."""
+        return self.sets.n_planes
 
     def converged(self) -> bool:
         """Whether the certificate, or the last pass, meets the stopping criterion."""
-        if self.violation_met:
-            return True
-        found = self.certificate  # hard margins that are not met have an infinite primal value
-        return found is not None and self.stopping.met(found)
+        return self.within_violation or super().converged()
 
-    def primal(self, w: Floats, hinges: Floats) -> float:
+    def primal(self, w: Floats, slacks: Floats) -> float:
         """Primal value at w; examples without weight do not count."""
-        slacks = np.where(self.weights > 0, np.maximum(hinges, 0.0), 0.0)
-        return primal_value(w, slacks, self.formulation, self.C, self.weights)
+        return super().primal(w, np.where(self.weights > 0, np.maximum(slacks, 0.0), 0.0))
 
     @property
     def has_slacks(self) -> bool:
@@ -100,16 +105,14 @@ class Cutting:
         return self.formulation.slack != "none"
 
     def gap_estimate(self, hinges: Floats) -> float:
-        """The gap, were the hinge values met in the last pass those of the current weights."""
+        """The gap, were the hinge values of the last pass those of the current weights."""
         return max(self.primal(self.sets.w, hinges) - self.dual, 0.0)
 
-    def certify(self, w: Floats) -> tuple[Floats, Floats]:
-        """A pass of true oracle calls at w, without limits; values and offsets of what it found."""
-        values, offsets = most_violated(self.sets.source, self.formulation, w)
-        self.run.oracle_calls += self.n
-        self.run.offer(self.primal(w, values), w)
-        self.certified = True
-        return values, offsets
+    def certify(self, w: Floats) -> Violations:
+        """A pass of true oracle calls at w, without limits."""
+        found = self.oracle.violations(w)
+        self.offer(self.primal(w, found.values), w)
+        return found
 
     def epsilon(self, slacks: Floats) -> float:
         """Violation up to which constraints are left alone: half the target gap would be lost."""
@@ -126,26 +129,26 @@ class Cutting:
             return 0.1 * self.sharpness
         return float(min(0.1, half / (8.0 * self.dual)))  # |w|^2 grows by 1 + 2 e
 
-    def record(self, gap_estimate: float | None = None) -> None:
-        """End an outer iteration: history, callbacks, limits."""
-        stuck = gap_estimate is not None and self.run.stalling.seen(
-            gap_estimate, self.dual, self._settle
-        )
-        self.run.record(
-            dual=self.dual,
-            planes=self.sets.n_planes,
-            certificate=self.certificate if self.certified else None,
-            gap_estimate=gap_estimate,
-            target=self.target,
-        )
-        self.run.check_passes(stuck)
+    def raise_dual(self) -> None:
+        """Compute w and the dual value afresh."""
+        self.proven_dual = max(self.proven_dual, self.sets.dual())
 
-    def _settle(self) -> Certificate:
+    def settle(self) -> Certificate:
         """A certificate of the current w."""
-        self.dual = max(self.dual, self.sets.dual())
+        self.raise_dual()
         self.certify(self.sets.w)
         assert self.certificate is not None
         return self.certificate
+
+    def settle_at_the_end(self, interrupted: bool) -> None:
+        """See `CertifiedRun`; an interrupt may have come between multipliers and w."""
+        if not interrupted:
+            self.raise_dual()
+        self.certify(self.sets.w)
+
+    def final_state(self, interrupted: bool) -> NSlackState | None:
+        """The working sets, unless they may be half-changed."""
+        return None if interrupted else self.state
 
 
 @dataclass(frozen=True)
@@ -194,45 +197,28 @@ class NSlack(Solver):
                 f"slack={formulation.slack!r}"
             )
 
-    def solve(
+    def start(
         self,
         problem: Problem,
         formulation: Formulation,
         C: float,
-        *,
-        sample_weight: ArrayLike | None = None,
-        warm_start: Result | None = None,
-        callbacks: Iterable[Callback] = (),
-    ) -> Result:
-        """Train; see `Solver.solve`."""
-        self.check(problem, formulation, C)
-        weights = checked_weights(sample_weight, problem.n_examples)
-        run = Run(self, problem.n_examples, callbacks)
-        sets = self._working_sets(problem, formulation, C * weights, warm_start)
-        stopping = Stopping(self.tol, self.epsilon, C * float(weights.sum()))
-        cutting = Cutting(run, sets, stopping, C, weights, self.violation)
-        with run:
-            return self._finish(cutting, run.train(lambda: self._iterate(cutting)))
-
-    def _working_sets(
-        self, problem: Problem, formulation: Formulation, caps: Floats, warm: Result | None
-    ) -> WorkingSets:
-        """Empty sets, or those of an earlier result of the same problem and formulation."""
-        state = warm.state if warm is not None else None
-        if (
-            isinstance(state, WorkingSets)
-            and state.source is problem
-            and state.formulation == formulation
-        ):
-            state.rescale(caps)
-            return state
-        return WorkingSets(problem, formulation, caps)
+        weights: Floats,
+        warm_start: Result | None,
+        callbacks: Iterable[Callback],
+    ) -> NSlackRun:
+        """See `Solver.start`."""
+        state = of_kind(warm_start, NSlackState, problem, formulation)
+        if state is not None:
+            state.sets.rescale(C * weights)
+        else:
+            state = NSlackState(WorkingSets(Oracle(problem, formulation), C * weights))
+        return NSlackRun(self, state, C, weights, callbacks)
 
     # ----- the outer loop ------------------------------------------------------------------------
 
-    def _iterate(self, cutting: Cutting) -> None:
+    def iterate(self, cutting: NSlackRun) -> None:
         """Pass after pass over the examples until one certifies the result."""
-        run, sets, n = cutting.run, cutting.sets, cutting.n
+        sets, n = cutting.sets, cutting.n
         slacks = np.zeros(n)
         missing = np.inf  # what the violated constraints of the last pass might be worth
         while True:
@@ -243,7 +229,7 @@ class NSlack(Solver):
             for start in range(0, n, self.batch):
                 examples = np.arange(start, min(start + self.batch, n))
                 found = sets.look(examples, epsilon)
-                run.count(oracle_calls=len(examples))
+                cutting.check()
                 cutting.certified = False
                 hinges[examples], slacks[examples] = found.values, found.slacks
                 offsets[examples] = found.offsets
@@ -257,7 +243,7 @@ class NSlack(Solver):
                     pending, changed = 0, []
             if added == 0:
                 self._certify_pass(cutting, hinges, offsets)
-                cutting.violation_met = self.violation is not None
+                cutting.within_violation = self.violation is not None
                 if cutting.converged():
                     cutting.record()
                     return
@@ -268,18 +254,18 @@ class NSlack(Solver):
                 everything = np.flatnonzero(sets.sets.count)
                 self._optimise(cutting, everything, missing, everything=True)
             sets.drop(self.inactive_limit)
-            cutting.dual = max(cutting.dual, sets.dual())
+            cutting.raise_dual()
             cutting.record(cutting.gap_estimate(hinges) if cutting.has_slacks else estimate)
 
     def _optimise(
-        self, cutting: Cutting, changed: Ints, missing: float, everything: bool = False
+        self, cutting: NSlackRun, changed: Ints, missing: float, everything: bool = False
     ) -> None:
         """Solve the dual over all working sets, or over the changed ones in variant (b)."""
-        sets, run = cutting.sets, cutting.run
+        sets = cutting.sets
         kind, effort = KINDS[self.qp], EFFORT[self.qp]
         if self.variant == "subspace" and not everything:
             sets.improve(np.unique(changed), kind, effort)
-            run.count(cache_hits=len(changed))
+            cutting.count_hits(len(changed))
             return
         hard = cutting.formulation.slack == "none"
         stop = 0.2 * cutting.sharpness * cutting.target
@@ -294,8 +280,8 @@ class NSlack(Solver):
         for k in range(1, MOST_PASSES + 1):
             due = schedule.due(0.3)
             chosen = np.flatnonzero(due & (sets.sets.count > 0))
-            schedule.met(chosen, sets.improve(chosen, kind, effort))
-            run.count(cache_hits=len(chosen))
+            schedule.record_gaps(chosen, sets.improve(chosen, kind, effort))
+            cutting.count_hits(len(chosen))
             left = float(schedule.gaps.max() if hard else schedule.gaps.sum())
             if left <= stop or (plateau.seen(left) and not hard):
                 break
@@ -305,18 +291,17 @@ class NSlack(Solver):
             if hard and k % OUTRIGHT == 0:
                 self._solve_outright(cutting)
 
-    def _certify_pass(self, cutting: Cutting, hinges: Floats, offsets: Floats) -> None:
+    def _certify_pass(self, cutting: NSlackRun, hinges: Floats, offsets: Floats) -> None:
         """The bounds after a pass that left w where it was."""
         sets = cutting.sets
         w = sets.w.copy()
-        cutting.dual = max(cutting.dual, sets.dual())
+        cutting.raise_dual()
         if cutting.formulation.slack != "none":
-            cutting.run.offer(cutting.primal(w, hinges), w)
-            cutting.certified = True
+            cutting.offer(cutting.primal(w, hinges), w)
             return
         self._scale_up(cutting, w, hinges, offsets)
 
-    def _scale_up(self, cutting: Cutting, w: Floats, values: Floats, offsets: Floats) -> None:
+    def _scale_up(self, cutting: NSlackRun, w: Floats, values: Floats, offsets: Floats) -> None:
         """Hard margins: scale nearly feasible weights until no constraint is violated at all."""
         for _ in range(5):
             # Scaling does not help constraints without a margin, <a, w> >= 0.
@@ -327,13 +312,13 @@ class NSlack(Solver):
             factor = float((offsets[short] / products).max(initial=1.0))
             w = w * (factor * (1.0 + 1e-12))
             values, offsets = cutting.certify(w)
-            if cutting.run.best is not None and np.isfinite(cutting.run.best[0]):
+            if cutting.best is not None and np.isfinite(cutting.best[0]):
                 return
 
     # ----- hard margins that cannot be met -------------------------------------------------------
 
     def _refuse_contradictions(
-        self, cutting: Cutting, examples: Ints, values: Floats, offsets: Floats
+        self, cutting: NSlackRun, examples: Ints, values: Floats, offsets: Floats
     ) -> None:
         """Raise where a wrong output has the very features of the truth."""
         if cutting.formulation.slack != "none":
@@ -348,7 +333,7 @@ class NSlack(Solver):
                     "features as the true one; use slack='l1' or 'l2'"
                 )
 
-    def _refuse_growth(self, cutting: Cutting, before: Floats) -> None:
+    def _refuse_growth(self, cutting: NSlackRun, before: Floats) -> None:
         """Raise if multipliers grow along a direction whose planes cancel each other."""
         sets = cutting.sets
         slots, owners = sets.owners()
@@ -358,10 +343,10 @@ class NSlack(Solver):
             return
         sizes = growth[slots] * np.sqrt(sets.squares())
         left = float(np.linalg.norm(sets.combine(growth)))
-        if left < HARDLY_ANYTHING * float(sizes.sum()):
+        if left < CANCELLED * float(sizes.sum()):
             _refuse(owners, sizes, cutting.n)
 
-    def _solve_outright(self, cutting: Cutting) -> None:
+    def _solve_outright(self, cutting: NSlackRun) -> None:
         """Hard margins: solve a small dual that passes solve slowly, or raise if it is unbounded.
 
         The least squares of ``|sum z a|^2 + (1 - sum z b)^2`` over ``z >= 0`` are
@@ -383,34 +368,13 @@ class NSlack(Solver):
             z, left = nnls(np.vstack([planes.T, sets.sets.offset[slots] / lengths]), goal)
         except RuntimeError:  # too many iterations
             return
-        if left < HARDLY_ANYTHING:
+        if left < CANCELLED:
             _refuse(owners, z, cutting.n)
         before, dual = sets.sets.alpha[slots], sets.dual()
         sets.sets.alpha[slots] = z / (left * left * lengths)
         if sets.dual() < dual:
             sets.sets.alpha[slots] = before
             sets.dual()
-
-    def _finish(self, cutting: Cutting, status: str) -> Result:
-        """Certify the last weights if need be, and gather the result."""
-        run = cutting.run
-
-        def certify() -> None:
-            if status != "interrupted":
-                cutting.dual = max(cutting.dual, cutting.sets.dual())
-            cutting.certify(cutting.sets.w)
-
-        if not cutting.certified or run.best is None:
-            status = run.certify_at_the_end(cutting, certify, status)
-        assert run.best is not None and cutting.certificate is not None
-        return run.result(
-            run.best[1],
-            cutting.certificate,
-            converged=cutting.converged(),
-            status=status,
-            planes=cutting.sets.n_planes,
-            state=cutting.sets if status != "interrupted" else None,
-        )
 
 
 def _refuse(owners: Ints, shares: Floats, n: int) -> NoReturn:

@@ -21,20 +21,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..engine.cuts.bundle import Bundle
 from ..engine.cuts.master import best_candidates, best_total, blend, chosen_total, line_minimum
 from ..engine.cuts.pool import CandidatePool, Pool, make_pool
+from ..engine.oracle import Oracle
+from ..engine.run import CertifiedRun
+from ..engine.state import Arrays, SolverState, inside, of_kind, under
 from ..formulation import Formulation
-from ..objective import NEGLIGIBLE, Certificate, Stopping, hinge_values, primal_value
+from ..objective import NEGLIGIBLE, Certificate
 from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Floats, Ints
-from .base import Run, Solver, checked_weights
+from .base import Solver
 
 __all__ = ["OneSlack"]
 
@@ -42,58 +44,64 @@ __all__ = ["OneSlack"]
 FORGET_AFTER = 30  # planes without it after which a cached candidate is dropped; it costs time
 # Planes in a row from the cache, and those in a row that do not raise the dual value, after which
 # the oracle is asked all the same. (One of the latter may be needed to get to another that does.)
-MOST_CACHED, MOST_VAIN = 300, 3
+MOST_CACHED, MOST_USELESS = 300, 3
 
 
-class Memory(NamedTuple):
-    """What a warm start goes on from."""
+class OneSlackState(SolverState):
+    """Candidates, aggregated planes, and the weights of the examples in those."""
 
-    pool: Pool
-    bundle: Bundle
-    weights: Floats
+    kind = "one-slack"
+
+    def __init__(self, pool: Pool, bundle: Bundle, weights: Floats) -> None:
+        self.pool = pool
+        self.bundle = bundle
+        self.weights = weights
+        self.oracle = pool.oracle
+
+    def arrays(self) -> Arrays:
+        """See `SolverState`."""
+        return {
+            **under("pool", self.pool.arrays()),
+            **under("bundle", self.bundle.arrays()),
+            "weights": self.weights,
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `SolverState`."""
+        self.pool.restore(inside("pool", arrays))
+        self.bundle.restore(inside("bundle", arrays))
+        self.weights = arrays["weights"].copy()
 
 
-class Search:
+class OneSlackRun(CertifiedRun):
     """A run of the method: pool, bundle, the best point known and the bounds."""
 
     def __init__(
-        self,
-        run: Run,
-        memory: Memory,
-        stopping: Stopping,
-        C: float,
+        self, solver: OneSlack, state: OneSlackState, C: float, callbacks: Iterable[Callback]
     ) -> None:
-        self.run = run
-        self.pool, self.bundle, self.weights = memory
-        self.stopping = stopping
-        self.C = C
-        self.formulation = self.pool.formulation
-        self.n = len(self.weights)
+        super().__init__(solver, state.oracle, C, state.weights, callbacks)
+        self.state = state
+        self.pool, self.bundle = state.pool, state.bundle
         self.bundle.widen(self.pool.n_weights)
         self.center: Floats = self.bundle.weights()
         self.table: Floats = np.empty((self.n, 0))  # of the candidates' values at the center
-        self.dual = self.bundle.dual(self.center)
-        self.certified = False  # whether the center's primal value is certified
+        self.proven_dual = self.bundle.dual(self.center)
         self.n_cached = 0  # planes since the oracle was last asked
-        self.n_vain = 0  # those in a row that did not raise the dual value
+        self.n_useless = 0  # those in a row that did not raise the dual value
 
     @property
-    def certificate(self) -> Certificate | None:
-        """The best certified primal value and the best dual value."""
-        return Certificate(self.run.best[0], self.dual) if self.run.best is not None else None
+    def n_planes(self) -> int:
+        """Aggregated planes."""
+        return self.bundle.size
 
     @property
-    def target(self) -> float:
-        """Gap to reach."""
-        return self.stopping.target(self.dual)
+    def best_weights(self) -> Floats:
+        """See `CertifiedRun`."""
+        return self.pool.expand(super().best_weights).copy()
 
-    def converged(self) -> bool:
-        """Whether the certificate meets the stopping criterion."""
-        return self.certificate is not None and self.stopping.met(self.certificate)
-
-    def count(self, calls: int) -> None:
-        """Count oracle calls."""
-        self.run.count(oracle_calls=calls)
+    def final_state(self, interrupted: bool) -> OneSlackState | None:
+        """The planes, unless an interrupt may have left them half-changed."""
+        return None if interrupted else self.state
 
     def ask(self) -> tuple[float, Floats, Ints]:
         """A full pass of true oracle calls at the center.
@@ -101,11 +109,10 @@ class Search:
         Returns its certified primal value, and hinge values and candidates of all examples. Weights
         that new candidates bring are 0 at the center.
         """
-        self.n_cached = self.n_vain = 0
-        hinges, chosen = self.pool.ask(self.center, self.count)
-        primal = primal_value(self.center, hinges, self.formulation, self.C, self.weights)
-        self.run.offer(primal, self.center)
-        self.certified = True
+        self.n_cached = self.n_useless = 0
+        hinges, chosen = self.pool.ask(self.center, self.check)
+        primal = self.primal(self.center, hinges)
+        self.offer(primal, self.center)
         new = self.pool.n_weights - len(self.center)
         if new:
             self.center = np.concatenate((self.center, np.zeros(new)))
@@ -120,28 +127,19 @@ class Search:
         offset = self.pool.add_up(chosen, self.weights, plane)
         self.bundle.add(plane, offset)
 
-    def certify(self) -> None:
-        """A pass of true oracle calls at the center, without limits."""
-        w = self.pool.expand(self.center)
-        hinges = hinge_values(self.pool.problem, self.formulation, w)
-        self.run.oracle_calls += self.n
-        primal = primal_value(self.center, hinges, self.formulation, self.C, self.weights)
-        self.run.offer(primal, self.center)
-        self.certified = True
+    def is_stuck(self, gap_estimate: float) -> bool:
+        """See `CertifiedRun`; only passes of the oracle can tell."""
+        return self.n_cached == 0 and super().is_stuck(gap_estimate)
 
-    def record(self, gap_estimate: float | None = None) -> None:
-        """End an outer iteration: history, callbacks, limits."""
-        certificate, stuck = self.certificate, False
-        if self.n_cached == 0 and certificate is not None and gap_estimate is not None:
-            stuck = self.run.stalling.seen(gap_estimate, self.dual, lambda: certificate)
-        self.run.record(
-            dual=self.dual,
-            planes=self.bundle.size,
-            certificate=certificate if self.certified else None,
-            gap_estimate=gap_estimate,
-            target=self.target,
-        )
-        self.run.check_passes(stuck)
+    def settle(self) -> Certificate:
+        """The certificate of the last pass of the oracle, which was at the center."""
+        assert self.certificate is not None
+        return self.certificate
+
+    def settle_at_the_end(self, interrupted: bool) -> None:
+        """A pass of true oracle calls at the center, without limits."""
+        hinges = self.oracle.violations(self.pool.expand(self.center)).hinges
+        self.offer(self.primal(self.center, hinges), self.center)
 
 
 def _empty_bundle(pool: Pool, C: float) -> Bundle:
@@ -195,73 +193,51 @@ class OneSlack(Solver):
         if not 0.0 < self.reach <= 1.0:
             raise ValueError(f"reach must be in (0, 1], got {self.reach}")
 
-    def solve(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        *,
-        sample_weight: ArrayLike | None = None,
-        warm_start: Result | None = None,
-        callbacks: Iterable[Callback] = (),
-    ) -> Result:
-        """Train; see `Solver.solve`."""
-        self.check(problem, formulation, C)
-        weights = checked_weights(sample_weight, problem.n_examples)
-        run = Run(self, problem.n_examples, callbacks)
-        memory = self._memory(problem, formulation, C, weights, warm_start)
-        stopping = Stopping(self.tol, self.epsilon, C * float(weights.sum()))
-        search = Search(run, memory, stopping, C)
-        with run:
-            return self._finish(search, run.train(lambda: self._iterate(search)))
-
-    def _memory(
+    def start(
         self,
         problem: Problem,
         formulation: Formulation,
         C: float,
         weights: Floats,
-        warm: Result | None,
-    ) -> Memory:
-        """A fresh start, or what an earlier result of the same problem and formulation left."""
-        state = warm.state if warm is not None else None
-        if (
-            isinstance(state, Memory)
-            and state.pool.problem is problem
-            and state.pool.formulation == formulation
-        ):
-            if np.array_equal(state.weights, weights):
-                state.bundle.rescale(C)
-                return state
+        warm_start: Result | None,
+        callbacks: Iterable[Callback],
+    ) -> OneSlackRun:
+        """See `Solver.start`."""
+        state = of_kind(warm_start, OneSlackState, problem, formulation)
+        if state is None:
+            budget = int(self.cache_mb * 2**20)
+            pool = make_pool(Oracle(problem, formulation), self.cache_size, budget)
+            state = OneSlackState(pool, _empty_bundle(pool, C), weights)
+        elif np.array_equal(state.weights, weights):
+            state.bundle.rescale(C)
+        else:
             # Aggregated planes are sums with the old weights; the candidates are still good.
-            return Memory(state.pool, _empty_bundle(state.pool, C), weights)
-        budget = int(self.cache_mb * 2**20)
-        pool = make_pool(problem, formulation, self.cache_size, budget)
-        return Memory(pool, _empty_bundle(pool, C), weights)
+            state = OneSlackState(state.pool, _empty_bundle(state.pool, C), weights)
+        return OneSlackRun(self, state, C, callbacks)
 
     # ----- the outer loop ------------------------------------------------------------------------
 
-    def _iterate(self, search: Search) -> None:
+    def iterate(self, search: OneSlackRun) -> None:
         """Add planes until the certificate meets the stopping criterion."""
         stabilised = self.reach < 1.0 and (search.pool.complete or self.cache_size > 0)
-        gap = self._look_around(search)
+        gap = self._first_pass(search)
         search.record(gap)
         while not search.converged():
             w = self._solve_master(search, self.qp_precision * gap)
             if search.converged():
                 search.certified = True  # an earlier center is good enough
             else:
-                gap = (self._approach if stabilised else self._step)(search, w, gap)
+                gap = (self._stabilised_step if stabilised else self._plain_step)(search, w, gap)
             search.record(gap)
 
-    def _look_around(self, search: Search) -> float:
+    def _first_pass(self, search: OneSlackRun) -> float:
         """The first pass, at the weights to start from; returns the gap there."""
         primal, _, chosen = search.ask()
         search.cut(chosen)
         search.table = search.pool.values(search.center)
         return primal - search.dual
 
-    def _solve_master(self, search: Search, stop_gap: float) -> Floats:
+    def _solve_master(self, search: OneSlackRun, stop_gap: float) -> Floats:
         """Improve the multipliers; returns the new ``w`` and updates the dual value."""
         bundle = search.bundle
         if self.qp == "fsmo":
@@ -272,18 +248,19 @@ class OneSlack(Solver):
         w = bundle.weights()
         dual = bundle.dual(w)
         rises = dual > search.dual + NEGLIGIBLE * abs(search.dual)
-        search.n_vain = 0 if rises else search.n_vain + 1
-        search.dual = max(search.dual, dual)
+        search.n_useless = 0 if rises else search.n_useless + 1
+        search.proven_dual = max(search.dual, dual)
         return w
 
-    def _approach(self, search: Search, w: Floats, gap: float) -> float:
+    def _stabilised_step(self, search: OneSlackRun, w: Floats, gap: float) -> float:
         """Move the center towards ``w``, take a plane near it; returns the gap as last known."""
         pool, weights, C = search.pool, search.weights, search.C
         table = pool.values(w)
         if pool.complete:
-            search.count(search.n)
+            search.oracle.count(search.n)
+            search.check()
         else:
-            search.run.count(cache_hits=search.n)
+            search.count_hits(search.n)
         square, product = float(search.center @ search.center), float(search.center @ w)
         slope, curvature = product - square, max(0.0, float(w @ w) - 2.0 * product + square)
         t = line_minimum(search.table, table, C * weights, slope, curvature)
@@ -309,14 +286,14 @@ class OneSlack(Solver):
             search.table = pool.values(search.center)
         return primal - search.dual
 
-    def _cache_will_do(self, search: Search, known_gap: float, gap: float) -> bool:
+    def _cache_will_do(self, search: OneSlackRun, known_gap: float, gap: float) -> bool:
         """Whether a plane of cached candidates, whose gap is ``known_gap``, is worth adding."""
         search.n_cached += 1
         goal = max(self.cache_share * gap, 0.7 * search.target)
-        paying = search.n_cached <= MOST_CACHED and search.n_vain <= MOST_VAIN
+        paying = search.n_cached <= MOST_CACHED and search.n_useless <= MOST_USELESS
         return known_gap > goal and paying
 
-    def _cut_between(self, search: Search, table: Floats) -> None:
+    def _cut_between(self, search: OneSlackRun, table: Floats) -> None:
         """Take a plane of known candidates between the center and the master's minimiser."""
         chosen = np.empty(search.n, np.int64)
         best_candidates(search.table, table, self.reach, chosen)
@@ -324,13 +301,13 @@ class OneSlack(Solver):
             best_candidates(search.table, table, 1.0, chosen)  # cuts the minimiser off for sure
         search.cut(chosen)
 
-    def _step(self, search: Search, w: Floats, gap: float) -> float:
+    def _plain_step(self, search: OneSlackRun, w: Floats, gap: float) -> float:
         """The paper's iteration: a plane at ``w`` from the cache or, failing that, the oracle."""
         search.center = w
         search.certified = False
         if self.cache_size > 0 and not search.pool.complete:
             table = search.pool.values(w)
-            search.run.count(cache_hits=search.n)
+            search.count_hits(search.n)
             violation = best_total(table, search.weights) - search.bundle.slack
             if self._cache_will_do(search, search.C * violation, gap):
                 chosen = np.empty(search.n, np.int64)
@@ -340,20 +317,3 @@ class OneSlack(Solver):
         primal, _, chosen = search.ask()
         search.cut(chosen)
         return primal - search.dual
-
-    def _finish(self, search: Search, status: str) -> Result:
-        """Certify the last center if need be, and gather the result."""
-        run = search.run
-        if not search.certified or run.best is None:
-            status = run.certify_at_the_end(search, search.certify, status)
-        assert run.best is not None and search.certificate is not None
-        # An interrupt may have left the planes half-changed: no warm start from those.
-        keeps = status != "interrupted"
-        return run.result(
-            search.pool.expand(run.best[1]).copy(),
-            search.certificate,
-            converged=search.converged(),
-            status=status,
-            planes=search.bundle.size,
-            state=Memory(search.pool, search.bundle, search.weights) if keeps else None,
-        )

@@ -10,13 +10,11 @@ import copy
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..engine.online_steps import (
     CHANGES,
@@ -34,25 +32,36 @@ from ..engine.online_steps import (
     mira_steps,
     online_steps,
 )
+from ..engine.oracle import BATCH, Oracle, batches, violations
+from ..engine.run import Run
+from ..engine.state import (
+    Arrays,
+    SolverState,
+    copied,
+    from_text,
+    inside,
+    named_arrays,
+    to_text,
+    under,
+)
 from ..formulation import Formulation
-from ..objective import Certificate, Stopping, plane_values
-from ..problem import Planes, Problem, validate_planes
-from ..result import Callback, Result
+from ..objective import Certificate, Stopping
+from ..problem import Problem
+from ..result import Callback, Progress, Result
 from ..time_left import Limits
 from ..types import Floats, Ints
-from .base import Run, Solver, checked_weights
+from .base import Solver
 from .certify import DualPoint, certificate_of
 
-__all__ = ["HELD_OUT_BATCH", "Learner", "OnlineSolver", "Seen", "Training", "batches"]
+__all__ = ["Learner", "OnlineRun", "OnlineSolver", "Seen"]
 
 
 CHUNK = 1024  # examples between looks at the clock, where a problem steps through them by itself
-HELD_OUT_BATCH = 512  # examples per call where the weights stand still
 DEFAULT_PASSES = 10
 
 
 @dataclass
-class Seen:
+class Seen(SolverState):
     """The examples that training has been given so far, in one problem after the other.
 
     Examples that come again with the same problem, or in a chunk whose fingerprint is among
@@ -65,23 +74,67 @@ class Seen:
     measured: float = 0.0  # sum of the weights of the examples in that
     contents: set[str] = field(default_factory=set)
 
+    kind = "seen"
 
-class Learner:
-    """Weights on their way, and all that is needed to go on with them."""
+    def matches(self, problem: Problem, formulation: Formulation) -> bool:
+        """See `SolverState`: what was seen before stays so."""
+        return True
 
-    #: A dual solver that finds a learner in a warm start must not take it for its own planes.
-    problem: Any = None
+    def arrays(self) -> Arrays:
+        """See `SolverState`."""
+        values = {**dataclasses.asdict(self), "contents": sorted(self.contents)}
+        return {"numbers": to_text(values)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `SolverState`."""
+        for name, value in from_text(arrays["numbers"]).items():
+            setattr(self, name, set(value) if name == "contents" else value)
+
+
+class Learner(SolverState):
+    """Weights on their way, and all that is needed to go on with them.
+
+    Unlike the states of other solvers it goes on with any problem of these features.
+    """
+
+    kind = "online"
 
     def __init__(
-        self, n_features: int, n_examples: int, average: bool, products: bool, rng: Any
+        self,
+        n_features: int,
+        n_examples: int,
+        average: bool,
+        products: bool,
+        rng: np.random.Generator,
     ) -> None:
         self.state: OnlineState = make_state(n_features, n_examples, average, products)
-        self.rng: np.random.Generator = rng
+        self.rng = rng
         self.average = average
         self.eta0: float | None = None  # of `sgd`, once it has been chosen
         self.seen = Seen()
-        self.counted: Any = None  # the problem whose examples have been counted last
-        self.trained_on: Any = None  # the problem that the multipliers belong to
+        self.counted: Problem | None = None  # whose examples have been counted last
+        self.trained_on: Problem | None = None  # to which the multipliers belong
+
+    def matches(self, problem: Problem, formulation: Formulation) -> bool:
+        """See `SolverState`: weights are good for any problem that has as many."""
+        return len(self.state.v) == int(problem.n_features or 0)
+
+    def arrays(self) -> Arrays:
+        """See `SolverState`."""
+        return {
+            **under("state", named_arrays(self.state)),
+            **under("seen", self.seen.arrays()),
+            "numbers": to_text({"average": self.average, "eta0": self.eta0}),
+            "rng": to_text(self.rng.bit_generator.state),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `SolverState`."""
+        self.state = OnlineState(**copied(inside("state", arrays)))
+        numbers = from_text(arrays["numbers"])
+        self.average, self.eta0 = numbers["average"], numbers["eta0"]
+        self.seen.restore(inside("seen", arrays))
+        self.rng.bit_generator.state = from_text(arrays["rng"])
 
     def copy(self) -> Learner:
         """A learner that goes on from here and leaves this one as it is."""
@@ -172,7 +225,7 @@ class OnlineSolver(Solver):
     k: ClassVar[int] = 1
 
     @abstractmethod
-    def rule(self, training: Training) -> OnlineRule:
+    def rule(self, training: OnlineRun) -> OnlineRule:
         """What is done with a candidate; called once, before the first pass."""
 
     @property
@@ -194,79 +247,28 @@ class OnlineSolver(Solver):
         if self.patience < 1:
             raise ValueError(f"patience must be >= 1, got {self.patience}")
 
-    def solve(
+    def start(
         self,
         problem: Problem,
         formulation: Formulation,
         C: float,
-        *,
-        sample_weight: ArrayLike | None = None,
-        warm_start: Result | None = None,
-        callbacks: Iterable[Callback] = (),
-    ) -> Result:
-        """Train; see `Solver.solve`.
+        weights: Floats,
+        warm_start: Result | None,
+        callbacks: Iterable[Callback],
+    ) -> OnlineRun:
+        """See `Solver.start`.
 
         A warm start may be of another problem with these features. If it has a learner's state, the
         examples of both problems make up the objective that `sgd` and `pegasos` minimise from then
         on; without, the examples behind its weights are not known and do not count.
         """
-        self.check(problem, formulation, C)
-        weights = checked_weights(sample_weight, problem.n_examples)
-        run = Run(self, problem.n_examples, callbacks)
+        oracle = Oracle(problem, formulation)
         learner = self._learner(problem, warm_start)
-        training = Training(self, run, problem, formulation, C, weights, learner)
-        with run:
-            return self._finish(training, run.train(training.passes))
+        return OnlineRun(self, oracle, C, weights, learner, callbacks)
 
-    def _finish(self, training: Training, status: str) -> Result:
-        """Gather the result, with a certificate if one is asked for."""
-        run, learner, problem = training.run, training.learner, training.problem
-        w = training.best_w if training.best_w is not None else learner.w
-        certificate = None
-        if self.certificate:
-            try:
-                certificate = self._certificate(training, w)
-            except KeyboardInterrupt:  # the weights are there, and not to be lost
-                status = "interrupted"
-        status = run.final_status(status)
-        result = Result(
-            w=w,
-            primal=None,
-            dual=None,
-            converged=status == "converged",
-            status=status,
-            n_passes=run.oracle_calls / problem.n_examples,
-            n_oracle_calls=run.oracle_calls,
-            n_cache_hits=0,
-            n_planes=0,
-            seconds=run.seconds,
-            compile_seconds=run.compile_seconds,
-            history=run.history,
-            state=learner,
-        )
-        if certificate is None:
-            return result
-        return self._certified(result, certificate, training.C * float(training.weights.sum()))
-
-    def _certificate(self, training: Training, w: Floats) -> Certificate:
-        """One pass of true oracle calls, and the dual value of what the steps have left."""
-        problem, learner, weights = training.problem, training.learner, training.weights
-        known = learner.trained_on is problem
-        start = learner.dual_point(training.C * weights) if known else None
-        certificate = certificate_of(problem, training.formulation, training.C, w, weights, start)
-        training.run.oracle_calls += problem.n_examples
-        return certificate
-
-    def _certified(self, result: Result, certificate: Certificate, total_C: float) -> Result:
-        """The result with its certificate."""
-        met = Stopping(self.tol, self.epsilon, total_C).met(certificate)
-        wanted = self.tol is not None or self.epsilon is not None
-        return dataclasses.replace(
-            result,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            converged=met if wanted else result.converged,
-        )
+    def iterate(self, training: OnlineRun) -> str:
+        """Visit the examples in random order, again and again; returns why that ended."""
+        return training.passes()
 
     def _learner(self, problem: Problem, warm: Result | None) -> Learner:
         """A new learner, or that of an earlier result, which goes on changing."""
@@ -292,27 +294,24 @@ class OnlineSolver(Solver):
         return learner
 
 
-class Training:
+class OnlineRun(Run):
     """One call of `solve`: who is visited, with which candidates, and how good the weights are."""
 
     def __init__(
         self,
         solver: OnlineSolver,
-        run: Run,
-        problem: Problem,
-        formulation: Formulation,
+        oracle: Oracle,
         C: float,
         weights: Floats,
         learner: Learner,
+        callbacks: Iterable[Callback],
     ) -> None:
+        super().__init__(solver, oracle, callbacks)
         self.solver = solver
-        self.run = run
-        self.problem = problem
-        self.formulation = formulation
         self.C = C
         self.weights = weights
         self.learner = learner
-        self.trusted = bool(getattr(problem, "trusted", False))
+        problem = oracle.problem
         used = np.flatnonzero(weights > 0)
         n_held_out = round(solver.held_out * len(used))
         if n_held_out:
@@ -351,11 +350,17 @@ class Training:
             left -= len(order)
             numbers[SQUARE] = float(self.learner.state.v @ self.learner.state.v)
             held_out_loss = self._measure()
-            self.run.record(
-                dual=None,
-                planes=0,
-                loss=float(numbers[LOSS]) / len(order),
-                held_out_loss=held_out_loss,
+            self.note(
+                Progress(
+                    seconds=self.seconds,
+                    oracle_calls=self.oracle_calls,
+                    primal=None,
+                    dual=None,
+                    gap=None,
+                    planes=0,
+                    loss=float(numbers[LOSS]) / len(order),
+                    held_out_loss=held_out_loss,
+                )
             )
             since_best = 0 if self.best_loss == held_out_loss else since_best + 1
             if held_out_loss is not None and since_best >= self.solver.patience:
@@ -367,17 +372,18 @@ class Training:
     def visit(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
         """Steps for all examples of ``order``, one after the other."""
         weights = self._step_weights(rule)
-        fused = getattr(self.problem, "online_pass", None)
-        if fused is not None and self.solver.batch_size == self.solver.k == 1:
+        fused = self.oracle.accelerators.online_pass
+        if self.solver.batch_size == self.solver.k == 1:
             for chunk in batches(order, CHUNK):
-                if not fused(chunk, weights, self.formulation, rule, state):
+                if not fused(chunk, weights, rule, state):
                     break
-                self.run.count(oracle_calls=len(chunk))
+                self.oracle.count(len(chunk))
+                self.check()
             else:
                 return
         for batch in batches(order, self.solver.batch_size):
             self._step(batch, weights, rule, state)
-            self.run.count(oracle_calls=len(batch))
+            self.check()
 
     def _step_weights(self, rule: OnlineRule) -> Floats:
         """Weights of the examples: relative to their mean where steps are of the mean hinge."""
@@ -387,54 +393,30 @@ class Training:
 
     def _step(self, batch: Ints, weights: Floats, rule: OnlineRule, state: OnlineState) -> None:
         """Ask for candidates and make steps from them."""
-        k = self.solver.k
-        planes = self.candidates(batch, state.v, rule.plain, k, float(state.numbers[SCALE]))
-        b, c = self.formulation.plane_terms(planes.losses)
+        k, scale = self.solver.k, float(state.numbers[SCALE])
+        if rule.plain:
+            answer = self.oracle.predictions(batch, state.v)  # those at scale * v
+        elif k > 1:
+            w = state.v if scale == 1.0 else scale * state.v
+            answer = self.oracle.ask_k_best(batch, w, k)
+        else:
+            answer = self.oracle.ask_features(batch, state.v, scale)
+        planes, b, c = answer
         if k > 1:
             mira_steps(planes, batch, b, c, weights, k, rule, state)
         else:
             group = len(batch) if rule.decay > 0.0 and rule.eta0 == 0.0 else 1
             online_steps(planes, batch, b, c, weights, group, rule, state)
 
-    def candidates(
-        self, indices: Ints, v: Floats, plain: bool, k: int = 1, scale: float = 1.0
-    ) -> Planes:
-        """Predictions, or the most violated outputs, or k of these, at the weights scale * v."""
-        problem, formulation = self.problem, self.formulation
-        # Problems may be duck-typed: what they lack is taken from the base class.
-        if plain:
-            predictions = getattr(problem, "predictions", partial(Problem.predictions, problem))
-            planes = predictions(indices, v)  # those at scale * v
-        else:
-            kind = (formulation.rescaling, formulation.uses_sqrt_loss)
-            if k > 1:
-                k_best = getattr(problem, "k_best", partial(Problem.k_best, problem))
-                planes = k_best(indices, v if scale == 1.0 else scale * v, k, *kind)
-            elif scale == 1.0:
-                planes = problem.oracle(indices, v, *kind)
-            else:
-                scaled = getattr(
-                    problem, "oracle_at_scale", partial(Problem.oracle_at_scale, problem)
-                )
-                planes = scaled(indices, v, scale, *kind)
-        if not self.trusted:
-            validate_planes(planes, indices.repeat(k), len(v))
-        return Planes(
-            np.asarray(planes.indptr, np.int64),
-            np.asarray(planes.indices, np.int32),
-            np.asarray(planes.values, np.float64),
-            np.asarray(planes.losses, np.float64),
-        )
-
     def objective(self, examples: Ints, w: Floats) -> float:
         """``lambda/2 |w|^2`` plus the mean hinge of the examples, by true oracle calls."""
         hinges = np.empty(len(examples))
         place = 0
-        for batch in batches(examples, HELD_OUT_BATCH):
-            planes = self.candidates(batch, w, plain=False)
-            hinges[place : place + len(batch)] = plane_values(planes, self.formulation, w)
+        for batch in batches(examples, BATCH):
+            values = violations(self.oracle.ask_features(batch, w), w)
+            hinges[place : place + len(batch)] = values
             place += len(batch)
-            self.run.count(oracle_calls=len(batch))
+            self.check()
         mean = np.average(np.maximum(hinges, 0.0), weights=self.weights[examples])
         return 0.5 * self.decay * float(w @ w) + float(mean)
 
@@ -444,16 +426,35 @@ class Training:
             return None
         w = self.learner.w
         total = 0.0
-        for batch in batches(self.held_out, HELD_OUT_BATCH):
-            planes = self.candidates(batch, w, plain=True)
-            total += float(self.weights[batch] @ planes.losses)
+        for batch in batches(self.held_out, BATCH):
+            answer = self.oracle.predictions(batch, w, count=False)
+            total += float(self.weights[batch] @ answer.planes.losses)
         loss = total / float(self.weights[self.held_out].sum())
         if loss < self.best_loss:
             self.best_loss, self.best_w = loss, w
         return loss
 
+    def finish(self, status: str) -> Result:
+        """Gather the result, with a certificate if one is asked for."""
+        solver = self.solver
+        w = self.best_w if self.best_w is not None else self.learner.w
+        certificate = None
+        if solver.certificate:
+            try:
+                certificate = self._certificate(w)
+            except KeyboardInterrupt:  # the weights are there, and not to be lost
+                status = "interrupted"
+        converged = self.final_status(status) == "converged"
+        if certificate is not None and (solver.tol is not None or solver.epsilon is not None):
+            total_C = self.C * float(self.weights.sum())
+            converged = Stopping(solver.tol, solver.epsilon, total_C).is_satisfied(certificate)
+        return self.result(
+            w, certificate, converged=converged, status=status, planes=0, state=self.learner
+        )
 
-def batches(examples: Ints, size: int) -> Iterator[Ints]:
-    """Consecutive pieces of ``examples``."""
-    for start in range(0, len(examples), size):
-        yield examples[start : start + size]
+    def _certificate(self, w: Floats) -> Certificate:
+        """One pass of true oracle calls, and the dual value of what the steps have left."""
+        learner = self.learner
+        known = learner.trained_on is self.oracle.problem
+        start = learner.dual_point(self.C * self.weights) if known else None
+        return certificate_of(self.oracle, self.C, w, self.weights, start)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.planes import BlockStore
+from ..engine.state import Arrays
 from ..types import Bools, Floats, Ints
 
 __all__ = ["Momentum", "Schedule"]
 
 
-CALM = 0.1  # share of a large gap below which a block is calm
+NEARLY_OPTIMAL = 0.1  # share of a large gap below which a block is
 
 
 class Schedule:
     """Blocks that are worth a visit: those with a large gap, and those not seen for a while.
 
     A block may be skipped ``patience`` times in a row, and so many times more after each visit in a
-    row that finds it calm, ``longest`` times at most.
+    row that finds it nearly optimal, ``longest`` times at most.
     """
 
     def __init__(self, n: int, patience: int, longest: int | None = None) -> None:
@@ -37,12 +38,22 @@ class Schedule:
         self._large = max(share * mean, floor)
         return (self.gaps >= self._large) | (self.age > self.wait)
 
-    def met(self, blocks: Ints, gaps: Floats) -> None:
+    def record_gaps(self, blocks: Ints, gaps: Floats) -> None:
         """Note the gaps of visited blocks."""
         self.gaps[blocks] = gaps
         self.age[blocks] = 0
         longer = np.minimum(self.wait[blocks] + self.patience, self.longest)
-        self.wait[blocks] = np.where(gaps < CALM * self._large, longer, self.patience)
+        self.wait[blocks] = np.where(gaps < NEARLY_OPTIMAL * self._large, longer, self.patience)
+
+    def arrays(self) -> Arrays:
+        """What later calls depend on, as arrays by name."""
+        large = np.array(self._large)
+        return {"gaps": self.gaps, "age": self.age, "wait": self.wait, "large": large}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` has given."""
+        self.gaps, self.age = arrays["gaps"].copy(), arrays["age"].copy()
+        self.wait, self._large = arrays["wait"].copy(), float(arrays["large"])
 
 
 class Momentum:
@@ -59,6 +70,10 @@ class Momentum:
         self.factor = factor
         self.remembers = False
         self.pause = 0
+
+    def numbers(self) -> dict[str, float]:
+        """What later calls depend on."""
+        return {"remembers": self.remembers, "pause": self.pause}
 
     def push(self, rate_of_passes: float = 0.0) -> None:
         """Extrapolate, unless recent tries gained too little for their work."""

@@ -11,7 +11,7 @@ from ..engine.online_steps import MIRA as MIRA_KIND
 from ..engine.online_steps import PERCEPTRON, OnlineRule
 from ..formulation import Formulation
 from ..problem import Problem
-from .online import OnlineSolver, Training
+from .online import OnlineRun, OnlineSolver
 
 __all__ = ["MIRA", "Perceptron"]
 
@@ -26,7 +26,7 @@ class Perceptron(OnlineSolver):
 
     name: ClassVar[str] = "perceptron"
 
-    def rule(self, training: Training) -> OnlineRule:
+    def rule(self, training: OnlineRun) -> OnlineRule:
         """See `OnlineSolver`."""
         return OnlineRule(PERCEPTRON, True, training.C, 0.0, 0.0, np.inf, self.average)
 
@@ -59,6 +59,6 @@ class MIRA(OnlineSolver):
         if self.k < 1:
             raise ValueError(f"k must be >= 1, got {self.k}")
 
-    def rule(self, training: Training) -> OnlineRule:
+    def rule(self, training: OnlineRun) -> OnlineRule:
         """See `OnlineSolver`."""
         return OnlineRule(MIRA_KIND, False, training.C, 0.0, 0.0, np.inf, self.average)

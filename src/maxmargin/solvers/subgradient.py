@@ -14,9 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
+from ..engine.oracle import BATCH, batches
 from ..formulation import Formulation
 from ..problem import Problem
-from .online import HELD_OUT_BATCH, OnlineSolver, Training, batches
+from .online import OnlineRun, OnlineSolver
 
 __all__ = ["SGD", "Pegasos"]
 
@@ -53,7 +54,7 @@ class SGD(OnlineSolver):
         if self.sample < 1:
             raise ValueError(f"sample must be >= 1, got {self.sample}")
 
-    def rule(self, training: Training) -> OnlineRule:
+    def rule(self, training: OnlineRun) -> OnlineRule:
         """See `OnlineSolver`."""
         learner = training.learner
         if self.eta0 is not None:
@@ -62,12 +63,12 @@ class SGD(OnlineSolver):
             learner.eta0 = self._by_trial(training)
         return self._with(learner.eta0, training)
 
-    def _with(self, eta0: float, training: Training) -> OnlineRule:
+    def _with(self, eta0: float, training: OnlineRun) -> OnlineRule:
         """The rule with a first step size."""
         kind, decay = SUBGRADIENT, training.decay
         return OnlineRule(kind, False, training.C, decay, eta0, np.inf, self.average)
 
-    def _by_trial(self, training: Training) -> float:
+    def _by_trial(self, training: OnlineRun) -> float:
         """Train on a sample with each candidate, and take the one of the smallest objective."""
         size = min(self.sample, len(training.examples))
         sample = training.learner.rng.choice(training.examples, size, replace=False)
@@ -106,22 +107,21 @@ class Pegasos(OnlineSolver):
         if self.radius is not None and not self.radius > 0:
             raise ValueError(f"radius must be positive, got {self.radius}")
 
-    def rule(self, training: Training) -> OnlineRule:
+    def rule(self, training: OnlineRun) -> OnlineRule:
         """See `OnlineSolver`."""
         radius = self._radius(training) if self.radius is None else float(self.radius)
         kind, decay = SUBGRADIENT, training.decay
         return OnlineRule(kind, False, training.C, decay, 0.0, radius, self.average)
 
     @staticmethod
-    def _radius(training: Training) -> float:
+    def _radius(training: OnlineRun) -> float:
         """The dual value at the optimum is at most C sum_i s_i L, and |w|^2 at most that."""
         seen = training.learner.seen
         if training.has_new_examples or seen.measured == 0.0:
             nothing = np.zeros(len(training.learner.state.v))
-            for batch in batches(training.examples, HELD_OUT_BATCH):
-                planes = training.candidates(batch, nothing, plain=False)
-                offsets, _ = training.formulation.plane_terms(planes.losses)
-                seen.losses += float(training.weights[batch] @ offsets)
+            for batch in batches(training.examples, BATCH):
+                answer = training.oracle.ask_features(batch, nothing)
+                seen.losses += float(training.weights[batch] @ answer.offsets)
                 seen.measured += float(training.weights[batch].sum())
-                training.run.count(oracle_calls=len(batch))
+                training.check()
         return float(np.sqrt(seen.losses / seen.measured / training.decay))

@@ -7,12 +7,14 @@ import numpy as np
 from ...formulation import Formulation
 from ...objective import dual_value
 from ...types import Floats, Ints, Ints32
+from ..state import Arrays, from_text, to_text
 from .master import fsmo, line_searches
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
 __all__ = ["Bundle", "stored_dense"]
 
 DENSE_BELOW = 2**16  # features up to which planes are stored dense
+KEPT = ("offset", "alpha", "scores", "idle", "gram", "matrix", "starts", "ids", "values")
 ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
 
 
@@ -53,6 +55,18 @@ class Bundle:
         self.ids: Ints32 = np.empty(0, np.int32)
         self.values: Floats = np.empty(0)
         self.blank: Floats = np.zeros(n_features)  # where the next plane is added up
+
+    def arrays(self) -> Arrays:
+        """The planes and multipliers, as arrays by name."""
+        kept = {name: getattr(self, name) for name in KEPT}
+        return {**kept, "numbers": to_text({"size": self.size, "cap": self.cap})}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` of a bundle of planes of this kind has given."""
+        for name in KEPT:
+            setattr(self, name, arrays[name].copy())
+        numbers = from_text(arrays["numbers"])
+        self.size, self.cap = numbers["size"], numbers["cap"]
 
     @property
     def slack(self) -> float:

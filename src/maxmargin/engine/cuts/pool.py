@@ -3,22 +3,20 @@
 The one-slack solver builds its aggregated planes from a pool. `CandidatePool` serves any problem:
 it keeps the f most recently used candidates of each example (Joachims et al. 2009, sec. 4). A
 problem whose outputs can all be listed may bring a pool of its own that knows them all
-(`Problem.complete_pool`); its values are then those of the oracle.
+(`Accelerators.pool`); its values are then those of the oracle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...formulation import Formulation
-from ...problem import Problem, validate_planes
 from ...types import Floats, Ints, Ints32
-from ..parts import Parts, single_weights
-from ..planes import same_definer
-from ..truth_check import TruthCheck
+from ..oracle import BATCH, Oracle, batches
+from ..parts import Parts
+from ..state import Arrays, copied, inside, named_arrays, under
 from .bundle import stored_dense
 from .local_weights import LocalWeights
 from .pool_kernels import (
@@ -31,7 +29,6 @@ from .pool_kernels import (
 
 __all__ = ["CandidatePool", "Pool", "make_pool"]
 
-BATCH = 512  # examples per oracle call
 WORTH_KEEPING = 0.7  # share of entries in use below which they are rewritten
 
 
@@ -41,8 +38,7 @@ class Pool(Protocol):
     A table holds hinge values ``b - <a, w>`` at some weights; a column is a slot for a candidate.
     """
 
-    problem: Any
-    formulation: Formulation
+    oracle: Oracle
     #: Whether the pool knows every candidate, so that `values` is a pass of true oracle calls.
     complete: bool
     #: Whether the pool has weights of its own, whose number may grow when the oracle is asked.
@@ -58,21 +54,26 @@ class Pool(Protocol):
     def values(self, w: Floats) -> Floats:
         """Table of the candidates' values at ``w``."""
 
-    def ask(self, w: Floats, count: Callable[[int], None]) -> tuple[Floats, Ints]:
+    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
         """One true oracle call for each example at ``w``: the hinge values, and the slots chosen.
 
-        Slots are -1 where nothing beats the truth. ``count`` is told of the calls.
+        Slots are -1 where nothing beats the given output. ``check``, called after every batch, may
+        end the pass.
         """
 
     def add_up(self, chosen: Ints, weights: Floats, plane: Floats) -> float:
         """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets."""
 
+    def arrays(self) -> Arrays:
+        """The candidates, as arrays by name; none where all are known anyway."""
 
-def make_pool(problem: Problem, formulation: Formulation, size: int, cache_bytes: int) -> Pool:
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` of a pool of equal data and formulation has given."""
+
+
+def make_pool(oracle: Oracle, size: int, cache_bytes: int) -> Pool:
     """Return the problem's own complete pool, or the general one."""
-    complete = getattr(problem, "complete_pool", None)  # problems may be duck-typed
-    pool = complete(formulation) if complete is not None else None
-    return pool or CandidatePool(problem, formulation, size, cache_bytes)
+    return oracle.accelerators.pool(oracle) or CandidatePool(oracle, size, cache_bytes)
 
 
 class Slots(NamedTuple):
@@ -92,10 +93,8 @@ class CandidatePool:
 
     Parameters
     ----------
-    problem : Problem
+    oracle : Oracle
         Where candidates come from.
-    formulation : Formulation
-        Turns the oracle's answers into planes.
     size : int
         Candidates kept of each example.
     cache_bytes : int
@@ -104,23 +103,14 @@ class CandidatePool:
 
     complete = False
 
-    def __init__(
-        self, problem: Problem, formulation: Formulation, size: int, cache_bytes: int
-    ) -> None:
-        n = problem.n_examples
-        self.problem = problem
-        self.formulation = formulation
-        self.trusted = bool(getattr(problem, "trusted", False))
+    def __init__(self, oracle: Oracle, size: int, cache_bytes: int) -> None:
+        n = oracle.n_examples
+        self.oracle = oracle
         self.cache_bytes = cache_bytes
-        layout = getattr(problem, "parts", None)
-        if layout is not None and not same_definer(problem, "oracle", "part_oracle"):
-            layout = None  # a subclass has its own oracle: ask that one
-        n_features = int(problem.n_features or 0)
-        self.parts = layout if layout is not None else single_weights(n_features)
-        self.n_features = n_features
-        self.grows = not stored_dense(n_features)
-        self.local = LocalWeights(self.parts, n_features if self.grows else 0)
-        self._ask = problem.oracle if layout is None else problem.part_oracle
+        self.parts = oracle.parts
+        self.n_features = oracle.n_features
+        self.grows = not stored_dense(self.n_features)
+        self.local = LocalWeights(self.parts, self.n_features if self.grows else 0)
         shape = (n, max(1, size))
         self.slots = Slots(
             np.zeros(shape, np.int64),
@@ -134,7 +124,6 @@ class CandidatePool:
         self.used = np.zeros(2, np.int64)  # entries, local parts
         self.place = np.zeros(self.parts.n_parts, np.int32)
         self.clock = 0
-        self._check_against_truth = TruthCheck(problem, formulation)
 
     @property
     def nbytes(self) -> int:
@@ -169,20 +158,15 @@ class CandidatePool:
         table[new, chosen[new]] = hinges[new]
         table[self.slots.last_used < 0] = EMPTY
 
-    def ask(self, w: Floats, count: Callable[[int], None]) -> tuple[Floats, Ints]:
+    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
         """One true oracle call for each example at ``w``; new candidates enter the pool."""
         self.clock += 1
         w = self.expand(w)
         n = len(self.slots.start)
-        rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
         values, chosen = np.empty(n), np.full(n, -1)
-        for first in range(0, n, BATCH):
-            examples = np.arange(first, min(first + BATCH, n))
-            planes = self._ask(examples, w, rescaling, sqrt_loss)
-            count(len(examples))
-            if not self.trusted:
-                validate_planes(planes, examples, self.parts.n_parts)
-            offsets, scales = self.formulation.plane_terms(planes.losses)
+        for examples in batches(np.arange(n), BATCH):
+            planes, offsets, scales = self.oracle.ask(examples, w)
+            check()
             products = np.empty(len(planes.indices))
             done = 0
             while True:
@@ -207,7 +191,7 @@ class CandidatePool:
                 self._make_room(int(np.diff(planes.indptr).max()))
             if self.grows:
                 self.local.extend(self.slots.features, int(self.used[1]))
-            self._check_against_truth(examples, values[examples])
+            self.oracle.compare(examples, values[examples])
         return np.maximum(values, 0.0), chosen
 
     def add_up(self, chosen: Ints, weights: Floats, plane: Floats) -> float:
@@ -227,6 +211,23 @@ class CandidatePool:
         last_used[last_used < self.clock - age] = -1
         if lengths[last_used >= 0].sum() < WORTH_KEEPING * self.used[0]:
             self._compact(0, 1.2)
+
+    def arrays(self) -> Arrays:
+        """See `Pool`."""
+        # Empty capacity too: when it is used up decides when candidates are rewritten.
+        slots = under("slots", named_arrays(self.slots))
+        return {**slots, "used": self.used, "clock": np.array(self.clock)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Pool`."""
+        self.slots = Slots(**copied(inside("slots", arrays)))
+        self.used, self.clock = arrays["used"].copy(), int(arrays["clock"])
+        self.place[:] = 0
+        n_local = int(self.used[1])
+        self.place[self.slots.features[:n_local]] = np.arange(1, n_local + 1)
+        if self.grows:
+            self.local.restart()
+            self.local.extend(self.slots.features, n_local)
 
     def _make_room(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""

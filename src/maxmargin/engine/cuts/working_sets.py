@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...formulation import Formulation
 from ...objective import dual_value, ridges, scale_to_fit
-from ...problem import Planes, Problem, validate_planes
+from ...plane_rows import Planes
 from ...types import Floats, Ints, Ints32
-from ..parts import single_weights
-from ..planes import same_definer
-from ..truth_check import TruthCheck
+from ..oracle import Oracle
+from ..state import Arrays, copied, inside, named_arrays, under
 from .set_kernels import (
     ENTRIES,
     UNLIMITED,
@@ -81,25 +79,17 @@ class WorkingSets:
 
     Parameters
     ----------
-    source : Problem
+    oracle : Oracle
         Where constraints come from.
-    formulation : Formulation
-        Turns the oracle's answers into planes.
     caps : array of shape (n_examples,)
         ``C * sample_weight``.
     """
 
-    def __init__(self, source: Problem, formulation: Formulation, caps: Floats) -> None:
-        n, n_features = len(caps), int(source.n_features or 0)
-        self.source = source
-        self.formulation = formulation
-        self.trusted = bool(getattr(source, "trusted", False))
-        self._check_against_truth = TruthCheck(source, formulation)
-        layout = getattr(source, "parts", None)
-        if layout is not None and not same_definer(source, "oracle", "part_oracle"):
-            layout = None  # a subclass has its own oracle: ask that one
-        self.parts = layout if layout is not None else single_weights(n_features)
-        self._ask = source.oracle if layout is None else source.part_oracle
+    def __init__(self, oracle: Oracle, caps: Floats) -> None:
+        n, n_features = len(caps), oracle.n_features
+        self.oracle = oracle
+        self.formulation = formulation = oracle.formulation
+        self.parts = oracle.parts
         self.w: Floats = np.zeros(n_features)
         self.caps = caps
         slots, squares = ROOM * n, ROOM * ROOM * n
@@ -135,11 +125,7 @@ class WorkingSets:
 
     def look(self, examples: Ints, epsilon: float) -> Found:
         """Ask the oracle at ``w`` and add constraints violated by more than epsilon."""
-        rescaling, sqrt_loss = self.formulation.rescaling, self.formulation.uses_sqrt_loss
-        planes = self._ask(examples, self.w, rescaling, sqrt_loss)
-        if not self.trusted:
-            validate_planes(planes, examples, self.parts.n_parts)
-        offsets, scales = self.formulation.plane_terms(planes.losses)
+        planes, offsets, scales = self.oracle.ask(examples, self.w)
         values, slacks = np.empty(len(examples)), np.empty(len(examples))
         done = added = 0
         while True:
@@ -161,7 +147,7 @@ class WorkingSets:
             )
             added += more
             if done == len(examples):
-                self._check_against_truth(examples, values)
+                self.oracle.compare(examples, values)
                 return Found(values, slacks, offsets, added)
             self._make_room(int(examples[done]), int(planes.indptr[done + 1] - planes.indptr[done]))
 
@@ -235,6 +221,19 @@ class WorkingSets:
             ids, values = np.empty(room, np.int32), np.empty(room)
             pack_entries(self.sets, self.used, ids, values)
             self.sets = self.sets._replace(ids=ids, values=values)
+
+    # ----- state ---------------------------------------------------------------------------------
+
+    def arrays(self) -> Arrays:
+        """The sets and their multipliers, as arrays by name."""
+        own = {name: getattr(self, name) for name in ("used", "caps", "w")}
+        return {**under("sets", named_arrays(self.sets)), **own}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` of sets of equal data and formulation has given."""
+        self.sets = Sets(**copied(inside("sets", arrays)))
+        for name in ("used", "caps", "w"):
+            setattr(self, name, arrays[name].copy())
 
     # ----- memory --------------------------------------------------------------------------------
 

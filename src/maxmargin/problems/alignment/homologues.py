@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...formulation import Rescaling
-from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
+from ...problem import Problem
 from ...search.limits import as_examples, as_weights
 from ...types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...problem import Planes, empty_planes, trim
+from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_weights
 from ...types import Floats, Ints32
 from .k_best import Ranked, rank_alignments

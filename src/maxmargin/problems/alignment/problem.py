@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
+from ...problem import Problem
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
 from ...types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
-from ...engine.planes import same_definer
 from ...engine.rows import Rows, check_codes, make_rows
-from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, empty_planes, trim
+from ...plane_rows import Planes, empty_planes, trim
+from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Bools, Floats, Ints, Ints32
+from .accelerators import ChainAccelerators
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .kernels import (
     ADDITIVE,
@@ -31,7 +31,6 @@ from .kernels import (
     decode_chains,
 )
 from .online import chain_online
-from .store import ChainStore
 
 __all__ = ["ChainProblem", "bio_constraints"]
 
@@ -284,23 +283,9 @@ class ChainProblem(Problem):
         """Number of sequences."""
         return len(self.data.offsets) - 1
 
-    @property
-    def oracle_work(self) -> float:
-        """Work of a search, on average; see `work`."""
-        rows, K = self.data.rows, self.layout.n_labels
-        entries, tokens = float(rows.indptr[-1]), float(rows.n_rows)
-        return (scoring_work(entries, K) + 0.5 * tokens * K * K) / max(self.n_examples, 1)
-
-    def compact_store(
-        self, formulation: Formulation, caps: Floats, cache_bytes: int
-    ) -> ChainStore | None:
-        """A store with the oracle inside, where the loss adds up over tokens."""
-        additive = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
-        if not additive or self.data.zero_one or self.parts is None:
-            return None
-        if not same_definer(self, "oracle", "part_oracle", "compact_store"):
-            return None
-        return ChainStore(self, formulation, caps, cache_bytes)
+    def accelerators(self, formulation: Formulation) -> ChainAccelerators:
+        """Parts, a store with the oracle inside and steps of online solvers."""
+        return ChainAccelerators(self, formulation)
 
     def oracle(
         self,
@@ -318,13 +303,9 @@ class ChainProblem(Problem):
         return self._search(indices, w, PREDICTION, False, False, as_parts=False)
 
     def part_oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """The same, in parts: a token under a label, and the single weights behind those."""
+        """The oracle in parts: a token under a label, and the single weights behind those."""
         mode = self._mode(rescaling, sqrt_loss)
         return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=True)
 
@@ -353,18 +334,9 @@ class ChainProblem(Problem):
         return trim(out)
 
     def online_pass(
-        self,
-        examples: Ints,
-        weights: Floats,
-        formulation: Formulation,
-        rule: OnlineRule,
-        state: OnlineState,
-    ) -> bool:
-        """Steps of an online solver, one sequence after the other; see `Problem.online_pass`."""
-        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
-        is_loss = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
-        if not is_loss or (mode != ADDITIVE and not rule.plain):
-            return False
+        self, examples: Ints, weights: Floats, rule: OnlineRule, state: OnlineState
+    ) -> None:
+        """Steps of an online solver, one sequence after the other, where the loss adds up."""
         K, free = self.data.n_labels, self.decoder.constraints
         barred = np.zeros((K + 2, K))  # -inf where forbidden: transitions, start, stop
         if free is not None:
@@ -373,7 +345,6 @@ class ChainProblem(Problem):
         capacity = int(self._row_bounds[examples].max(initial=0))
         row = empty_planes(1, capacity)
         chain_online(self.data, examples, weights, barred, rule, state, work, row)
-        return True
 
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
         """Which search finds the most violated labelling."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...engine.oracle import Oracle
 from ...engine.planes import BlockReport, PlaneStore, StepRule
 from ...engine.work import RECOMBINATION
-from ...formulation import Formulation
-from ...problem import empty_planes
+from ...plane_rows import empty_planes
 from ...types import Floats, Ints, Ints32
 from .store_kernels import visit_chains
 
@@ -46,12 +46,12 @@ class ChainStore(PlaneStore):
     """
 
     visits_in_order = True
-    problem: ChainProblem
 
     def __init__(
-        self, problem: ChainProblem, formulation: Formulation, caps: Floats, cache_bytes: int
+        self, oracle: Oracle, problem: ChainProblem, caps: Floats, cache_bytes: int
     ) -> None:
-        super().__init__(problem, formulation, caps, cache_bytes)
+        super().__init__(oracle, caps, cache_bytes)
+        self.problem = problem
         K, longest = problem.layout.n_labels, problem.longest
         self._work = SearchWork(
             problem.decoder.forbidden(),
@@ -70,7 +70,9 @@ class ChainStore(PlaneStore):
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one example after the other."""
-        return self._pass(examples, rule, cached=False)
+        report = self._pass(examples, rule, cached=False)
+        self.oracle.count(len(examples))
+        return report
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes and maybe recombinations; returns the blocks' gaps before."""
@@ -82,7 +84,7 @@ class ChainStore(PlaneStore):
         """Run the kernel until all examples are done, with more room where it asks for it."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         work = self._work_on(examples)
-        search = RECOMBINATION * work if cached else len(examples) * self._oracle_work
+        search = RECOMBINATION * work if cached else len(examples) * self.oracle.work
         self.work += work + search
         done = 0
         while True:

@@ -15,11 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
+from ...accelerators import Accelerators
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, add_scores, check_codes, make_rows
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, empty_planes, trim
+from ...plane_rows import Planes, empty_planes, trim
+from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Bools, Floats, Ints, Ints32
 from .multiclass import checked_costs, class_scores, pair_terms
@@ -110,11 +112,9 @@ class ClassFeatureProblem(Problem):
         """Number of examples."""
         return len(self.labels)
 
-    @property
-    def oracle_work(self) -> float:
-        """Work of a search, on average; see `work`."""
-        inputs = float(self.rows.indptr[-1]) / max(self.rows.n_rows, 1)
-        return scoring_work(inputs, self.output.n_columns) + 1e4  # asked in small batches
+    def accelerators(self, formulation: Formulation) -> ClassFeatureAccelerators:
+        """Inputs under output features as parts."""
+        return ClassFeatureAccelerators(self, formulation)
 
     def oracle(
         self,
@@ -127,13 +127,9 @@ class ClassFeatureProblem(Problem):
         return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
 
     def part_oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """The same, in parts: an example's whole input under an output feature."""
+        """The oracle in parts: an example's whole input under an output feature."""
         return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
 
     def k_best(
@@ -173,6 +169,23 @@ class ClassFeatureProblem(Problem):
         truths = np.repeat(self.labels[examples], n_each)
         losses = self.costs[truths, out.losses.astype(np.int64)]
         return trim(out._replace(losses=losses))
+
+
+class ClassFeatureAccelerators(Accelerators):
+    """An input under an output feature is a part."""
+
+    def __init__(self, problem: ClassFeatureProblem, formulation: Formulation) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.parts = problem.parts
+        inputs = float(problem.rows.indptr[-1]) / max(problem.rows.n_rows, 1)
+        # Asked in small batches, whose cost is counted too.
+        self.oracle_work = scoring_work(inputs, problem.output.n_columns) + 1e4
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """See `Accelerators`."""
+        kind = self.formulation
+        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
 
 
 def described_class_scores(rows: Rows, w: Floats, features: sp.csr_matrix) -> Floats:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._jit import kernel
+from ...engine.oracle import Oracle
 from ...engine.rows import add_scores
-from ...formulation import Formulation
+from ...engine.state import Arrays
 from ...types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ class ClassPool:
     complete = True
     grows = False
 
-    def __init__(self, problem: MulticlassProblem, formulation: Formulation) -> None:
+    def __init__(self, oracle: Oracle, problem: MulticlassProblem) -> None:
+        self.oracle = oracle
         self.problem = problem
-        self.formulation = formulation
-        self.terms = problem.terms(formulation)
+        self.terms = problem.terms(oracle.formulation)
 
     @property
     def n_weights(self) -> int:
@@ -52,13 +53,21 @@ class ClassPool:
         scores_to_values(table, self.problem.labels, self.terms.offsets, self.terms.scales)
         return table
 
-    def ask(self, w: Floats, count: Callable[[int], None]) -> tuple[Floats, Ints]:
+    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
         """Hinge values and most violated classes at ``w``."""
         table = self.values(w)
-        count(len(table))
+        self.oracle.count(len(table))
+        check()
         chosen = np.argmax(table, axis=1)
         hinges = table[np.arange(len(table)), chosen]
         return hinges, np.where(hinges > 0.0, chosen, -1)
+
+    def arrays(self) -> Arrays:
+        """Nothing: all classes are known at any time."""
+        return {}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Pool`."""
 
     def add_up(self, chosen: Ints, weights: Floats, plane: Floats) -> float:
         """Add the planes of the chosen classes, weighted, to ``plane``; returns their offsets."""

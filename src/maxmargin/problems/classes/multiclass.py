@@ -11,29 +11,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ...accelerators import Accelerators
 from ...engine.online_steps import OnlineRule, OnlineState
-from ...engine.planes import BlockReport, StepRule
-from ...engine.rows import Rows, check_codes, make_rows, row_square_norms
-from ...engine.work import BLOCK, scoring_work
+from ...engine.oracle import Oracle
+from ...engine.rows import Rows, check_codes, make_rows
 from ...formulation import Formulation, Rescaling
-from ...objective import dual_value, line_step, ridges, scale_to_fit
-from ...problem import Planes, Problem, empty_planes
+from ...plane_rows import Planes, empty_planes
+from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .class_pool import ClassPool
-from .multiclass_kernels import (
-    add_weighted_classes,
-    class_k_best,
-    class_oracle,
-    extrapolated_change,
-    visit_classes,
-)
+from .class_store import ClassStore
+from .multiclass_kernels import class_k_best, class_oracle
 from .multiclass_online import best_classes, class_online
 
-__all__ = ["ClassStore", "MulticlassProblem", "checked_costs", "class_scores"]
-
-
-LINE = 8  # numbers in a cache line
+__all__ = ["MulticlassProblem", "checked_costs", "class_scores"]
 
 
 class ClassTerms(NamedTuple):
@@ -141,32 +133,9 @@ class MulticlassProblem(Problem):
         best_classes(self.rows, examples, w, self.n_classes, best)
         return self._as_planes(examples, best)
 
-    def online_pass(
-        self,
-        examples: Ints,
-        weights: Floats,
-        formulation: Formulation,
-        rule: OnlineRule,
-        state: OnlineState,
-    ) -> bool:
-        """Steps of an online solver, one example after the other; see `Problem.online_pass`."""
-        rows = self.rows
-        longest = rows.n_columns if rows.dense.shape[0] else int(np.diff(rows.indptr).max())
-        capacity = 2 * (longest + 1)
-        row = empty_planes(1, capacity)
-        terms = self.terms(formulation)
-        class_online(rows, self.labels, examples, weights, terms, self.costs, rule, state, row)
-        return True
-
-    def compact_store(
-        self, formulation: Formulation, caps: Floats, cache_bytes: int
-    ) -> ClassStore | None:
-        """Blocks as multipliers per class, without copies of x."""
-        return ClassStore(self, formulation, caps) if formulation.slack != "none" else None
-
-    def complete_pool(self, formulation: Formulation) -> ClassPool:
-        """All classes as candidates, scored by one product with the inputs."""
-        return ClassPool(self, formulation)
+    def accelerators(self, formulation: Formulation) -> ClassAccelerators:
+        """Blocks and pools without copies of x, and steps of online solvers."""
+        return ClassAccelerators(self, formulation)
 
     def _as_planes(self, examples: Ints, candidates: Ints) -> Planes:
         """Rows ``x at the true class minus x at the candidate``, empty where they are the same."""
@@ -202,149 +171,34 @@ class MulticlassProblem(Problem):
         return Planes(indptr, indices, both, self.costs[truths, candidates])
 
 
-class ClassStore:
-    """The blocks of a multiclass dual as one multiplier per class; see `planes.BlockStore`."""
+class ClassAccelerators(Accelerators):
+    """Multipliers by class, all classes as candidates, and online steps in one kernel."""
 
-    oracle_is_cheap = True
-    visits_in_order = True
-
-    def __init__(self, problem: MulticlassProblem, formulation: Formulation, caps: Floats) -> None:
+    def __init__(self, problem: MulticlassProblem, formulation: Formulation) -> None:
         self.problem = problem
         self.formulation = formulation
-        self.caps = caps
-        self.ridges = ridges(formulation, caps)
-        self.terms = problem.terms(formulation)
-        self.squares = row_square_norms(problem.rows)
-        self.alpha = np.zeros((problem.n_examples, problem.n_classes))
-        self.before = np.zeros(self.alpha.shape)
-        self.seen = np.zeros(self.alpha.shape, np.bool_)
-        self.weights: Floats = self._no_weights()
-        self.dual_now = np.zeros(1)
-        self.work = 0.0
-        inputs = self.problem.rows
-        size = inputs.dense.size if inputs.dense.shape[0] else len(inputs.values)
-        mean_size = size / max(problem.n_examples, 1)
-        self._visit_work = BLOCK + scoring_work(mean_size, problem.n_classes)
 
-    @property
-    def w(self) -> Floats:
-        """The weights, feature-major; inside, dense inputs have them by class."""
-        rows = self.problem.rows
-        if rows.dense.shape[0] == 0:
-            return self.weights
-        return self.weights.reshape(self.problem.n_classes, -1)[:, : rows.n_inputs].T.ravel()
-
-    def _no_weights(self) -> Floats:
-        """Zeros in the store's layout. By class they are padded, for loads within cache lines."""
-        rows, K = self.problem.rows, self.problem.n_classes
-        if rows.dense.shape[0] == 0:
-            return np.zeros(rows.n_inputs * K)
-        stride = rows.n_inputs + -rows.n_inputs % LINE
-        if stride % (8 * LINE) == 0:  # classes a power of two apart would share cache sets
-            stride += LINE
-        buffer = np.zeros(stride * K + LINE)
-        start = -(buffer.ctypes.data // buffer.itemsize) % LINE
-        return buffer[start : start + stride * K]
-
-    @property
-    def n_planes(self) -> int:
-        """Pairs of an example and a class that have been met."""
-        return int(np.count_nonzero(self.seen))
-
-    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
-        """Find each example's most violated class and improve its block."""
-        report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        self._pass(examples, rule, False, report)
-        return report
-
-    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
-        """Improve blocks over the classes already met."""
-        report = BlockReport(np.empty(len(examples)), np.empty(0))
-        self._pass(examples, rule, True, report)
-        return report.gaps
-
-    def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
-        """One kernel call over the blocks of ``examples``."""
-        self.work += self._visit_work * (len(examples) + 1)
-        visit_classes(
-            self.problem.rows,
-            self.problem.labels,
-            self.squares,
-            np.ascontiguousarray(examples, dtype=np.int64),
-            self.weights,
-            self.dual_now,
-            self.terms,
-            self.alpha,
-            self.seen,
-            self.caps,
-            self.ridges,
-            rule,
-            cached,
-            report.gaps,
-            report.hinges,
+    def online_pass(
+        self, examples: Ints, weights: Floats, rule: OnlineRule, state: OnlineState
+    ) -> bool:
+        """See `Accelerators`."""
+        problem, rows = self.problem, self.problem.rows
+        longest = rows.n_columns if rows.dense.shape[0] else int(np.diff(rows.indptr).max())
+        row = empty_planes(1, 2 * (longest + 1))
+        terms = problem.terms(self.formulation)
+        class_online(
+            rows, problem.labels, examples, weights, terms, problem.costs, rule, state, row
         )
+        return True
 
-    def extrapolate(self, factor: float) -> float:
-        """See `planes.PlaneStore.extrapolate`."""
-        gain = 0.0
-        if factor:
-            self.work += 0.25 * self._visit_work * len(self.caps)  # few multipliers change
-            change = np.empty(self.alpha.shape)
-            squared = self.formulation.slack == "l2"
-            limits = np.full(len(self.caps), np.inf) if squared else self.caps
-            extrapolated_change(self.alpha, self.before, limits, factor, change)
-            direction = self._no_weights()
-            slope = self._add_weighted(change, direction) - float(direction @ self.weights)
-            curvature = float(direction @ direction)
-            if squared:
-                rises = change.sum(axis=1)
-                slope -= float(self.alpha.sum(axis=1) * self.ridges @ rises)
-                curvature += float(rises * self.ridges @ rises)
-            step, gain = line_step(slope, curvature, float(self.dual_now[0]))
-        self.before[:] = self.alpha
-        if gain > 0.0:
-            self.alpha += step * change
-            self.weights += step * direction
-            self.dual_now[0] += gain
-        return gain
+    def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> ClassStore | None:
+        """Blocks as multipliers per class, without copies of x."""
+        has_slack = self.formulation.slack != "none"
+        return ClassStore(oracle, self.problem, caps) if has_slack else None
 
-    def rebuild(self) -> None:
-        """Compute ``w`` afresh from the multipliers."""
-        weights = self._no_weights()
-        self._add_weighted(self.alpha, weights)
-        self.weights = weights
-
-    def _add_weighted(self, weights: Floats, direction: Floats) -> float:
-        """Add the sum of weights times planes to ``direction``; returns the sum times offsets."""
-        rows, labels = self.problem.rows, self.problem.labels
-        return float(add_weighted_classes(rows, labels, self.terms, weights, direction))
-
-    def evict(self, idle_limit: int) -> None:
-        """Forget classes without weight, if that is to be at once; the store has a fixed size."""
-        if idle_limit <= 1:
-            np.greater(self.alpha, 0.0, out=self.seen)
-
-    def dual(self) -> float:
-        """The dual value, from the multipliers and ``w``."""
-        sums = self.alpha.sum(axis=1)
-        self.dual_now[0] = dual_value(
-            self.weights, self._linear(), self.formulation, 1.0, sums, self.caps
-        )
-        return float(self.dual_now[0])
-
-    def _linear(self) -> float:
-        """Sum of multipliers times offsets."""
-        return float(np.vdot(self.alpha, self.terms.offsets[self.problem.labels]))
-
-    def rescale(self, caps: Floats) -> None:
-        """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
-        sums = self.alpha.sum(axis=1)
-        factor = scale_to_fit(self.weights, self._linear(), self.formulation, sums, self.caps, caps)
-        self.alpha *= factor
-        self.weights *= factor
-        self.caps = caps
-        self.ridges = ridges(self.formulation, caps)
-        self.dual()
+    def pool(self, oracle: Oracle) -> ClassPool:
+        """All classes as candidates, scored by one product with the inputs."""
+        return ClassPool(oracle, self.problem)
 
 
 def checked_costs(costs: ArrayLike | None, K: int) -> Floats:

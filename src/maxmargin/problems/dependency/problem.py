@@ -12,9 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...accelerators import Accelerators
 from ...engine.rows import check_codes
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, empty_planes, trim
+from ...plane_rows import Planes, empty_planes, trim
+from ...problem import Problem
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints, Ints32
@@ -200,15 +202,14 @@ class DependencyProblem(Problem):
         """Most violated tree of each listed sentence; see `Problem.oracle`."""
         return self.oracle_at_scale(indices, w, 1.0, rescaling, sqrt_loss)
 
+    def accelerators(self, formulation: Formulation) -> DependencyAccelerators:
+        """Searches at scaled weights."""
+        return DependencyAccelerators(self, formulation)
+
     def oracle_at_scale(
-        self,
-        indices: Ints,
-        v: Floats,
-        scale: float,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+        self, indices: Ints, v: Floats, scale: float, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """The same at ``scale * v``, by scaling the scores; see `Problem.oracle_at_scale`."""
+        """The oracle at ``scale * v``, by scaling the scores."""
         mode = self._mode(rescaling, sqrt_loss)
         return self._search(indices, v, mode, rescaling == "slack", sqrt_loss, scale)
 
@@ -321,6 +322,19 @@ class DependencyProblem(Problem):
         out = empty_planes(len(examples), count_entries(*given))._replace(losses=found.losses)
         write_differences(*given, work, out)
         return trim(out)
+
+
+class DependencyAccelerators(Accelerators):
+    """Scaled scores in place of scaled weights, of which there are very many."""
+
+    def __init__(self, problem: DependencyProblem, formulation: Formulation) -> None:
+        self.problem = problem
+        self.formulation = formulation
+
+    def oracle_at_scale(self, indices: Ints, v: Floats, scale: float) -> Planes:
+        """See `Accelerators`."""
+        kind = self.formulation
+        return self.problem.oracle_at_scale(indices, v, scale, kind.rescaling, kind.uses_sqrt_loss)
 
 
 def _tree_score(arcs: Floats, labels: Floats, heads: Ints32, its_labels: Ints32) -> float:

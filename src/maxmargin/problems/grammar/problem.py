@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
+from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...problem import Planes, empty_planes
+from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights
 from ...types import Floats, Ints
 from .grid_parts_kernels import (

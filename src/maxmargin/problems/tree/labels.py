@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...engine.rows import Rows, check_codes, make_rows
-from ...problem import Planes, empty_planes
+from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .k_best import rank_labellings

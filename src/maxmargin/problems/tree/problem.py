@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from ...formulation import Rescaling
-from ...problem import Planes, Problem, trim
+from ...plane_rows import Planes, trim
+from ...problem import Problem
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.limits import as_examples, as_weights
 from ...types import Floats, Ints

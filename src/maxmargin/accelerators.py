@@ -1,0 +1,79 @@
+"""What a native problem may offer beyond the contract: faster ways to the oracle's own answers.
+
+A problem works without any of this. Solvers look here before they ask the oracle, so what is
+offered must find the same candidates as `Problem.oracle`, or the same optimum from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .plane_rows import Planes
+from .types import Floats, Ints
+
+if TYPE_CHECKING:
+    from .engine.cuts.pool import Pool
+    from .engine.online_steps import OnlineRule, OnlineState
+    from .engine.oracle import Oracle
+    from .engine.parts import Parts
+    from .engine.planes import BlockStore
+    from .formulation import Formulation
+
+__all__ = ["ORACLE_CALL", "Accelerators", "accelerators_of"]
+
+ORACLE_CALL = 2e5  # work of an oracle call of a problem that does not say what it costs
+
+
+class Accelerators:
+    """Faster ways to the answers of one problem under one formulation; here there are none.
+
+    Attributes
+    ----------
+    parts : Parts or None
+        Layout of the parts in which `part_oracle` gives its rows: pieces of outputs with many
+        features each, which take less memory and time than the features (see `engine.parts`).
+    oracle_work : float
+        Counted work of an oracle call, on average (see `engine.work`).
+    """
+
+    parts: Parts | None = None
+    oracle_work: float = ORACLE_CALL
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """The oracle's answers, with the rows in parts; asked only where there are ``parts``."""
+        raise NotImplementedError(f"{type(self).__name__} has parts, but no part_oracle")
+
+    def oracle_at_scale(self, indices: Ints, v: Floats, scale: float) -> Planes | None:
+        """The oracle's answers at ``w = scale * v``, without making w, or None.
+
+        Online solvers that shrink all weights at every step keep them in this form. To make w costs
+        time by the number of features, which a problem with very many can do without.
+        """
+        return None
+
+    def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore | None:
+        """A plane store made for this problem, or None for the general one."""
+        return None
+
+    def pool(self, oracle: Oracle) -> Pool | None:
+        """A pool that knows every candidate (see `engine.cuts.pool`), or None."""
+        return None
+
+    def online_pass(
+        self, examples: Ints, weights: Floats, rule: OnlineRule, state: OnlineState
+    ) -> bool:
+        """Let an online solver visit examples one after the other in compiled code.
+
+        For each of ``examples``, find its candidate at the weights in ``state`` - the prediction if
+        ``rule.plain``, the most violated output of the formulation otherwise - and call
+        `engine.online_steps.single_step` with it and with the example's entry of ``weights``.
+        Returns False, having done nothing, where this is not offered: the solver then asks the
+        oracle.
+        """
+        return False
+
+
+def accelerators_of(problem: Any, formulation: Formulation) -> Accelerators:
+    """What a problem offers; one that is duck-typed may offer nothing."""
+    offer = getattr(problem, "accelerators", None)
+    return Accelerators() if offer is None else offer(formulation)

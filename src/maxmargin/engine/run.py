@@ -1,0 +1,355 @@
+"""One call of `solve`: clock, limits, history, interrupts, certificate and result."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Protocol
+
+from .._compiling import compile_seconds, interrupted_compiling
+from .._warn import warn_user
+from ..objective import Certificate, Stopping, primal_value
+from ..result import Callback, Progress, Result
+from ..types import Floats
+from .interrupts import InterruptWatch
+from .oracle import Oracle
+from .stalling import ROUNDING, Stalling
+from .state import SolverState
+
+__all__ = ["CertifiedRun", "Run", "StopTraining"]
+
+logger = logging.getLogger("maxmargin")
+
+
+class StopTraining(Exception):
+    """Raised inside a solver to end training; the argument is the result's status."""
+
+
+class Limits(Protocol):
+    """What a run needs of a solver."""
+
+    @property
+    def tol(self) -> float | None:
+        """Relative gap to stop at."""
+
+    @property
+    def epsilon(self) -> float | None:
+        """Absolute gap to stop at, in units of mean loss."""
+
+    @property
+    def max_passes(self) -> float | None:
+        """Oracle calls for each example to stop after."""
+
+    @property
+    def max_time(self) -> float | None:
+        """Seconds to stop after."""
+
+
+class Run(ABC):
+    """Clock, counters, history and best weights of one call of `solve`.
+
+    Used as a context manager, in which no Ctrl-C is lost.
+    """
+
+    def __init__(self, solver: Limits, oracle: Oracle, callbacks: Iterable[Callback]) -> None:
+        self.limits = solver
+        self.oracle = oracle
+        self.formulation = oracle.formulation
+        self.n = oracle.n_examples
+        self.callbacks = tuple(callbacks)
+        self._interrupts = InterruptWatch()
+        self._started = time.perf_counter()
+        self._compiled_before = compile_seconds()
+        self._calls_before = oracle.calls
+        self.cache_hits = 0
+        self.history: list[Progress] = []
+
+    def __enter__(self) -> Run:
+        self._interrupts.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._interrupts.__exit__(kind, error, traceback)
+
+    @property
+    def oracle_calls(self) -> int:
+        """True oracle calls of this run."""
+        return self.oracle.calls - self._calls_before
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time since the start that went into compiling kernels."""
+        return compile_seconds() - self._compiled_before
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start, without that of compiling kernels."""
+        return time.perf_counter() - self._started - self.compile_seconds
+
+    def train(self, iterate: Callable[[], str | None]) -> str:
+        """Run a solver's outer loop; returns why it ended, "converged" unless it says otherwise."""
+        try:
+            return iterate() or "converged"
+        except StopTraining as stop:
+            return str(stop)
+        except KeyboardInterrupt as interrupt:
+            # Nothing worth keeping, and to certify it the kernels would be needed.
+            if interrupted_compiling(interrupt) and not self.history:
+                raise
+        self._interrupts.note_arrival()
+        return "interrupted"
+
+    def check(self) -> None:
+        """End training where an interrupt has come, or the time is over."""
+        self._interrupts.check()
+        if self.limits.max_time is not None and self.seconds >= self.limits.max_time:
+            raise StopTraining("max_time")
+
+    def count_hits(self, visits: int) -> None:
+        """Count visits that were served from stored planes, and `check`."""
+        self.cache_hits += visits
+        self.check()
+
+    def check_passes(self, stuck: bool = False) -> None:
+        """End training after ``max_passes``, or where it is stuck (see `Stalling`)."""
+        if stuck:
+            raise StopTraining("stalled")
+        limit = self.limits.max_passes
+        if limit is not None and self.oracle_calls >= limit * self.n:
+            raise StopTraining("max_passes")
+
+    def note(self, progress: Progress) -> None:
+        """Append to the history, log, and call back."""
+        self.history.append(progress)
+        if progress.loss is not None:
+            passes = self.oracle_calls / self.n
+            logger.info(
+                "%7.2fs  %6.2f passes  mean loss %.6g", progress.seconds, passes, progress.loss
+            )
+        else:
+            self._log(progress)
+        if any([callback(progress) for callback in self.callbacks]):
+            raise StopTraining("callback")
+        self._interrupts.check()
+
+    def _log(self, progress: Progress) -> None:
+        """Log a record of a solver with a dual."""
+        logger.info(
+            "%7.2fs  %6.2f passes  dual %.6g  %s  %d planes",
+            progress.seconds,
+            self.oracle_calls / self.n,
+            progress.dual if progress.dual is not None else float("nan"),
+            f"gap {progress.gap:.4g}"
+            if progress.gap is not None
+            else f"gap ~{progress.gap_estimate:.4g}"
+            if progress.gap_estimate is not None
+            else "gap unknown",
+            progress.planes,
+        )
+
+    def final_status(self, status: str) -> str:
+        """The status, or "interrupted" where a Ctrl-C came too late to end the training."""
+        return "interrupted" if self._interrupts.pending else status
+
+    @abstractmethod
+    def finish(self, status: str) -> Result:
+        """Gather what `solve` returns."""
+
+    def result(
+        self,
+        w: Floats,
+        certificate: Certificate | None,
+        *,
+        converged: bool,
+        status: str,
+        planes: int,
+        state: SolverState | None,
+    ) -> Result:
+        """What `solve` returns; warns of a certificate that is none."""
+        status = self.final_status(status)
+        if certificate is not None:
+            if status == "stalled" and certificate.relative_gap <= ROUNDING:
+                status = "rounding"
+            if certificate.is_contradictory:
+                converged, status = False, "inexact oracle"
+                warn_user(
+                    f"the dual value {certificate.dual:.6g} exceeds the primal value "
+                    f"{certificate.primal:.6g}: the oracle does not find the most violated output, "
+                    "and the gap is no certificate; check_problem(problem, rescalings=[...]) says "
+                    "where, with the rescaling that is trained with"
+                )
+        return Result(
+            w=w,
+            primal=None if certificate is None else certificate.primal,
+            dual=None if certificate is None else certificate.dual,
+            converged=converged,
+            status="converged" if converged and status != "interrupted" else status,
+            n_passes=self.oracle_calls / self.n,
+            n_oracle_calls=self.oracle_calls,
+            n_cache_hits=self.cache_hits,
+            n_planes=planes,
+            seconds=self.seconds,
+            compile_seconds=self.compile_seconds,
+            history=self.history,
+            state=state,
+        )
+
+
+class CertifiedRun(Run):
+    """A run that ends by a certificate.
+
+    Its primal value is the best that a full pass of true oracle calls has measured; its dual value
+    is `proven_dual`, which each family keeps true.
+
+    Parameters
+    ----------
+    solver : Solver
+        Precision and limits.
+    oracle : Oracle
+        What is asked.
+    C : float
+        Multiplies the sum of the slacks.
+    weights : array of shape (n_examples,)
+        Multiplies each example's slack.
+    callbacks : iterable of callable
+        Called with a `Progress` after every outer iteration.
+    """
+
+    #: A dual value that was computed afresh, not carried along.
+    proven_dual: float
+
+    def __init__(
+        self,
+        solver: Limits,
+        oracle: Oracle,
+        C: float,
+        weights: Floats,
+        callbacks: Iterable[Callback],
+    ) -> None:
+        super().__init__(solver, oracle, callbacks)
+        self.C = C
+        self.weights = weights
+        self.stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
+        self.best: tuple[float, Floats] | None = None  # primal value and weights
+        self.certified = False  # whether the primal value of the current weights is known
+        self.stalling = Stalling()
+
+    # ----- what each family has -----------------------------------------------------------------
+
+    @property
+    def dual(self) -> float:
+        """The dual value as it is now."""
+        return self.proven_dual
+
+    @property
+    @abstractmethod
+    def n_planes(self) -> int:
+        """Planes stored."""
+
+    @abstractmethod
+    def settle(self) -> Certificate:
+        """A certificate of the current weights, by a pass of true oracle calls without limits."""
+
+    def settle_at_the_end(self, interrupted: bool) -> None:
+        """The same once training is over, maybe in the middle of a change."""
+        self.settle()
+
+    @property
+    def best_weights(self) -> Floats:
+        """The weights of the best certified primal value, as the problem has them."""
+        assert self.best is not None
+        return self.best[1]
+
+    @abstractmethod
+    def final_state(self, interrupted: bool) -> SolverState | None:
+        """What a warm start may go on from."""
+
+    # ----- bounds ---------------------------------------------------------------------------------
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The best certified primal value and the dual value."""
+        return Certificate(self.best[0], self.proven_dual) if self.best is not None else None
+
+    @property
+    def target(self) -> float:
+        """Gap to reach."""
+        return self.stopping.target(self.dual)
+
+    def converged(self) -> bool:
+        """Whether the certificate meets the stopping criterion."""
+        return self.certificate is not None and self.stopping.is_satisfied(self.certificate)
+
+    def primal(self, w: Floats, slacks: Floats) -> float:
+        """Primal value at w, given the slacks there."""
+        return primal_value(w, slacks, self.formulation, self.C, self.weights)
+
+    def offer(self, primal: float, w: Floats) -> None:
+        """Keep the weights if their certified primal value is the best so far."""
+        if self.best is None or primal < self.best[0]:
+            self.best = (primal, w.copy())
+        self.certified = True
+
+    # ----- iterations -----------------------------------------------------------------------------
+
+    def is_stuck(self, gap_estimate: float) -> bool:
+        """Whether neither bound moves any more."""
+        return self.stalling.seen(gap_estimate, self.dual, self.settle)
+
+    def record(self, gap_estimate: float | None = None) -> None:
+        """End an outer iteration: history, callbacks, limits."""
+        stuck = gap_estimate is not None and self.is_stuck(gap_estimate)
+        certificate = self.certificate if self.certified else None
+        self.note(
+            Progress(
+                seconds=self.seconds,
+                oracle_calls=self.oracle_calls,
+                primal=certificate.primal if certificate else None,
+                dual=certificate.dual if certificate else self.dual,
+                gap=certificate.gap if certificate else None,
+                planes=self.n_planes,
+                gap_estimate=gap_estimate,
+                target=self.target,
+            )
+        )
+        self.check_passes(stuck)
+
+    def finish(self, status: str) -> Result:
+        """Certify the last weights if need be, and gather the result."""
+        if not self.certified or self.best is None:
+            status = self._certify_at_the_end(status)
+        assert self.certificate is not None
+        return self.result(
+            self.best_weights,
+            self.certificate,
+            converged=self.converged(),
+            status=status,
+            planes=self.n_planes,
+            state=self.final_state(status == "interrupted"),
+        )
+
+    def _certify_at_the_end(self, status: str) -> str:
+        """Certify the last weights once training is over; returns the status.
+
+        A second Ctrl-C ends even that: what was certified before must do.
+        """
+        try:
+            self.settle_at_the_end(status == "interrupted")
+        except KeyboardInterrupt:
+            if self.certificate is None:
+                raise
+            self._interrupts.note_arrival()
+            return "interrupted"
+        try:
+            self.record()
+        except (StopTraining, KeyboardInterrupt):  # training is over already
+            pass
+        return status

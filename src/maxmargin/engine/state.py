@@ -1,0 +1,120 @@
+"""What a solver keeps: from it a warm start goes on, and from its arrays a later process can."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formulation import Formulation
+from ..problem import Problem
+from ..result import Result
+from .oracle import Oracle
+
+__all__ = [
+    "Arrays",
+    "SolverState",
+    "copied",
+    "fingerprint",
+    "from_text",
+    "inside",
+    "named_arrays",
+    "of_kind",
+    "to_text",
+    "under",
+]
+
+Arrays = dict[str, NDArray[Any]]
+Tuple = TypeVar("Tuple", bound=NamedTuple)
+Kind = TypeVar("Kind", bound="SolverState")
+
+
+class SolverState(ABC):
+    """Planes, multipliers and whatever else a solver goes on from; one kind for each family.
+
+    Attributes
+    ----------
+    oracle : Oracle
+        Of the problem and the formulation that the state belongs to.
+    """
+
+    kind: ClassVar[str]
+    oracle: Oracle
+
+    def matches(self, problem: Problem, formulation: Formulation) -> bool:
+        """Whether the state is of this formulation, and of this problem or one of equal data."""
+        if formulation != self.oracle.formulation:
+            return False
+        own = self.oracle.problem
+        return problem is own or (
+            type(problem) is type(own) and fingerprint(own) == fingerprint(problem) is not None
+        )
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """All that `restore` needs besides the problem, as arrays by name.
+
+        They are those in use: to be written or copied before training goes on.
+        """
+
+    @abstractmethod
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` of a state of equal data and formulation has given."""
+
+
+def of_kind(
+    warm: Result | None, kind: type[Kind], problem: Problem, formulation: Formulation
+) -> Kind | None:
+    """The state of an earlier result, if it is of this kind and matches."""
+    state = warm.state if warm is not None else None
+    if isinstance(state, kind) and state.matches(problem, formulation):
+        return state
+    return None
+
+
+def fingerprint(problem: Problem) -> str | None:
+    """Hash of all that a problem holds; None where that cannot be told."""
+    try:
+        return str(joblib.hash((type(problem).__qualname__, vars(problem))))
+    except Exception:  # whatever a user's objects raise when they are pickled
+        return None
+
+
+# ----- arrays by name ----------------------------------------------------------------------------
+
+
+def named_arrays(group: NamedTuple) -> Arrays:
+    """The arrays of a NamedTuple, by the names of its fields."""
+    return dict(zip(group._fields, group, strict=True))
+
+
+def under(name: str, arrays: Arrays) -> Arrays:
+    """The same arrays, with a name put before theirs."""
+    return {f"{name}.{key}": value for key, value in arrays.items()}
+
+
+def inside(name: str, arrays: Arrays) -> Arrays:
+    """The arrays that `under` has put below a name."""
+    start = name + "."
+    return {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}
+
+
+def copied(arrays: Arrays) -> Arrays:
+    """Copies of the arrays, which may be changed."""
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+def to_text(values: Mapping[str, Any]) -> NDArray[np.uint8]:
+    """Numbers, texts and lists of them as one array of bytes."""
+    return np.frombuffer(json.dumps(dict(values)).encode(), np.uint8)
+
+
+def from_text(array: NDArray[Any]) -> dict[str, Any]:
+    """What `to_text` was given."""
+    values: dict[str, Any] = json.loads(array.tobytes().decode())
+    return values

@@ -1,0 +1,145 @@
+"""Planes as oracles return them: sparse rows of feature differences, with losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .types import Floats, Ints, Ints32
+
+__all__ = [
+    "Planes",
+    "concatenate",
+    "difference",
+    "empty_planes",
+    "entries",
+    "stack",
+    "stack_k_best",
+    "trim",
+    "validate_planes",
+]
+
+Row = tuple[Ints32, Floats]  # indices and values
+
+
+class Planes(NamedTuple):
+    """Candidates as CSR rows of ``dpsi`` with their losses; row r is the r-th example asked for.
+
+    A column may occur more than once in a row; its values add up.
+    """
+
+    indptr: Ints
+    indices: Ints32
+    values: Floats
+    losses: Floats
+
+
+def entries(features: Any) -> Row:
+    """Turn any joint feature vector into (indices, values)."""
+    if isinstance(features, Mapping):
+        return (
+            np.fromiter(features.keys(), dtype=np.int32, count=len(features)),
+            np.fromiter(features.values(), dtype=np.float64, count=len(features)),
+        )
+    if sp.issparse(features):
+        row = features.tocoo()
+        return row.col.astype(np.int32), row.data.astype(np.float64)
+    dense = np.asarray(features, dtype=np.float64).ravel()
+    indices = np.flatnonzero(dense)
+    return indices.astype(np.int32), dense[indices]
+
+
+def difference(truth: Any, candidate: Any) -> Row:
+    """``psi(x, y_i) - psi(x, y)`` as (indices, values)."""
+    if isinstance(truth, np.ndarray) and isinstance(candidate, np.ndarray):
+        return entries(truth - candidate)
+    plus, minus = entries(truth), entries(candidate)
+    # What both have cancels: the truth itself is an empty row, not one that rounds to about zero.
+    columns, places = np.unique(np.concatenate([plus[0], minus[0]]), return_inverse=True)
+    values = np.bincount(places, np.concatenate([plus[1], -minus[1]]), len(columns))
+    kept = np.flatnonzero(values)
+    return columns[kept], values[kept].astype(np.float64, copy=False)
+
+
+def stack(rows: list[Row], losses: Floats) -> Planes:
+    """Stack (indices, values) rows."""
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(indices) for indices, _ in rows], out=indptr[1:])
+    if not rows:
+        return Planes(indptr, np.empty(0, np.int32), np.empty(0), losses)
+    return Planes(
+        indptr,
+        np.concatenate([indices for indices, _ in rows]),
+        np.concatenate([values for _, values in rows]),
+        losses,
+    )
+
+
+def empty_planes(n_rows: int, capacity: int) -> Planes:
+    """Room for so many rows with at most so many entries in all, for a kernel to fill."""
+    return Planes(
+        np.zeros(n_rows + 1, np.int64),
+        np.empty(capacity, np.int32),
+        np.empty(capacity),
+        np.zeros(n_rows),
+    )
+
+
+def trim(planes: Planes) -> Planes:
+    """Cut off the room that no row has taken."""
+    filled = planes.indptr[-1]
+    return planes._replace(indices=planes.indices[:filled], values=planes.values[:filled])
+
+
+def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
+    """The answer of `Problem.k_best` from (row, loss) lists, one for each example, k at most."""
+    nothing = (np.empty(0, np.int32), np.empty(0)), 0.0
+    filled = [pair for listed in found for pair in listed + [nothing] * (k - len(listed))]
+    return stack([row for row, _ in filled], np.array([loss for _, loss in filled], np.float64))
+
+
+def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
+    """Raise ValueError, naming the example, if an oracle's answer cannot be used."""
+    losses = np.asarray(planes.losses)
+    if losses.shape != (len(indices),) or len(planes.indptr) != len(indices) + 1:
+        raise ValueError(
+            f"the oracle was asked for {len(indices)} examples and returned {len(losses)} losses "
+            f"and {len(planes.indptr) - 1} rows"
+        )
+    n_entries = len(planes.indices)
+    steps = np.diff(planes.indptr)
+    ends = (planes.indptr[0], planes.indptr[-1], len(planes.values))
+    if ends != (0, n_entries, n_entries) or (steps < 0).any():
+        raise ValueError("the oracle's indptr, indices and values do not fit each other")
+    bad = np.flatnonzero(~(losses >= 0) | ~np.isfinite(losses))
+    if len(bad):
+        raise ValueError(
+            f"the oracle returned loss {losses[bad[0]]} for example {indices[bad[0]]}; "
+            "losses must be finite and >= 0"
+        )
+    wrong = ~np.isfinite(planes.values) | (planes.indices < 0) | (planes.indices >= n_features)
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        row = int(np.searchsorted(planes.indptr, entry, side="right")) - 1
+        raise ValueError(
+            f"the oracle's feature difference for example {indices[row]} has value "
+            f"{planes.values[entry]} at index {planes.indices[entry]}; values must be finite and "
+            f"indices in 0..{n_features - 1}"
+        )
+
+
+def concatenate(pieces: Sequence[Planes]) -> Planes:
+    """The rows of all pieces, one after the other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    starts = np.cumsum([0] + [int(piece.indptr[-1]) for piece in pieces[:-1]])
+    ends = [piece.indptr[1:] + start for piece, start in zip(pieces, starts, strict=True)]
+    return Planes(
+        np.concatenate([np.zeros(1, np.int64), *ends]),
+        np.concatenate([piece.indices for piece in pieces]),
+        np.concatenate([piece.values for piece in pieces]),
+        np.concatenate([piece.losses for piece in pieces]),
+    )
