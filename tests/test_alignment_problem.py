@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from brute import all_planes, plane_terms, slacks
 from brute_alignment import AlignmentTwin, HomologueTwin, all_alignments
 from exact_qp import solve_exactly
-from maxmargin.engine.oracle import hinge_values, plane_values
+from maxmargin.engine.oracle import Oracle, hinge_values, violations
 from maxmargin.formulation import Formulation
 from maxmargin.problems.alignment import problem as alignment_problem
 from maxmargin.problems.alignment.homologues import HomologueProblem
@@ -71,8 +71,8 @@ def check_oracle(problem, twin, w, rescaling, sqrt_loss):
     """Values, losses and rows of the oracle against the best of all candidates."""
     assert (problem.n_examples, problem.n_features) == (twin.n_examples, twin.n_features)
     formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
-    planes = problem.oracle(np.arange(problem.n_examples), w, rescaling, sqrt_loss)
-    values = plane_values(planes, formulation, w)
+    answer = Oracle(problem, formulation).ask_features(np.arange(problem.n_examples), w)
+    planes, values = answer.planes, violations(answer, w)
     tolerance = ROUNDING * (1.0 + abs(w).sum())
     for i in range(problem.n_examples):
         listed = [(twin.loss(i, y), twin.dpsi(i, y)) for y in twin.candidates(i)]

@@ -39,7 +39,7 @@ def test_the_table(row, b, scale):
 
 
 @pytest.mark.parametrize(("row", "b", "scale"), TABLE.values(), ids=TABLE.keys())
-def test_plane_values(row, b, scale):
+def test_violations(row, b, scale):
     slack, rescaling, sqrt_loss = row
     formulation = Formulation(rescaling, slack, sqrt_loss)
     planes = Planes(

@@ -102,7 +102,7 @@ def test_no_constraint_is_left_violated():
     case = chain_case(np.random.default_rng(2), lengths=(3, 2, 3, 1))
     epsilon, C = 0.01, 0.5
     result = solve(case.problem, C, Formulation(), tol=None, epsilon=epsilon)
-    found = result.state.sets.look(np.arange(4), np.inf)
+    found = result.state.sets.examine(np.arange(4), np.inf)
     assert found.added == 0
     assert (found.values - found.slacks).max() <= epsilon
 
@@ -181,7 +181,7 @@ def test_working_sets_keep_their_books(seed):
     last = 0.0
     for _ in range(15):
         examples = rng.permutation(n)[: rng.integers(1, n + 1)]
-        found = sets.look(examples, 0.0)
+        found = sets.examine(examples, 0.0)
         assert np.allclose(
             np.maximum(found.values, 0.0), slacks([blocks[i] for i in examples], sets.w)
         )
@@ -221,7 +221,9 @@ def test_the_papers_stopping_rule(slack):
     primal_values = []
     for violation in (0.5, 0.05):
         result = solve(case.problem, C, formulation, violation=violation, batch=1)
-        implied = result.state.sets.look(np.arange(12), np.inf).slacks  # of the working sets, at w
+        implied = result.state.sets.examine(
+            np.arange(12), np.inf
+        ).slacks  # of the working sets, at w
         beyond = slacks(blocks, result.w) - implied
         assert result.converged and beyond.max() <= violation + 1e-9
         primal_values.append(result.primal)

@@ -250,4 +250,4 @@ def test_progress_is_shown(capsys):
     solver = Perceptron(held_out=0.5, max_passes=2)
     mm.SequenceTagger(solver=solver, verbose=2).fit(X, Y)
     shown = capsys.readouterr().err
-    assert "mean loss met" in shown and "held out" in shown
+    assert "mean loss" in shown and "held out" in shown

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from cases import chain_case
-from maxmargin.engine.stalling import VAIN, WINDOW, Plateau, Stalling
+from maxmargin.engine.stalling import NO_BETTER, WINDOW, Plateau, Stalling
 from maxmargin.formulation import Formulation
 from maxmargin.objective import Certificate, line_step
 from maxmargin.solvers import make_solver
@@ -51,7 +51,7 @@ def test_bounds_that_move_are_progress():
 
 def test_bounds_that_stand_still_are_not():
     stopped, certified = run(500, lambda k: (2.0, 1.0 + 1e-16 * k))
-    assert certified == 1 + VAIN and stopped == WINDOW * (1 + certified)
+    assert certified == 1 + NO_BETTER and stopped == WINDOW * (1 + certified)
 
 
 def test_a_step_within_rounding_is_none():

@@ -52,12 +52,12 @@ def entries(features: Any) -> Row:
     return indices.astype(np.int32), dense[indices]
 
 
-def difference(truth: Any, candidate: Any) -> Row:
+def difference(gold: Any, candidate: Any) -> Row:
     """``psi(x, y_i) - psi(x, y)`` as (indices, values)."""
-    if isinstance(truth, np.ndarray) and isinstance(candidate, np.ndarray):
-        return entries(truth - candidate)
-    plus, minus = entries(truth), entries(candidate)
-    # What both have cancels: the truth itself is an empty row, not one that rounds to about zero.
+    if isinstance(gold, np.ndarray) and isinstance(candidate, np.ndarray):
+        return entries(gold - candidate)
+    plus, minus = entries(gold), entries(candidate)
+    # What both have cancels: the given output itself is an empty row, not one of rounding.
     columns, places = np.unique(np.concatenate([plus[0], minus[0]]), return_inverse=True)
     values = np.bincount(places, np.concatenate([plus[1], -minus[1]]), len(columns))
     kept = np.flatnonzero(values)
@@ -79,7 +79,7 @@ def stack(rows: list[Row], losses: Floats) -> Planes:
 
 
 def empty_planes(n_rows: int, capacity: int) -> Planes:
-    """Room for so many rows with at most so many entries in all, for a kernel to fill."""
+    """Arrays for so many rows with at most so many entries in all, for a kernel to fill."""
     return Planes(
         np.zeros(n_rows + 1, np.int64),
         np.empty(capacity, np.int32),
@@ -89,7 +89,7 @@ def empty_planes(n_rows: int, capacity: int) -> Planes:
 
 
 def trim(planes: Planes) -> Planes:
-    """Cut off the room that no row has taken."""
+    """Cut off what no row has taken."""
     filled = planes.indptr[-1]
     return planes._replace(indices=planes.indices[:filled], values=planes.values[:filled])
 

@@ -103,7 +103,7 @@ class ProgressDisplay:
             certainty = " " if now.gap is not None else "~"
             parts.append(f"gap {certainty}{gap:<8.3g}")
         if now.loss is not None:
-            parts.append(f"mean loss met {now.loss:<8.3g}")
+            parts.append(f"mean loss {now.loss:<8.3g}")
         if now.held_out_loss is not None:
             parts.append(f"held out {now.held_out_loss:<8.3g}")
         if now.target is not None:

@@ -30,12 +30,12 @@ class Progress:
     planes : int
         Planes stored.
     gap_estimate : float or None
-        Sum of the blocks' gaps as the iteration met them. Not a certificate: the weights moved
+        Sum of the blocks' gaps as the iteration found them. Not a certificate: the weights moved
         in the meantime.
     target : float or None
         Gap at which training stops.
     loss, held_out_loss : float or None
-        Of online solvers: mean loss of the candidates met in the pass, while the weights moved,
+        Of online solvers: mean loss of the candidates found in the pass, while the weights moved,
         and mean loss of the predictions for the examples held out, after it.
     """
 

@@ -3,7 +3,7 @@
 Gaps fall about exponentially, faster at first, with much noise where passes and attempts to certify
 take turns. The last half of the time so far is cut into equal spans; the median of log gap in each,
 and the median slope between them, are what is extrapolated, so that neither the first passes nor
-single records nor many quick ones decide. Gaps met on the way are estimates: when they reach the
+single records nor many quick ones decide. Gaps seen on the way are estimates: when they reach the
 target training goes on for a while, until a certificate reaches it too.
 """
 

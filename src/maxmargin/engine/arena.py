@@ -1,12 +1,15 @@
-"""The arrays of the plane store: what they hold, how large they are, and how they grow."""
+"""Arrays that grow, and those of the plane store: what they hold and how large they are."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..types import Bools, Floats, Ints, Ints32
+
+AnyArray = NDArray[Any]
 
 
 class Arena(NamedTuple):
@@ -61,6 +64,19 @@ class Scratch(NamedTuple):
     alpha: Floats
     gram: Floats
     order: Ints
+
+
+def grown(array: AnyArray, used: int, size: int, *, factor: float = 1.5) -> AnyArray:
+    """The array if it has this size; or else a larger one, with what is used of it.
+
+    Arrays grow along their first axis, by ``factor`` beyond what is needed, so that growing again
+    and again costs no more than a few copies of the whole. What is not used is zero.
+    """
+    if size <= len(array):
+        return array
+    larger = np.zeros((int(factor * size) + 64, *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger
 
 
 def new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:

@@ -1,8 +1,9 @@
 """Ascent steps inside one block of the dual, in the space of its planes.
 
 Problem solved. A block has planes j = 0..m-1 with scores ``s_j = b_j - <a_j, w>``, Gram matrix
-``G_jk = <a_j, a_k>`` and multipliers alpha >= 0 that sum to ``cap``. Plane 0 is the truth, whose
-plane is zero and whose multiplier is the unused part of ``cap``. Maximise over a change d of alpha
+``G_jk = <a_j, a_k>`` and multipliers alpha >= 0 that sum to ``cap``. Plane 0 is the given output,
+whose plane is zero and whose multiplier is the unused part of ``cap``. Maximise over a change d of
+alpha
 
     <d, s> - 1/2 d' G d      subject to  alpha + d >= 0,  sum d = 0.
 
@@ -16,12 +17,12 @@ The scores are kept up to date through G, so any number of steps touches no weig
 block's gap, ``cap * max_j s_j - sum_j alpha_j s_j``, bounds what steps inside it can still gain.
 
 Squared slacks. Their dual has no cap on the sum A of a block's multipliers, but the term
-``-ridge/2 A^2`` with ``ridge = 1 / (2 cap)``: as if every plane but the truth's had one more
+``-ridge/2 A^2`` with ``ridge = 1 / (2 cap)``: as if every plane but the given output's had one more
 feature that only its block knows, of value ``sqrt(ridge)``. So the same steps serve, with ``ridge``
 added to the products of such planes, ``ridge A`` taken off their scores, and an unlimited
-multiplier of the truth. Where m is the largest of these scores, but at least ``-ridge A`` (slacks
-are not negative), the gap is ``A m + cap m^2 - sum_j alpha_j s_j``. Frank-Wolfe steps need a cap.
-A ridge of 0 tells that there is a cap.
+multiplier of the given output. Where m is the largest of these scores, but at least ``-ridge A``
+(slacks are not negative), the gap is ``A m + cap m^2 - sum_j alpha_j s_j``. Frank-Wolfe steps need
+a cap. A ridge of 0 tells that there is a cap.
 
 Without a cap the multipliers do not depend on each other, and can also be changed one by one:
 COORDINATES (Chang & Yih 2013, Alg. 1) is a sweep over all planes of the block.
@@ -40,7 +41,7 @@ def block_gap(scores, alpha, m, cap, ridge):
     """Gap of the block and its most violated plane."""
     u = 0
     held = 0.0
-    for j in range(1, m):  # the truth's score is 0
+    for j in range(1, m):  # the given output's score is 0
         if scores[j] > scores[u]:
             u = j
         held += alpha[j] * scores[j]

@@ -3,7 +3,7 @@
 All work on the arrays of `arena.Arena` and `arena.Blocks`. A block is handled in its own small
 coordinate system: the weights of its parts are gathered once, its planes are dotted with that short
 vector, the steps happen in Gram space, and the change is scattered back to ``w`` once. No kernel
-grows an array: `absorb_planes` returns the position it reached when room runs out, and is called
+grows an array: `absorb_planes` returns the position it reached when space runs out, and is called
 again.
 
 ``used`` counts what is filled: planes, entries, dictionary entries, Gram entries.
@@ -103,7 +103,7 @@ def list_block(arena, blocks, i, scratch):
 
 @kernel(inline=True)
 def score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge):
-    """Scores and multipliers of the truth (position 0) and the live planes (1..n_live).
+    """Scores and multipliers of the given output (position 0) and the live planes (1..n_live).
 
     With squared slack (ridge > 0; see `block_steps`) scores are lowered; returns by how much.
     """
@@ -290,7 +290,7 @@ def is_new(value, best):
 
 
 @kernel(inline=True)
-def has_room(arena, blocks, used, scratch, i, longest):
+def has_capacity(arena, blocks, used, scratch, i, longest):
     """Whether one more plane of ``longest`` entries fits block i."""
     entries = blocks.n_features[i] + longest
     return (
@@ -334,7 +334,7 @@ def absorb_planes(
     for r in range(done, len(examples)):
         i = examples[r]
         cap, ridge = blocks.cap[i], blocks.ridge[i]
-        if not has_room(arena, blocks, used, scratch, i, rows.indptr[r + 1] - rows.indptr[r]):
+        if not has_capacity(arena, blocks, used, scratch, i, rows.indptr[r + 1] - rows.indptr[r]):
             return r
         n_live, n_known = list_block(arena, blocks, i, scratch)
         shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)

@@ -48,7 +48,7 @@ __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
 logger = logging.getLogger(__name__)
 
 CROWDED = 0.95  # share of live planes below which rewriting them pays: dead ones cost time too
-LEAST_ROOM = 4  # times the room for one plane per example: with fewer, ascent is very slow
+LEAST_SPACE = 4  # times the space of one plane per example: with fewer, ascent is very slow
 # Counters that later decisions, and thereby results, depend on.
 KEPT_NUMBERS = ("cache_bytes", "work", "n_evicted", "_remembered", "_warned_of_budget")
 CARRY_LIMIT = 16  # extrapolations in a row that take the change of w for that of the planes
@@ -265,7 +265,7 @@ class PlaneStore:
             )
             if done == len(examples):
                 return report
-            self._make_room(longest + int(self.blocks.n_features[examples[done:]].max()))
+            self._reserve(longest + int(self.blocks.n_features[examples[done:]].max()))
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
@@ -420,7 +420,7 @@ class PlaneStore:
                 max(2 * planes, len(self.scratch.scores)),
             )
 
-    def _make_room(self, longest: int) -> None:
+    def _reserve(self, longest: int) -> None:
         """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
         if self._grow(longest, 2.0) or self._grow(longest, 1.3):
             return
@@ -431,7 +431,7 @@ class PlaneStore:
                 return
         logger.debug("merging planes to keep within cache_mb")
         self._compact(merge=True)
-        needed = LEAST_ROOM * arena_bytes(*(int(u) for u in self.used))
+        needed = LEAST_SPACE * arena_bytes(*(int(u) for u in self.used))
         if needed > self.cache_bytes:
             self.cache_bytes = needed
             if not self._warned_of_budget:
@@ -444,7 +444,7 @@ class PlaneStore:
             self._grow(longest, 1.1, anyway=True)
 
     def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
-        """Make room for one more plane, and more by ``factor``, unless the budget forbids it."""
+        """Reserve space for one more plane and ``factor`` more, unless the budget forbids it."""
         extra = (2, longest, longest, int(self.blocks.count.max()) + 2)
         sizes = []
         for used, more, size in zip(self.used, extra, arena_sizes(self.arena), strict=True):

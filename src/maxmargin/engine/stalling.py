@@ -12,7 +12,7 @@ WINDOW = 20  # iterations in which something has to move
 LESS = 0.99  # of the gap: this counts as a move
 RISE = 1e-14  # relative rise of the dual value that does: more than rounding
 PROGRESS = 1e-10  # relative rise of the dual value that needs no certificate to be believed
-VAIN = 3  # certificates in a row that are no better than one before
+NO_BETTER = 3  # certificates in a row that are no better than one before
 ROUNDING = 1e-9  # relative gap from which on rounding is what is left of it
 
 
@@ -45,7 +45,7 @@ class Stalling:
         self._plateau = Plateau()
         self._best: Certificate | None = None
         self._dual: float | None = None
-        self._vain = 0
+        self._no_better = 0
 
     def seen(self, estimate: float, dual: float, certify: Callable[[], Certificate]) -> bool:
         """Take note of an iteration, with its gap as far as known; True if nothing moves.
@@ -64,7 +64,7 @@ class Stalling:
             or now.dual > best.dual + RISE * abs(best.dual)
             or now.gap < min(best.gap, LESS * best.gap)
         ):
-            self._best, self._vain = now, 0
+            self._best, self._no_better = now, 0
             return False
-        self._vain += 1
-        return self._vain >= VAIN
+        self._no_better += 1
+        return self._no_better >= NO_BETTER

@@ -164,8 +164,8 @@ class DualAscentRun(CertifiedRun):
         """One full pass of true oracle calls at a fixed w: primal value, gap, and new planes.
 
         Gives up as soon as the gaps found exceed ``give_up_at``, since the rest can only add to
-        them; with blocks of large gaps first in ``order``, a vain try is short. Returns how many
-        blocks of ``order`` were visited.
+        them; with blocks of large gaps first in ``order``, a failed attempt is short. Returns how
+        many blocks of ``order`` were visited.
         """
         order = self.state.order if order is None else order
         rule = rule._replace(max_steps=0)
@@ -243,7 +243,7 @@ class DualAscent(Solver):
 
 @dataclass(frozen=True)
 class _PlainAscent(DualAscent):
-    """Passes of single steps over all blocks, certified when the gaps met suggest it."""
+    """Passes of single steps over all blocks, certified when the gaps seen suggest it."""
 
     rule: ClassVar[StepRule]
 

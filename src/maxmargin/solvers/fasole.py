@@ -15,7 +15,7 @@ from .passes import Momentum, Schedule
 
 __all__ = ["FASOLE", "SDM"]
 
-EARLY = 0.05  # share of the gap last met that is aimed at first: the next planes change it anyway
+EARLY = 0.05  # share of the gap last seen that is aimed at first: the next planes change it anyway
 
 
 @dataclass(frozen=True)

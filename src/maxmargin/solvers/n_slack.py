@@ -228,7 +228,7 @@ class NSlack(Solver):
             estimate = 0.0
             for start in range(0, n, self.batch):
                 examples = np.arange(start, min(start + self.batch, n))
-                found = sets.look(examples, epsilon)
+                found = sets.examine(examples, epsilon)
                 cutting.check()
                 cutting.certified = False
                 hinges[examples], slacks[examples] = found.values, found.slacks
@@ -320,12 +320,12 @@ class NSlack(Solver):
     def _refuse_contradictions(
         self, cutting: NSlackRun, examples: Ints, values: Floats, offsets: Floats
     ) -> None:
-        """Raise where a wrong output has the very features of the truth."""
+        """Raise where a wrong output has the very features of the given one."""
         if cutting.formulation.slack != "none":
             return
         sets = cutting.sets.sets
         for i in examples[(values > 0.0) & (cutting.weights[examples] > 0)]:
-            squares = np.arange(sets.count[i]) * (sets.room[i] + 1) + sets.gram_start[i]
+            squares = np.arange(sets.count[i]) * (sets.capacity[i] + 1) + sets.gram_start[i]
             slots = sets.start[i] + np.arange(sets.count[i])
             if np.any((sets.gram[squares] <= 0.0) & (sets.offset[slots] > 0.0)):
                 raise ValueError(

@@ -120,7 +120,7 @@ class OneSlackRun(CertifiedRun):
         return primal, hinges, chosen
 
     def cut(self, chosen: Ints) -> None:
-        """Add the aggregated plane of the chosen candidates, unless that is the truth's."""
+        """Add the aggregated plane of the chosen candidates, unless that is zero."""
         if not np.any((chosen >= 0) & (self.weights > 0.0)):
             return
         plane = self.bundle.blank

@@ -7,6 +7,7 @@ import numpy as np
 from ...formulation import Formulation
 from ...objective import dual_value
 from ...types import Floats, Ints, Ints32
+from ..arena import grown
 from ..state import Arrays, from_text, to_text
 from .master import fsmo, line_searches
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
@@ -218,24 +219,19 @@ class Bundle:
         start = int(self.starts[m])
         count = take_non_zeros(plane, self.ids, self.values, start)
         if start + count > len(self.ids):
-            room = int(1.5 * (start + count)) + 1024
-            for name, dtype in (("ids", np.int32), ("values", np.float64)):
-                fresh = np.empty(room, dtype)
-                fresh[:start] = getattr(self, name)[:start]
-                setattr(self, name, fresh)
+            self.ids = grown(self.ids, start, start + count)
+            self.values = grown(self.values, start, start + count)
             take_non_zeros(plane, self.ids, self.values, start)
         self.starts[m + 1] = start + count
 
     def _grow(self) -> None:
-        """Double the room for planes."""
-        room = 2 * len(self.offset)
-        for name in ("offset", "alpha", "scores", "idle", "starts", "matrix"):
-            old = getattr(self, name)
-            if name == "matrix" and not self.dense:
-                continue
-            fresh = np.zeros((room + (name == "starts"), *old.shape[1:]), old.dtype)
-            fresh[: len(old)] = old
-            setattr(self, name, fresh)
-        gram = np.zeros((room, room))
-        gram[: len(self.gram), : len(self.gram)] = self.gram
+        """Make the arrays larger, for one more plane and others."""
+        m = self.size
+        for name in ("offset", "alpha", "scores", "idle"):
+            setattr(self, name, grown(getattr(self, name), m, m + 1))
+        self.starts = grown(self.starts, m + 1, m + 2)
+        if self.dense:
+            self.matrix = grown(self.matrix, m, m + 1)
+        gram = np.zeros((len(self.offset), len(self.offset)))
+        gram[:m, :m] = self.gram[:m, :m]
         self.gram = gram

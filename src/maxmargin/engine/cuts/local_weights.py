@@ -8,10 +8,10 @@ whatever is done to all weights is done to few.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._jit import kernel
 from ...types import Floats, Ints32
+from ..arena import grown
 from ..parts import Parts
 
 __all__ = ["LocalWeights"]
@@ -56,14 +56,14 @@ class LocalWeights:
         lengths[in_rows] = parts.indptr[rows + 1] - parts.indptr[rows] + (parts.bias != 0.0)
         start = int(self.indptr[self.count])
         end = start + int(lengths.sum())
-        self.indptr = _with_room(self.indptr, self.count + 1, count + 1)
-        self.indices = _with_room(self.indices, start, end)
+        self.indptr = grown(self.indptr, self.count + 1, count + 1)
+        self.indices = grown(self.indices, start, end)
         if not self.unit:
-            self.values = _with_room(self.values, start, end)
+            self.values = grown(self.values, start, end)
         if count > len(self.numbers):
             self.numbers = np.arange(2 * count, dtype=np.int32)
-        room = min(self.size + end - start, len(self.place))
-        self.columns = _with_room(self.columns, self.size, room)
+        most = min(self.size + end - start, len(self.place))
+        self.columns = grown(self.columns, self.size, most)
         self.indptr[self.count + 1 : count + 1] = start + np.cumsum(lengths)
         self.size = int(
             number_weights(
@@ -100,15 +100,6 @@ class LocalWeights:
         self._full[self.columns[: len(w)]] = w
         self._full[self.columns[len(w) : self.size]] = 0.0
         return self._full
-
-
-def _with_room(array: NDArray, used: int, size: int) -> NDArray:  # type: ignore[type-arg]
-    """The array, or a larger copy of what is used of it."""
-    if size <= len(array):
-        return array
-    larger = np.empty(size + size // 2, array.dtype)
-    larger[:used] = array[:used]
-    return larger
 
 
 @kernel

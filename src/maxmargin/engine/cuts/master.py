@@ -274,6 +274,6 @@ def best_total(table, weights):
 
 @kernel
 def blend(w, other, t):
-    """W = (1 - t) w + t other."""
+    """Set w to (1 - t) w + t other."""
     for k in range(len(w)):
         w[k] += t * (other[k] - w[k])

@@ -188,7 +188,7 @@ class CandidatePool:
                 )
                 if done == len(examples):
                     break
-                self._make_room(int(np.diff(planes.indptr).max()))
+                self._reserve(int(np.diff(planes.indptr).max()))
             if self.grows:
                 self.local.extend(self.slots.features, int(self.used[1]))
             self.oracle.compare(examples, values[examples])
@@ -229,7 +229,7 @@ class CandidatePool:
             self.local.restart()
             self.local.extend(self.slots.features, n_local)
 
-    def _make_room(self, longest: int) -> None:
+    def _reserve(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""
         if 2 * self.nbytes <= self.cache_bytes:
             self._compact(-1, 2.0, longest)
@@ -242,7 +242,7 @@ class CandidatePool:
             age //= 4
 
     def _compact(self, oldest: int, factor: float, extra: int = 0) -> None:
-        """Rewrite the entries without those of dropped candidates, with room to grow."""
+        """Rewrite the entries without those of dropped candidates, with space to grow."""
         entries, locals_ = (int(factor * used) + extra + 64 for used in self.used)
         target = self.slots._replace(
             ids=np.empty(entries, np.int32),

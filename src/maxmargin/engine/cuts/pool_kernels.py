@@ -30,10 +30,10 @@ def admit_candidates(
 ):
     """Admit rows[done:] as candidates of their examples; returns how many are done.
 
-    Every row is scored at w. One that does not beat the truth is left out (``chosen`` -1). One that
-    is in the pool already only becomes its example's most recent; a new one takes the slot of the
-    least recently used. ``values`` gets the value of each row, by example. Fewer than all are done
-    where the arrays have no room for the next row.
+    Every row is scored at w. One that does not beat the given output is left out (``chosen`` -1).
+    One that is in the pool already only becomes its example's most recent; a new one takes the slot
+    of the least recently used. ``values`` gets the value of each row, by example. Fewer than all are
+    done where the arrays have no space for the next row.
     """
     f = slots.start.shape[1]
     for r in range(done, len(examples)):
@@ -116,7 +116,7 @@ def score_candidates(slots, used, parts, listed, w, weights, table):
 def add_chosen(slots, used, parts, listed, chosen, weights, clock, sums, plane):
     """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets.
 
-    ``sums`` is scratch, one number per part, and marks the candidates as recently used.
+    ``sums`` is scratch, one number per part. The candidates are marked as used at ``clock``.
     """
     n_local = used[LOCALS]
     for k in range(n_local):
@@ -177,7 +177,7 @@ def sparse_products(starts, ids, values, m, plane, out):
 
 @kernel
 def sparse_combination(starts, ids, values, m, alpha, w):
-    """W += sum_k alpha[k] plane k, over sparse planes k < m."""
+    """Add sum_k alpha[k] plane k, over the sparse planes k < m, to w."""
     for k in range(m):
         share = alpha[k]
         if share != 0.0:
@@ -189,7 +189,7 @@ def sparse_combination(starts, ids, values, m, alpha, w):
 def take_non_zeros(plane, ids, values, at):
     """Move the non-zero entries of ``plane`` to ids[at:], values[at:], leaving zeros behind.
 
-    Returns how many there are. Where there is no room for them nothing is moved.
+    Returns how many there are. Where there is no space for them nothing is moved.
     """
     count = 0
     for k in range(len(plane)):

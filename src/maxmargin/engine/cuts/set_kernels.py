@@ -1,8 +1,8 @@
-"""Kernels of the n-slack working sets: look for violated constraints, improve blocks, make room.
+"""Kernels of the n-slack working sets: find violated constraints, improve blocks, move them.
 
-Block i owns the slots ``start[i]..start[i] + count[i] - 1`` and a square of ``room[i]^2`` entries
-of the Gram arena from ``gram_start[i]`` on. A block that outgrows its room moves to the end of the
-arrays. ``used`` counts what is filled: slots, Gram entries, entries of planes.
+Block i owns the slots ``start[i]..start[i] + count[i] - 1`` and a square of ``capacity[i]^2``
+entries of the Gram arena from ``gram_start[i]`` on. A block that outgrows its capacity moves to the
+end of the arrays. ``used`` counts what is filled: slots, Gram entries, entries of planes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .master import fsmo
 
 SLOTS, GRAM, ENTRIES = 0, 1, 2
 FSMO, BLOCK = 0, 1
-UNLIMITED = 1e300  # multiplier of the truth where nothing bounds the others
+UNLIMITED = 1e300  # multiplier of the given output where nothing bounds the others
 
 
 @kernel
@@ -41,14 +41,14 @@ def _add(sets, parts, slot, step, w, products):
 
 
 @kernel
-def examine(
+def examine_rows(
     sets, parts, used, scratch, w, examples, rows, offsets, scales, epsilon, done, values, slacks
 ):
     """Add the constraints of rows[done:] that are violated by more than epsilon.
 
     Line 8 of Algorithm 1 of Tsochantaridis et al. (2005): a row's value at w is compared with the
     slack that the example's working set implies. Both are reported. Returns how many examples are
-    done, fewer than all where there is no room for the next row, and how many constraints were
+    done, fewer than all where there is no space for the next row, and how many constraints were
     added.
     """
     added = 0
@@ -56,7 +56,7 @@ def examine(
         i = examples[r]
         first, end = rows.indptr[r], rows.indptr[r + 1]
         length = end - first
-        if sets.count[i] == sets.room[i] or used[ENTRIES] + length > len(sets.ids):
+        if sets.count[i] == sets.capacity[i] or used[ENTRIES] + length > len(sets.ids):
             return r, added
         ids = rows.indices[first:end]
         gather_parts(parts, ids, 0, length, w, scratch.products)
@@ -82,11 +82,11 @@ def examine(
         _add(sets, parts, slot, 1.0, scratch.expanded, scratch.products)
         for q in range(k + 1):
             product = _dot(sets, parts, base + q, scratch.expanded, scratch.products)
-            sets.gram[sets.gram_start[i] + k * sets.room[i] + q] = product
-            sets.gram[sets.gram_start[i] + q * sets.room[i] + k] = product
+            sets.gram[sets.gram_start[i] + k * sets.capacity[i] + q] = product
+            sets.gram[sets.gram_start[i] + q * sets.capacity[i] + k] = product
         clear_parts(parts, sets.ids[at : at + length], length, scratch.expanded)
         if product <= 0.0 and offsets[r] <= 0.0:
-            continue  # the truth, as entries that cancel: its value is rounding
+            continue  # the given output, as entries that cancel: its value is rounding
         used[ENTRIES] = at + length
         sets.count[i] += 1
         added += 1
@@ -124,7 +124,7 @@ def improve_sets(sets, parts, scratch, w, examples, kind, effort, gaps):
             scores[k + 1] = sets.offset[slot] - product - ridge * total
             alpha[k + 1] = sets.alpha[slot]
             for q in range(m):
-                product = sets.gram[sets.gram_start[i] + k * sets.room[i] + q]
+                product = sets.gram[sets.gram_start[i] + k * sets.capacity[i] + q]
                 gram[k + 1, q + 1] = product + ridge
         if cap < UNLIMITED:
             gaps[r], _ = block_gap(scores, alpha, m + 1, cap, ridge)
@@ -167,18 +167,18 @@ def _move_slot(sets, old, new):
 
 
 @kernel
-def relocate(sets, used, i, room):
-    """Move block i to the end of the arrays, with more room."""
-    base, at, start, old = sets.start[i], used[SLOTS], sets.gram_start[i], sets.room[i]
+def relocate(sets, used, i, capacity):
+    """Move block i to the end of the arrays, with a larger capacity."""
+    base, at, start, old = sets.start[i], used[SLOTS], sets.gram_start[i], sets.capacity[i]
     for k in range(sets.count[i]):
         _move_slot(sets, base + k, at + k)
         for q in range(sets.count[i]):
-            sets.gram[used[GRAM] + k * room + q] = sets.gram[start + k * old + q]
+            sets.gram[used[GRAM] + k * capacity + q] = sets.gram[start + k * old + q]
     sets.start[i] = at
     sets.gram_start[i] = used[GRAM]
-    sets.room[i] = room
-    used[SLOTS] += room
-    used[GRAM] += room * room
+    sets.capacity[i] = capacity
+    used[SLOTS] += capacity
+    used[GRAM] += capacity * capacity
 
 
 @kernel
@@ -186,7 +186,7 @@ def drop_idle(sets, limit):
     """Count another solution; drop planes without weight in the last ``limit`` of them."""
     dropped = 0
     for i in range(len(sets.start)):
-        base, start, room = sets.start[i], sets.gram_start[i], sets.room[i]
+        base, start, capacity = sets.start[i], sets.gram_start[i], sets.capacity[i]
         k = 0
         while k < sets.count[i]:
             sets.idle[base + k] = 0 if sets.alpha[base + k] > 0.0 else sets.idle[base + k] + 1
@@ -196,9 +196,9 @@ def drop_idle(sets, limit):
             last = sets.count[i] - 1
             _move_slot(sets, base + last, base + k)
             for q in range(last + 1):
-                sets.gram[start + k * room + q] = sets.gram[start + last * room + q]
+                sets.gram[start + k * capacity + q] = sets.gram[start + last * capacity + q]
             for q in range(last + 1):
-                sets.gram[start + q * room + k] = sets.gram[start + q * room + last]
+                sets.gram[start + q * capacity + k] = sets.gram[start + q * capacity + last]
             sets.count[i] = last
             dropped += 1
     return dropped

@@ -11,13 +11,14 @@ margin).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...objective import dual_value, ridges, scale_to_fit
 from ...plane_rows import Planes
 from ...types import Floats, Ints, Ints32
+from ..arena import grown
 from ..oracle import Oracle
 from ..state import Arrays, copied, inside, named_arrays, under
 from .set_kernels import (
@@ -25,7 +26,7 @@ from .set_kernels import (
     UNLIMITED,
     add_weighted,
     drop_idle,
-    examine,
+    examine_rows,
     improve_sets,
     pack_entries,
     relocate,
@@ -33,14 +34,14 @@ from .set_kernels import (
 
 __all__ = ["Found", "WorkingSets"]
 
-ROOM = 4  # slots of a block in the beginning
+CAPACITY = 4  # slots of a block in the beginning
 
 
 class Sets(NamedTuple):
     """Per block: where its slots and Gram entries are, cap, ridge. Per slot: its plane."""
 
     start: Ints
-    room: Ints
+    capacity: Ints
     count: Ints  # type: ignore[assignment]
     gram_start: Ints
     cap: Floats
@@ -66,7 +67,7 @@ class Scratch(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a look at some examples saw: the oracle's values, the sets' slacks, planes added."""
+    """What was seen of some examples: the oracle's values, the sets' slacks, planes added."""
 
     values: Floats
     slacks: Floats
@@ -92,13 +93,13 @@ class WorkingSets:
         self.parts = oracle.parts
         self.w: Floats = np.zeros(n_features)
         self.caps = caps
-        slots, squares = ROOM * n, ROOM * ROOM * n
+        slots, squares = CAPACITY * n, CAPACITY * CAPACITY * n
         self.used = np.array([slots, squares, 0])
         self.sets = Sets(
-            ROOM * np.arange(n),
-            np.full(n, ROOM),
+            CAPACITY * np.arange(n),
+            np.full(n, CAPACITY),
             np.zeros(n, np.int64),
-            ROOM * ROOM * np.arange(n),
+            CAPACITY * CAPACITY * np.arange(n),
             self._bounds(caps),
             ridges(formulation, caps),
             np.zeros(slots, np.int64),
@@ -123,14 +124,14 @@ class WorkingSets:
         """Constraints in all working sets."""
         return int(self.sets.count.sum())
 
-    def look(self, examples: Ints, epsilon: float) -> Found:
+    def examine(self, examples: Ints, epsilon: float) -> Found:
         """Ask the oracle at ``w`` and add constraints violated by more than epsilon."""
         planes, offsets, scales = self.oracle.ask(examples, self.w)
         values, slacks = np.empty(len(examples)), np.empty(len(examples))
         done = added = 0
         while True:
             self._reserve_scratch(planes)
-            done, more = examine(
+            done, more = examine_rows(
                 self.sets,
                 self.parts,
                 self.used,
@@ -149,7 +150,7 @@ class WorkingSets:
             if done == len(examples):
                 self.oracle.compare(examples, values)
                 return Found(values, slacks, offsets, added)
-            self._make_room(int(examples[done]), int(planes.indptr[done + 1] - planes.indptr[done]))
+            self._reserve(int(examples[done]), int(planes.indptr[done + 1] - planes.indptr[done]))
 
     def improve(self, examples: Ints, kind: int, effort: int) -> Floats:
         """Improve the blocks of these examples; returns their gaps before."""
@@ -174,7 +175,7 @@ class WorkingSets:
         sets = self.sets
         slots, owners = self.owners()
         positions = slots - sets.start[owners]
-        return sets.gram[sets.gram_start[owners] + positions * (sets.room[owners] + 1)]
+        return sets.gram[sets.gram_start[owners] + positions * (sets.capacity[owners] + 1)]
 
     def plane(self, slot: int) -> Floats:
         """The plane in a slot, as a vector of all weights."""
@@ -217,8 +218,8 @@ class WorkingSets:
         slots, _ = self.owners()
         live = int((self.sets.last[slots] - self.sets.first[slots]).sum())
         if live < 0.5 * self.used[ENTRIES]:
-            room = int(1.5 * live) + 1024
-            ids, values = np.empty(room, np.int32), np.empty(room)
+            size = int(1.5 * live) + 1024
+            ids, values = np.empty(size, np.int32), np.empty(size)
             pack_entries(self.sets, self.used, ids, values)
             self.sets = self.sets._replace(ids=ids, values=values)
 
@@ -242,18 +243,18 @@ class WorkingSets:
         longest = int(np.diff(planes.indptr).max()) if len(planes.losses) else 0
         if longest > len(self.scratch.products):
             self.scratch = self.scratch._replace(products=np.empty(2 * longest))
-        largest = int(self.sets.room.max()) + 1
+        largest = int(self.sets.capacity.max()) + 1
         if largest > len(self.scratch.scores):
             self.scratch = self.scratch._replace(
                 scores=np.empty(largest), alpha=np.empty(largest), gram=np.empty((largest, largest))
             )
 
-    def _make_room(self, i: int, length: int) -> None:
-        """Room for one more plane of example i, of so many entries."""
+    def _reserve(self, i: int, length: int) -> None:
+        """Reserve space for one more plane of example i, of so many entries."""
         sets = self.sets
-        room = 2 * int(sets.room[i]) if sets.count[i] == sets.room[i] else 0
-        wanted = self.used + np.array([room, room * room, length])
-        grown: dict[str, Any] = {}
+        capacity = 2 * int(sets.capacity[i]) if sets.count[i] == sets.capacity[i] else 0
+        wanted = self.used + np.array([capacity, capacity * capacity, length])
+        larger: Arrays = {}
         for need, names in zip(
             wanted,
             (("first", "last", "offset", "alpha", "idle"), ("gram",), ("ids", "values")),
@@ -261,9 +262,7 @@ class WorkingSets:
         ):
             for name in names:
                 array = getattr(sets, name)
-                if need > len(array):
-                    grown[name] = np.zeros(int(1.5 * need) + 64, array.dtype)
-                    grown[name][: len(array)] = array
-        self.sets = sets._replace(**grown)
-        if room:
-            relocate(self.sets, self.used, i, room)
+                larger[name] = grown(array, len(array), int(need))
+        self.sets = sets._replace(**larger)
+        if capacity:
+            relocate(self.sets, self.used, i, capacity)

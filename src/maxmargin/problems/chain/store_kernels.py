@@ -15,7 +15,7 @@ from ...engine.block_steps import block_gap
 from ...engine.plane_kernels import (
     append_plane,
     gap_with_plane,
-    has_room,
+    has_capacity,
     improve_and_write,
     is_new,
     list_block,
@@ -162,7 +162,7 @@ def visit_chains(
         if cached and blocks.count[i] == 0:
             gaps[r] = 0.0
             continue
-        if not has_room(arena, blocks, used, scratch, i, 4 * length + 4):
+        if not has_capacity(arena, blocks, used, scratch, i, 4 * length + 4):
             return r
         truth = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
