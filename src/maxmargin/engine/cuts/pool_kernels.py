@@ -32,8 +32,8 @@ def admit_candidates(
 
     Every row is scored at w. One that does not beat the given output is left out (``chosen`` -1).
     One that is in the pool already only becomes its example's most recent; a new one takes the slot
-    of the least recently used. ``values`` gets the value of each row, by example. Fewer than all are
-    done where the arrays have no space for the next row.
+    of the least recently used. ``values`` gets the value of each row, by example. Fewer than all
+    are done where the arrays have no space for the next row.
     """
     f = slots.start.shape[1]
     for r in range(done, len(examples)):
