@@ -6,6 +6,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from ..objective import Certificate, Stopping, primal_value
 from ..result import Callback, Progress, Result
 from ..types import Floats
 from .interrupts import InterruptWatch
+from .one_core import one_core
 from .oracle import Oracle
 from .stalling import ROUNDING, Stalling
 from .state import SolverState
@@ -51,7 +53,7 @@ class Limits(Protocol):
 class Run(ABC):
     """Clock, counters, history and best weights of one call of `solve`.
 
-    Used as a context manager, in which no Ctrl-C is lost.
+    Used as a context manager, in which no Ctrl-C is lost and one core does all the work.
     """
 
     def __init__(self, solver: Limits, oracle: Oracle, callbacks: Iterable[Callback]) -> None:
@@ -61,6 +63,7 @@ class Run(ABC):
         self.n = oracle.n_examples
         self.callbacks = tuple(callbacks)
         self._interrupts = InterruptWatch()
+        self._guards = ExitStack()
         self._started = time.perf_counter()
         self._compiled_before = compile_seconds()
         self._calls_before = oracle.calls
@@ -68,7 +71,12 @@ class Run(ABC):
         self.history: list[Progress] = []
 
     def __enter__(self) -> Run:
-        self._interrupts.__enter__()
+        try:
+            self._guards.enter_context(one_core())
+            self._guards.enter_context(self._interrupts)
+        except BaseException:  # a Ctrl-C on the way: what was entered has to be left
+            self._guards.close()
+            raise
         return self
 
     def __exit__(
@@ -77,7 +85,7 @@ class Run(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._interrupts.__exit__(kind, error, traceback)
+        self._guards.__exit__(kind, error, traceback)
 
     @property
     def oracle_calls(self) -> int:

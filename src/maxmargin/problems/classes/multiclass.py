@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...accelerators import Accelerators
+from ...engine.one_core import one_core
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
 from ...engine.rows import Rows, check_codes, make_rows
@@ -227,7 +228,8 @@ def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
     """Scores <w, psi(x, y)> of all classes for every row."""
     weights = as_weights(w, rows.n_inputs * n_classes).reshape(rows.n_inputs, n_classes)
     inputs = rows.dense if rows.dense.shape[0] else _csr(rows)
-    scores = np.asarray(inputs @ weights[: rows.n_columns])
+    with one_core():
+        scores = np.asarray(inputs @ weights[: rows.n_columns])
     return scores + rows.bias * weights[-1] if rows.bias else scores
 
 
