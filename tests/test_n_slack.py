@@ -198,8 +198,10 @@ def test_working_sets_keep_their_books(seed):
         assert (sets.sets.alpha >= 0).all()
         assert formulation.slack == "l2" or (totals <= C * (1 + 1e-9)).all()
         for i in range(n):
-            size, room, at = sets.sets.count[i], sets.sets.room[i], sets.sets.gram_start[i]
-            gram = sets.sets.gram[at : at + room * room].reshape(room, room)[:size, :size]
+            size, capacity, at = sets.sets.count[i], sets.sets.capacity[i], sets.sets.gram_start[i]
+            gram = sets.sets.gram[at : at + capacity * capacity].reshape(capacity, capacity)[
+                :size, :size
+            ]
             planes = np.array([sets.plane(sets.sets.start[i] + k) for k in range(size)])
             assert np.allclose(gram, planes @ planes.T if size else np.empty((0, 0)))
 
