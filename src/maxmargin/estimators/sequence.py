@@ -17,7 +17,6 @@ from ..features.containers import as_list, frame_columns
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
-from ..problems.classes.multiclass import class_scores
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints, Ints32
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
@@ -349,19 +348,7 @@ class SequenceTagger(MaxMarginEstimator):
         labels = flatten_labels(y, offsets)
         codes = LabelEncoder(self.classes_).encode(labels)
         _refuse_unknown(codes, labels)
-        layout = self._decoder.layout
-        emissions = class_scores(
-            rows, np.ravel(layout.emissions(self._weights)), len(self.classes_)
-        )
-        scores = np.asarray(emissions)[np.arange(len(codes)), codes]
-        follows = np.ones(len(codes), dtype=bool)
-        follows[offsets[:-1]] = False
-        after = np.flatnonzero(follows)
-        scores[after] += self.transition_weights_[codes[after - 1], codes[after]]
-        start, stop = layout.boundaries(self._weights)
-        scores[offsets[:-1]] += start[codes[offsets[:-1]]]
-        scores[offsets[1:] - 1] += stop[codes[offsets[1:] - 1]]
-        return np.add.reduceat(scores, offsets[:-1])
+        return self._decoder.score(rows, offsets, codes, self._weights)
 
     @property
     def transition_weights_(self) -> Floats:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.planes import BlockReport, StepRule
-from ...engine.rows import Rows, check_codes, make_rows, row_square_norms
+from ...engine.rows import Rows, check_codes, make_rows, row_scores, row_square_norms
 from ...engine.work import BLOCK, scoring_work
 from ...formulation import Formulation, Rescaling
 from ...objective import dual_value, line_step, ridges, scale_to_fit
@@ -371,13 +370,5 @@ def pair_terms(costs: Floats, formulation: Formulation) -> tuple[Floats, Floats]
 
 def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
     """Scores <w, psi(x, y)> of all classes for every row."""
-    weights = as_weights(w, rows.n_inputs * n_classes).reshape(rows.n_inputs, n_classes)
-    inputs = rows.dense if rows.dense.shape[0] else _csr(rows)
-    scores = np.asarray(inputs @ weights[: rows.n_columns])
-    return scores + rows.bias * weights[-1] if rows.bias else scores
-
-
-def _csr(rows: Rows) -> Any:
-    """The sparse matrix behind the rows."""
-    shape = (len(rows.indptr) - 1, rows.n_columns)
-    return sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=shape)
+    weights = as_weights(w, rows.n_inputs * n_classes)
+    return row_scores(rows, weights.reshape(rows.n_inputs, n_classes))
