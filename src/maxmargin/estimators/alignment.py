@@ -342,8 +342,8 @@ class SequenceAligner(MaxMarginEstimator):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         predicted = self.predict(X)
         if self.task == "rank":
-            truth = [int(a[0] if isinstance(a, (tuple, list)) else a) for a in y]
-            return float(np.average(predicted == np.array(truth), weights=weights))
+            gold = [int(a[0] if isinstance(a, (tuple, list)) else a) for a in y]
+            return float(np.average(predicted == np.array(gold), weights=weights))
         pairs = [as_pairs(a, x, z, i) for i, (a, (x, z)) in enumerate(zip(y, X, strict=True))]
         return float(np.average(pair_accuracies(pairs, predicted), weights=weights))
 

@@ -316,15 +316,15 @@ class SequenceTagger(MaxMarginEstimator):
         """
         rows, offsets = self._rows(X)
         labels = flatten_labels(y, offsets)
-        truth = LabelEncoder(self.classes_).encode(labels)
-        unknown = np.flatnonzero(truth < 0)
+        gold = LabelEncoder(self.classes_).encode(labels)
+        unknown = np.flatnonzero(gold < 0)
         if len(unknown):
             first = int(unknown[0])
             warn_user(
                 f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
                 f"{labels.values[first]!r} at {labels.place(first)}"
             )
-        right = self._decoder.decode(rows, offsets, self._weights) == truth
+        right = self._decoder.decode(rows, offsets, self._weights) == gold
         if sample_weight is None:
             return float(np.mean(right))
         weights = np.asarray(sample_weight, dtype=np.float64)
