@@ -154,7 +154,7 @@ class SequenceAligner(MaxMarginEstimator):
             raise ValueError(f"linear gaps have no gap_open, got {gap_open}")
         inner = [gap_open, gap_extend]
         given = [a if b is None else b for a, b in zip(inner, ends, strict=True)]
-        aligner.coef_ = layout.weights(scores, np.array(inner + given, dtype=np.float64))
+        aligner._set_weights(layout.weights(scores, np.array(inner + given, dtype=np.float64)))
         aligner.result_ = Result(aligner.coef_, None, None, False, "given", 0.0, 0, 0, 0, 0.0)
         aligner._aligner = Aligner(layout)
         return aligner

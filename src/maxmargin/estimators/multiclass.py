@@ -20,6 +20,7 @@ from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from .checked_weights import CheckedWeights
 from .class_descriptions import as_taxonomy, describe_classes
 from .example_weights import example_weights
 from .parameters import with_inherited_parameters
@@ -459,7 +460,8 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         return self.result_.w
 
     def _set_weights(self, w: Floats) -> None:
-        """See `Savable`; nothing is to be done, for they are taken from ``result_``."""
+        """See `Savable`; the weights themselves are taken from ``result_``."""
+        self._weights_check = CheckedWeights()
 
     def _n_weights(self) -> int:
         """See `Savable`."""
