@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from maxmargin.accelerators import ORACLE_CALL
 from maxmargin.datasets import make_digit_words
 from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.work import ORACLE_CALL
 from maxmargin.features import pack_sequences
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem

@@ -1,12 +1,14 @@
 """Weights of another size are refused, those of another type converted, before kernels see them."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 
 import maxmargin as mm
 from every_estimator import KINDS, TREES, make
+from maxmargin.estimators import checked_weights
 
 METHODS = (
     "predict",
@@ -125,3 +127,29 @@ def test_oracles_refuse_wrong_weights_and_examples(kind):
                 search(np.array([0, number]), w)
         with pytest.raises(ValueError, match="array of shape"):
             search(indices[None], w)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_looked_through_once(kind, monkeypatch):
+    """Millions of them take longer than one prediction; two models in turn change nothing."""
+    X, Y = KINDS[kind].first
+    models = [make(kind).fit(X, Y) for _ in range(2)]
+    for model in models:
+        model.predict(X)
+    looked = []
+    size = len(models[0].result_.w)
+    isfinite = np.isfinite
+
+    def counted(values, *args, **kwargs):
+        looked.append(np.shape(values) == (size,))
+        return isfinite(values, *args, **kwargs)
+
+    monkeypatch.setattr(checked_weights.np, "isfinite", counted)
+    for model in [*models, *models]:
+        model.predict(X)
+    assert not any(looked)
+    again = pickle.loads(pickle.dumps(models[0]))
+    again.predict(X)
+    put(models[1], models[1].result_.w.copy())
+    models[1].predict(X)
+    assert sum(looked) == 2

@@ -15,65 +15,41 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ._version import __version__
+from .registry import ESTIMATORS, import_name
+
 if TYPE_CHECKING:
-    from ._jit import kernel
-    from .checking import check_problem
-    from .estimators.alignment import SequenceAligner
-    from .estimators.dependency import DependencyParser
-    from .estimators.grammar import GrammarParser, PCFGParser
-    from .estimators.multiclass import MulticlassSVM
-    from .estimators.sequence import SequenceTagger
-    from .estimators.structural import StructuralSVM
-    from .estimators.tree import TreeLabeler
-    from .features import ClassFeatures, Taxonomy
-    from .formulation import Formulation
-    from .persistence import load
-    from .plane_rows import Planes
-    from .problem import Problem
-
-__version__ = "0.1.0"
-
-__all__ = [
-    "ClassFeatures",
-    "DependencyParser",
-    "Formulation",
-    "GrammarParser",
-    "MulticlassSVM",
-    "PCFGParser",
-    "Planes",
-    "Problem",
-    "SequenceAligner",
-    "SequenceTagger",
-    "StructuralSVM",
-    "Taxonomy",
-    "TreeLabeler",
-    "__version__",
-    "check_problem",
-    "kernel",
-    "load",
-]
+    from ._jit import kernel as kernel
+    from .checking import check_problem as check_problem
+    from .estimators.alignment import SequenceAligner as SequenceAligner
+    from .estimators.dependency import DependencyParser as DependencyParser
+    from .estimators.grammar import GrammarParser as GrammarParser
+    from .estimators.grammar import PCFGParser as PCFGParser
+    from .estimators.multiclass import MulticlassSVM as MulticlassSVM
+    from .estimators.sequence import SequenceTagger as SequenceTagger
+    from .estimators.structural import StructuralSVM as StructuralSVM
+    from .estimators.tree import TreeLabeler as TreeLabeler
+    from .features import ClassFeatures as ClassFeatures
+    from .features import Taxonomy as Taxonomy
+    from .formulation import Formulation as Formulation
+    from .persistence import load as load
+    from .plane_rows import Planes as Planes
+    from .problem import Problem as Problem
 
 _HOME = {
-    "ClassFeatures": ".features.class_features",
-    "DependencyParser": ".estimators.dependency",
-    "Formulation": ".formulation",
-    "GrammarParser": ".estimators.grammar",
-    "MulticlassSVM": ".estimators.multiclass",
-    "PCFGParser": ".estimators.grammar",
-    "Planes": ".plane_rows",
-    "Problem": ".problem",
-    "SequenceAligner": ".estimators.alignment",
-    "SequenceTagger": ".estimators.sequence",
-    "StructuralSVM": ".estimators.structural",
-    "Taxonomy": ".problems.classes.taxonomy",
-    "TreeLabeler": ".estimators.tree",
-    "check_problem": ".checking",
-    "kernel": "._jit",
-    "load": ".persistence",
+    **{entry.name: entry.module for entry in ESTIMATORS},
+    "ClassFeatures": "features.class_features",
+    "Formulation": "formulation",
+    "Planes": "plane_rows",
+    "Problem": "problem",
+    "Taxonomy": "problems.classes.taxonomy",
+    "check_problem": "checking",
+    "kernel": "_jit",
+    "load": "persistence",
 }
-
-
 _FOLDERS = ("datasets", "features", "formats", "metrics", "report", "solvers")
+
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
@@ -82,7 +58,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name], __name__), name)
+    value = import_name(_HOME[name], name)
     globals()[name] = value
     return value
 

@@ -11,7 +11,6 @@ those and nothing else, so that a file from an untrusted source can do no more t
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import io
 import json
 import math
@@ -23,10 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import __version__
+from ._version import __version__
 from ._warn import warn_user
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
+from .registry import ESTIMATORS, SAVED_TUPLES, SAVED_VALUES, entry_of, import_name
 from .result import Progress, Result
 from .types import Floats
 
@@ -35,27 +35,7 @@ __all__ = ["load", "load_model", "save_model"]
 FORMAT = "maxmargin-model"
 SCHEMA = 1
 MOST_RECORDS = 2000  # of a history
-
-#: Estimators that can be saved, and where they live.
-ESTIMATORS = {
-    "DependencyParser": "maxmargin.estimators.dependency",
-    "GrammarParser": "maxmargin.estimators.grammar",
-    "MulticlassSVM": "maxmargin.estimators.multiclass",
-    "PCFGParser": "maxmargin.estimators.grammar",
-    "SequenceAligner": "maxmargin.estimators.alignment",
-    "SequenceTagger": "maxmargin.estimators.sequence",
-    "TreeLabeler": "maxmargin.estimators.tree",
-}
-#: Feature extractors, with ``to_state`` and ``from_state``.
-EXTRACTORS = {
-    "FeatureDictionary": "maxmargin.features.dictionary",
-    "WindowFeatures": "maxmargin.features.window",
-}
-#: Other classes of this package that a parameter may hold; they have the same two methods.
-VALUES = {
-    "ClassFeatures": "maxmargin.features.class_features",
-    "Taxonomy": "maxmargin.problems.classes.taxonomy",
-}
+SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
 
 def load(path: PathLike) -> Any:
@@ -89,7 +69,7 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
             if name.startswith("arrays/")
         }
         decode = _Decoder(arrays)
-        cls = _import(ESTIMATORS, header["estimator"])
+        cls = _import(SAVED_ESTIMATORS, header["estimator"])
         _refuse_newer_params(path, header, cls)
         estimator = cls(**decode(header["params"]))
         w = _unpack_weights(decode(header["coef"]))
@@ -108,8 +88,8 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
     """Write a fitted estimator, and extra JSON values that belong to it, to one file."""
     estimator._check_fitted()
     state = estimator._get_state()
-    name = type(estimator).__name__
-    if name not in ESTIMATORS:
+    name, entry = type(estimator).__name__, entry_of(type(estimator))
+    if entry is None or not entry.is_saved:
         raise ValueError(
             f"{name} is not a class of this package and cannot be saved; keep coef_ with numpy.save"
         )
@@ -250,15 +230,11 @@ class _Encoder:
             pairs = [[self(key), self(item)] for key, item in value.items()]
             return {"$type": "dict", "items": pairs}
         name = type(value).__name__
-        if name == "ChainConstraints":
-            return {"$type": name, "masks": [self(mask) for mask in value]}
-        if name == "ArcTemplates":
-            return {"$type": name, "groups": self(tuple(value))}
-        if name in EXTRACTORS and isinstance(value, _import(EXTRACTORS, name)):
-            if hasattr(value, "n_features_out_"):
-                return {"$type": name, "state": self(value.to_state())}
-            return {"$type": name, "params": self(value.get_params(deep=False))}
-        if name in VALUES and isinstance(value, _import(VALUES, name)):
+        if name in SAVED_TUPLES:
+            return {"$type": name, SAVED_TUPLES[name].items: [self(item) for item in value]}
+        if name in SAVED_VALUES and isinstance(value, _import(SAVED_VALUES, name)):
+            if _is_unfitted(value):
+                return {"$type": name, "params": self(value.get_params(deep=False))}
             return {"$type": name, "state": self(value.to_state())}
         raise _CannotEncode(
             f"a model file cannot keep {value!r:.60} of type {type(value).__name__}"
@@ -286,8 +262,6 @@ class _Decoder:
             "items": self._items,
             "tuple": lambda value: tuple(self(item) for item in value["items"]),
             "dict": lambda value: {self(key): self(item) for key, item in value["items"]},
-            "ChainConstraints": self._constraints,
-            "ArcTemplates": self._templates,
         }
 
     def __call__(self, value: Any) -> Any:
@@ -301,7 +275,10 @@ class _Decoder:
             return {key: self(item) for key, item in value.items()}
         if kind in self._makers:
             return self._makers[kind](value)
-        cls = _import({**EXTRACTORS, **VALUES}, kind)
+        if kind in SAVED_TUPLES:
+            module, items = SAVED_TUPLES[kind]
+            return import_name(module, kind)(*self(value[items]))
+        cls = _import(SAVED_VALUES, kind)
         if "state" in value:
             return cls.from_state(self(value["state"]))
         return cls(**self(value["params"]))
@@ -316,24 +293,17 @@ class _Decoder:
         array[:] = items
         return array.reshape(value["shape"])
 
-    def _constraints(self, value: dict[str, Any]) -> Any:
-        """Masks of forbidden transitions."""
-        from .problems.chain.problem import ChainConstraints
-
-        return ChainConstraints(*(self(mask) for mask in value["masks"]))
-
-    def _templates(self, value: dict[str, Any]) -> Any:
-        """Features of the arcs of trees."""
-        from .problems.dependency.features import ArcTemplates
-
-        return ArcTemplates(*self(value["groups"]))
-
 
 def _import(homes: dict[str, str], name: str) -> Any:
     """A class out of a fixed list; nothing else is ever imported for a file."""
     if name not in homes:
         raise ValueError(f"unknown type {name!r}")
-    return getattr(importlib.import_module(homes[name]), name)
+    return import_name(homes[name], name)
+
+
+def _is_unfitted(value: Any) -> bool:
+    """Whether this is an extractor that has nothing to keep but its parameters."""
+    return hasattr(value, "get_params") and not hasattr(value, "n_features_out_")
 
 
 # ----- files ------------------------------------------------------------------------------------

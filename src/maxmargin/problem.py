@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .accelerators import Accelerators
 from .formulation import Formulation, Rescaling
 from .plane_rows import Planes, difference, stack
 from .types import Floats, Ints
@@ -217,9 +216,9 @@ class Problem:
 
     # ----- what only native problems offer -------------------------------------------------------
 
-    def accelerators(self, formulation: Formulation) -> Accelerators:
-        """Faster ways to the oracle's answers, for one formulation; see `Accelerators`."""
-        return Accelerators()
+    def accelerators(self, formulation: Formulation) -> Any:
+        """Faster ways to the oracle's answers, see `engine.accelerators`; None: there are none."""
+        return None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar, Protocol
 
 from .tables import named_values
 from .types import Floats
-
-if TYPE_CHECKING:
-    from .engine.state import SolverState
 
 __all__ = ["Callback", "Progress", "Result"]
 
@@ -60,6 +57,15 @@ class Progress:
 Callback = Callable[[Progress], bool | None]
 
 
+class KeptState(Protocol):
+    """What a solver keeps for a warm start; `engine.state.SolverState` is what there is."""
+
+    kind: ClassVar[str]
+
+    def arrays(self) -> dict[str, Any]:
+        """All of it but the data, as arrays by name."""
+
+
 @dataclass(repr=False)
 class Result:
     """Trained weights with their certificate; it prints as a short table.
@@ -106,7 +112,7 @@ class Result:
     seconds: float
     compile_seconds: float = 0.0
     history: list[Progress] = field(default_factory=list)
-    state: SolverState | None = None
+    state: KeptState | None = None
 
     def __repr__(self) -> str:
         parts = [repr(self.status)]

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .. import __version__
+from .._version import __version__
 from . import demo, evaluate, predict, train
 from .codes import DONE, ERROR, EXIT_CODES
 from .signals import Signals

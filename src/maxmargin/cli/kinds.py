@@ -6,20 +6,13 @@ from collections.abc import Container
 
 from ..formats.opening import Source
 from ..formats.recognising import Kind, recognise
+from ..registry import TASKS, Task
 
 __all__ = ["refuse_other_kinds"]
 
-_EXPECTED = {
-    "tag": "CoNLL columns, one token on each line",
-    "multiclass": "svmlight, a label and index:value pairs on each line",
-}
-#: Kinds that a task reads; files that are not recognised are left to its reader.
-_READ = {
-    "tag": {Kind.COLUMNS},
-    "multiclass": {Kind.SVMLIGHT},
-}
 _NO_COMMAND = "there is no command for it yet; in Python,"
 _UNPACK = "unpack it first"
+#: Where no task reads a kind.
 _ADVICE = {
     Kind.MODEL: "is the order of the arguments right?",
     Kind.ZIP: _UNPACK,
@@ -29,8 +22,6 @@ _ADVICE = {
     Kind.NUMPY: "in Python, numpy.load reads it, and estimators take its arrays",
     Kind.UTF_16: "say --encoding utf-16",
     Kind.BINARY: "",
-    Kind.SVMLIGHT: "'maxmargin train multiclass' learns from it",
-    Kind.UNLABELLED_SVMLIGHT: "'maxmargin predict' labels it, with a model of 'train multiclass'",
     Kind.MULTILABEL: f"{_NO_COMMAND} sklearn.datasets.load_svmlight_file(path, multilabel=True) "
     "reads it",
     Kind.LETOR: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and the queries qid",
@@ -43,20 +34,35 @@ _ADVICE = {
     Kind.FASTA: f"{_NO_COMMAND} maxmargin.formats.read_fasta reads it, for SequenceAligner",
     Kind.JSON: f"{_NO_COMMAND} json reads it, and estimators take lists",
     Kind.COMMAS: "tabs or spaces have to stand between the fields",
-    Kind.COLUMNS: "'maxmargin train tag' learns from it",
 }
 
 
 def refuse_other_kinds(
-    source: Source, task: str, encoding: str, allowed: Container[Kind] = ()
+    source: Source,
+    task: Task,
+    encoding: str,
+    allowed: Container[Kind] = (),
+    needs_labels: bool = True,
 ) -> Kind | None:
     """Raise ValueError for a file that is known not to be what the task reads.
 
     The message says what the file is, what was expected, and what can be done with it. Returns
-    the kind of other files, None where it is not known.
+    the kind of other files, None where it is not known: such files are left to the reader.
     """
     kind = recognise(source, encoding)
-    if kind is None or kind in _READ[task] or kind in allowed:
+    read = task.reads if needs_labels else task.reads + task.reads_unlabelled
+    if kind is None or kind.name in read or kind in allowed:
         return kind
-    advice = f"; {_ADVICE[kind]}" if _ADVICE[kind] else ""
-    raise ValueError(f"{source}: this is {kind.value}, expected {_EXPECTED[task]}{advice}")
+    advice = _advice(kind)
+    said = f"; {advice}" if advice else ""
+    raise ValueError(f"{source}: this is {kind.value}, expected {task.expects}{said}")
+
+
+def _advice(kind: Kind) -> str:
+    """What can be done with a file of some kind."""
+    for task in TASKS.values():
+        if kind.name in task.reads:
+            return f"'maxmargin train {task.name}' learns from it"
+        if kind.name in task.reads_unlabelled:
+            return f"'maxmargin predict' labels it, with a model of 'train {task.name}'"
+    return _ADVICE[kind]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import Any
 
-__all__ = ["SEPARATORS", "add_reading_options", "non_negative"]
+__all__ = ["SEPARATORS", "add_reading_options", "list_tasks", "non_negative"]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
 _ENCODING = "utf-8"
@@ -21,6 +22,21 @@ def add_reading_options(group: Any, default_separator: str) -> None:
         choices=list(SEPARATORS),
         help="between the fields of a column file: auto (any spaces and tabs), tab (fields may "
         f"hold spaces) or space; default {default_separator}",
+    )
+
+
+def list_tasks(texts: dict[str, str]) -> str:
+    """Lines of help on each task."""
+    width = 2 + max(map(len, texts))
+    return "\n".join(
+        textwrap.fill(
+            text,
+            width=96,
+            initial_indent=f"  {name:<{width}}",
+            subsequent_indent=" " * (2 + width),
+            break_on_hyphens=False,
+        )
+        for name, text in texts.items()
     )
 
 

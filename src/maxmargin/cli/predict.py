@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import io
 from typing import Any
 
+from ..registry import TASKS, import_name
 from .codes import DONE
-from .options import SEPARATORS, add_reading_options
+from .options import add_reading_options, list_tasks
 from .signals import Signals
 
 __all__ = ["add_parser", "run"]
+
+
+DESCRIPTION = f"""\
+Label a file with a trained model. What is written:
+
+{list_tasks({name: task.writes for name, task in TASKS.items()})}
+"""
 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
@@ -18,8 +25,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "predict",
         help="label a file with a trained model",
-        description="Label a file with a trained model. For tags, write its columns with the "
-        "predicted label as one more; for classes, one label on each line.",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument(
@@ -44,36 +51,13 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if not to_standard:
         check_text_output(arguments.output, [arguments.model, arguments.data])
     model = read_model(arguments.model)
-    predict = _predict_tags if model.task == "tag" else _predict_classes
     opened = (
         standard_output(arguments.encoding)
         if to_standard
         else write_text_atomically(arguments.output, arguments.encoding)
     )
-    text = predict(model, arguments)
+    text = import_name(model.task.module, "predict")(model, arguments)
     signals.check()
     with opened as stream:
         stream.write(text)
     return DONE
-
-
-def _predict_tags(model: Any, arguments: argparse.Namespace) -> str:
-    """The columns of the file, with one more."""
-    from ..formats import write_columns
-    from .data import read_tokens
-
-    tokens = read_tokens(model, arguments)
-    predicted = [str(y) for ys in model.estimator.predict(tokens.inputs) for y in ys]
-    separator = SEPARATORS[arguments.separator or model.separator] or " "
-    text = io.StringIO()
-    columns = [*tokens.columns.columns, predicted]
-    write_columns(text, columns, tokens.columns.offsets, separator=separator)
-    return text.getvalue()
-
-
-def _predict_classes(model: Any, arguments: argparse.Namespace) -> str:
-    """One label on each line."""
-    from .data import read_examples
-
-    X, _ = read_examples(model, arguments, labelled=False)
-    return "".join(f"{label}\n" for label in model.estimator.predict(X).tolist())

@@ -1,8 +1,8 @@
 """Small data sets for demonstrations and tests, made without a download."""
 
-from maxmargin.datasets.alignments import HomologueSearch, make_homologues
-from maxmargin.datasets.digit_words import DigitWords, make_digit_words
-from maxmargin.datasets.figures import FACE_PARTS, FACE_TREE, Faces, make_faces
+from .alignments import HomologueSearch, make_homologues
+from .digit_words import DigitWords, make_digit_words
+from .figures import FACE_PARTS, FACE_TREE, Faces, make_faces
 
 __all__ = [
     "FACE_PARTS",

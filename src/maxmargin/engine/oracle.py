@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._warn import warn_user
-from ..accelerators import accelerators_of
 from ..formulation import Formulation
 from ..plane_rows import Planes, concatenate, validate_planes
 from ..problem import Problem
 from ..types import Floats, Ints
+from .accelerators import accelerators_of
 from .parts import Parts, single_weights
 
 __all__ = ["Answer", "Executor", "Oracle", "batches", "hinge_values", "violations"]

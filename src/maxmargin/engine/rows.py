@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .._jit import kernel
 from ..types import Floats, Ints, Ints32
+from .one_core import one_core
 
 __all__ = [
     "Rows",
@@ -24,6 +25,7 @@ __all__ = [
     "check_codes",
     "check_columns",
     "make_rows",
+    "row_scores",
     "row_square_norms",
     "write_pair",
     "write_row",
@@ -298,6 +300,17 @@ def write_row(rows, row, K, good, bad, out, filled):
         base = rows.n_columns * K
         filled = write_pair(out, filled, base + good, base + bad, rows.bias)
     return filled
+
+
+def row_scores(rows: Rows, weights: Floats) -> Floats:
+    """Scores of all rows under all outputs, with the weights of a feature in each row."""
+    inputs = rows.dense
+    if not rows.dense.shape[0]:
+        shape = (len(rows.indptr) - 1, rows.n_columns)
+        inputs = sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=shape)
+    with one_core():
+        scores = np.asarray(inputs @ weights[: rows.n_columns])
+    return scores + rows.bias * weights[-1] if rows.bias else scores
 
 
 def row_square_norms(rows: Rows) -> Floats:

@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = [
     "ADDED_ENTRY",
     "BLOCK",
+    "ORACLE_CALL",
     "PART_ENTRY",
     "PLANE_ENTRY",
     "RECOMBINATION",
@@ -25,6 +26,7 @@ PLANE_ENTRY = 1.0  # an entry of a stored plane, multiplied
 RECOMBINATION = 0.6  # the search for recombinations, as a share of the visit around it
 ADDED_ENTRY = 10.0  # an entry of a plane that is added to a vector of all weights
 WEIGHT = 3.0  # an entry of such a vector, when vectors are added
+ORACLE_CALL = 2e5  # an oracle call of a problem that does not say what it costs
 REWRITTEN_ENTRY = 20.0  # an entry of a plane that is moved in memory
 
 

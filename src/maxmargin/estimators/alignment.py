@@ -154,7 +154,7 @@ class SequenceAligner(MaxMarginEstimator):
             raise ValueError(f"linear gaps have no gap_open, got {gap_open}")
         inner = [gap_open, gap_extend]
         given = [a if b is None else b for a, b in zip(inner, ends, strict=True)]
-        aligner.coef_ = layout.weights(scores, np.array(inner + given, dtype=np.float64))
+        aligner._set_weights(layout.weights(scores, np.array(inner + given, dtype=np.float64)))
         aligner.result_ = Result(aligner.coef_, None, None, False, "given", 0.0, 0, 0, 0, 0.0)
         aligner._aligner = Aligner(layout)
         return aligner
@@ -342,8 +342,8 @@ class SequenceAligner(MaxMarginEstimator):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         predicted = self.predict(X)
         if self.task == "rank":
-            truth = [int(a[0] if isinstance(a, (tuple, list)) else a) for a in y]
-            return float(np.average(predicted == np.array(truth), weights=weights))
+            gold = [int(a[0] if isinstance(a, (tuple, list)) else a) for a in y]
+            return float(np.average(predicted == np.array(gold), weights=weights))
         pairs = [as_pairs(a, x, z, i) for i, (a, (x, z)) in enumerate(zip(y, X, strict=True))]
         return float(np.average(pair_accuracies(pairs, predicted), weights=weights))
 

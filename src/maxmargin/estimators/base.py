@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
-import weakref
 from collections.abc import Callable
 from numbers import Integral, Real
 from types import MethodType
@@ -16,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
@@ -27,26 +27,13 @@ from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.online import Learner, Seen
 from ..types import Floats
+from .checked_weights import CheckedWeights
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 
 __all__ = ["MaxMarginEstimator", "OnlineMethod", "Savable", "checked_k", "fingerprint"]
 
 logger = logging.getLogger("maxmargin")
-
-
-#: Weights that were looked through last: millions of them take longer than one prediction.
-_known_as_finite: weakref.ref[Floats] | None = None
-
-
-def _check_finite(weights: Floats) -> None:
-    """Raise ValueError for weights among which no search finds a best output."""
-    global _known_as_finite
-    if _known_as_finite is None or _known_as_finite() is not weights:
-        bad = np.flatnonzero(~np.isfinite(weights))
-        if len(bad):
-            raise ValueError(f"weight {bad[0]} is {weights[bad[0]]}; weights must be finite")
-        _known_as_finite = weakref.ref(weights)
 
 
 class _Kept(NamedTuple):
@@ -60,6 +47,7 @@ class Savable(AllOrNothing):
     """Estimators with ``coef_`` that can be written to a file, and read by `maxmargin.load`."""
 
     coef_: Any
+    _weights_check: CheckedWeights
 
     def save(self, path: Any) -> None:
         """Write the fitted estimator to one file, to be read by `maxmargin.load`.
@@ -106,13 +94,14 @@ class Savable(AllOrNothing):
     def _set_weights(self, w: Floats) -> None:
         """Take up weights; ``result_`` has them too, but for an estimator without one."""
         self.coef_ = w
+        self._weights_check = CheckedWeights()
 
     @property
     def _weights(self) -> Floats:
         """The weights for predictions: anybody may have put others into ``coef_``, or cut them."""
         self._check_fitted()
         weights = as_weights(self._get_weights(), self._n_weights())
-        _check_finite(weights)
+        self._weights_check.refuse_infinite(weights)
         return weights
 
     def _n_weights(self) -> int:
@@ -312,16 +301,16 @@ def fingerprint(*parts: Any) -> str:
 
 
 def _seed(random_state: Any) -> Any:
-    """A seed for numpy's generators out of anything scikit-learn accepts."""
-    if random_state is None:
-        return int(np.random.mtrand._rand.randint(2**31 - 1))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
+    """A seed for numpy's generators out of anything scikit-learn accepts, and out of those."""
     if isinstance(random_state, (Integral, np.random.Generator)):
         return random_state
-    raise ValueError(
-        f"random_state must be None, an integer, a RandomState or a Generator, got {random_state!r}"
-    )
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError:
+        raise ValueError(
+            "random_state must be None, an integer, a RandomState or a Generator, got "
+            f"{random_state!r}"
+        ) from None
 
 
 def _warn_unless_converged(result: Result, solver: Solver) -> None:

@@ -1,4 +1,4 @@
-"""What a classifier knows of its classes beforehand: a taxonomy, features, or both."""
+"""What a classifier knows of its classes beforehand: a taxonomy, features, costs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ..features.class_features import ClassFeatures
 from ..problems.classes.taxonomy import Taxonomy
+from ..types import Floats
 
-__all__ = ["ClassDescription", "as_taxonomy", "describe_classes"]
+__all__ = ["ClassDescription", "as_taxonomy", "class_costs", "describe_classes"]
 
 
 class ClassDescription(NamedTuple):
@@ -67,6 +68,25 @@ def describe_classes(
         matrices.append(known.rows(every))
     classes = np.array(every, dtype=object if seen.dtype == object else None)
     return ClassDescription(classes, sp.hstack(matrices, format="csr"))
+
+
+def class_costs(
+    loss: Any, taxonomy: Taxonomy | None, classes: NDArray[Any], are_described: bool
+) -> Floats | None:
+    """The cost matrix of the parameter ``loss``; None for zero-one loss."""
+    if isinstance(loss, str):
+        if loss == "taxonomy":
+            if taxonomy is None:
+                raise ValueError("loss='taxonomy' needs a taxonomy")
+            return taxonomy.losses(classes.tolist())
+        if loss != "zero-one":
+            raise ValueError(f"loss must be 'zero-one', 'taxonomy' or a cost matrix, got {loss!r}")
+        return None
+    costs, K = np.array(loss, dtype=np.float64), len(classes)
+    if costs.shape != (K, K):
+        found = f"{K} classes are described" if are_described else f"y has {K} classes"
+        raise ValueError(f"loss has shape {costs.shape}, but {found}: expected {(K, K)}")
+    return costs
 
 
 def _as_class_features(given: Any, seen: NDArray[Any]) -> ClassFeatures:

@@ -15,8 +15,7 @@ from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
-from ..problems.dependency.problem import DependencyProblem, TreeDecoder, sentence_scores
-from ..problems.dependency.work import make_work
+from ..problems.dependency.problem import DependencyProblem, TreeDecoder
 from ..types import Floats, Ints, Ints32
 from .base import MaxMarginEstimator, checked_k
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
@@ -262,18 +261,7 @@ class DependencyParser(MaxMarginEstimator):
                     f"{trees.labels.place(first)}: label {trees.labels.values[first]!r} is not "
                     "known to the model"
                 )
-        keys = self._decoder.keys(fields)
-        longest = int(np.diff(fields.bounds).max(initial=1))
-        work = make_work(keys, longest, self._decoder.options.projective)
-        totals = np.empty(len(fields.bounds) - 1)
-        starts = (fields.bounds - np.arange(len(fields.bounds))).tolist()
-        for i, (start, end) in enumerate(pairwise(starts)):
-            arcs, labels = sentence_scores(keys, i, weights, work)
-            heads, tokens = trees.heads[start:end], np.arange(1, end - start + 1)
-            totals[i] = arcs[heads, tokens].sum()
-            if codes is not None:
-                totals[i] += labels[heads, tokens, codes[start:end]].sum()
-        return totals
+        return self._decoder.score(fields, trees.heads, codes, weights)
 
     def _output(self, heads: Ints32, labels: Ints32) -> list[Any]:
         """A tree as the user sees it."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from ..problems.grammar.data import encode
+from ..problems.grammar.data import count_rules, encode
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import relative_frequencies
 from ..solvers.base import checked_weights
@@ -164,10 +162,6 @@ class PCFGParser(ParserMixin, BaseEstimator):
         derivations = self._fit_grammar(corpus)
         terminals = [self._terminals(sentence) for sentence in corpus.tokens]
         gold = encode(self.grammar_, derivations, terminals)
-        arrays = self.grammar_.arrays
-        counts = Counter(gold.rule.tolist())
-        counts.update((arrays.first_unary + gold.unary[gold.unary >= 0]).tolist())
-        roots = np.cumsum([0] + [2 * len(sentence) - 1 for sentence in terminals])[:-1]
-        counts.update(arrays.start[gold.top[roots]].tolist())
-        self.coef_ = relative_frequencies(self.grammar_, counts)
+        counts = count_rules(self.grammar_, gold, [len(sentence) for sentence in terminals])
+        self._set_weights(relative_frequencies(self.grammar_, counts))
         return self

@@ -10,17 +10,19 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._warn import warn_user
-from ..engine.rows import check_columns, make_rows
+from ..engine.rows import make_rows
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
-from .class_descriptions import as_taxonomy, describe_classes
+from .checked_weights import CheckedWeights
+from .class_descriptions import as_taxonomy, class_costs, describe_classes
+from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
 from .parameters import with_inherited_parameters
 from .top_weights import strongest_by_label
@@ -129,7 +131,7 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         costs = self._costs(taxonomy)
-        X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
+        X, codes, weights = merge_examples(canonical(X), codes.astype(np.int64), weights)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), costs, self._has_intercept, self._output_features)
         self._train(lambda: self._problem(X, codes, costs), data, weights)
@@ -196,18 +198,18 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
             )
         codes = np.searchsorted(self.classes_, y)
         weights = example_weights(sample_weight, self.class_weight, X, y)
-        X, codes, weights = merge_examples(_canonical(X), codes.astype(np.int64), weights)
+        X, codes, weights = merge_examples(canonical(X), codes.astype(np.int64), weights)
         problem = self._problem(X, codes, self._costs(as_taxonomy(self.taxonomy)))
         self._train_online(problem, (X, codes), weights)
         return self
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Examples as arrays; raises ValueError that says what is wrong with them."""
-        _check_lengths(X, y)
+        check_lengths(X, y)
         X, y = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
         )
-        _check_finite(X)
+        check_finite(X)
         check_classification_targets(y)
         return X, y
 
@@ -219,6 +221,10 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
             described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
             self.classes_, self._output_features = described
         return taxonomy
+
+    def _costs(self, taxonomy: Any) -> Floats | None:
+        """The cost matrix; None for zero-one loss."""
+        return class_costs(self.loss, taxonomy, self.classes_, self._output_features is not None)
 
     def _problem(self, X: Any, codes: Ints, costs: Floats | None) -> Problem:
         """The problem of these examples."""
@@ -394,34 +400,11 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
         )
-        _check_finite(X)
+        check_finite(X)
         rows = make_rows(X, fit_intercept=self._has_intercept)
         if self._output_features is not None:
             return described_class_scores(rows, weights, self._output_features)
         return class_scores(rows, weights, len(self.classes_))
-
-    def _costs(self, taxonomy: Any) -> Floats | None:
-        """The cost matrix; None for zero-one loss."""
-        if isinstance(self.loss, str):
-            if self.loss == "taxonomy":
-                if taxonomy is None:
-                    raise ValueError("loss='taxonomy' needs a taxonomy")
-                return taxonomy.losses(self.classes_.tolist())
-            if self.loss != "zero-one":
-                raise ValueError(
-                    f"loss must be 'zero-one', 'taxonomy' or a cost matrix, got {self.loss!r}"
-                )
-            return None
-        costs = np.array(self.loss, dtype=np.float64)
-        K = len(self.classes_)
-        if costs.shape != (K, K):
-            raise ValueError(
-                f"loss has shape {costs.shape}, but y has {K} classes: expected {(K, K)}"
-                if self._output_features is None
-                else f"loss has shape {costs.shape}, but {K} classes are described: expected "
-                f"{(K, K)}"
-            )
-        return costs
 
     def _get_state(self) -> dict[str, Any]:
         """See `MaxMarginEstimator`."""
@@ -459,7 +442,8 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         return self.result_.w
 
     def _set_weights(self, w: Floats) -> None:
-        """See `Savable`; nothing is to be done, for they are taken from ``result_``."""
+        """See `Savable`; the weights themselves are taken from ``result_``."""
+        self._weights_check = CheckedWeights()
 
     def _n_weights(self) -> int:
         """See `Savable`."""
@@ -472,48 +456,3 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _check_lengths(X: Any, y: Any) -> None:
-    """Refuse X and y of different lengths; what has no length is left to scikit-learn."""
-    try:
-        n_inputs, n_outputs = _num_samples(X), _num_samples(y)
-    except TypeError:
-        return
-    if n_inputs != n_outputs:
-        raise ValueError(
-            f"X has {n_inputs} examples but y has {n_outputs}; first without a partner: "
-            f"{min(n_inputs, n_outputs)}"
-        )
-
-
-def _canonical(X: Any) -> Any:
-    """A sparse matrix with sorted indices without repetition, not changing the user's."""
-    if not sp.issparse(X):
-        return X
-    check_columns(X)
-    if X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
-
-
-def _check_finite(X: Any) -> None:
-    """Refuse NaN and infinite features, naming the first."""
-    values = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):  # needs no temporary array
-            return
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return
-    if sp.issparse(X):
-        entry = int(np.argmax(bad))
-        row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
-        column, value = int(X.indices[entry]), values[entry]
-    else:
-        row, column = (int(k) for k in np.argwhere(bad)[0])
-        value = values[row, column]
-    name = "NaN" if np.isnan(value) else "inf"
-    raise ValueError(f"X contains {name} at row {row}, feature {column}; features must be finite")

@@ -8,19 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from .._warn import warn_user
 from ..engine.rows import Rows, make_rows
-from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
-from ..features.containers import as_list, frame_columns
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
-from ..problems.classes.multiclass import class_scores
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints, Ints32
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from .chain_weights import ChainWeights
 from .constraints import (
     check_on_violation,
     make_constraints,
@@ -29,14 +26,14 @@ from .constraints import (
 )
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
-from .top_weights import strongest, strongest_by_label
+from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(MaxMarginEstimator):
+class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
     """Labels for the tokens of sequences: a structural SVM over first-order chains.
 
     Parameters
@@ -245,7 +242,7 @@ class SequenceTagger(MaxMarginEstimator):
             codes,
             len(self.classes_),
             loss=self.loss,
-            fit_intercept=layout.n_inputs > self.n_features_in_,
+            fit_intercept=self._has_intercept,
             boundary_weights=layout.boundary,
             constraints=self._decoder.constraints,
         )
@@ -317,15 +314,15 @@ class SequenceTagger(MaxMarginEstimator):
         """
         rows, offsets = self._rows(X)
         labels = flatten_labels(y, offsets)
-        truth = LabelEncoder(self.classes_).encode(labels)
-        unknown = np.flatnonzero(truth < 0)
+        gold = LabelEncoder(self.classes_).encode(labels)
+        unknown = np.flatnonzero(gold < 0)
         if len(unknown):
             first = int(unknown[0])
             warn_user(
                 f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
                 f"{labels.values[first]!r} at {labels.place(first)}"
             )
-        right = self._decoder.decode(rows, offsets, self._weights) == truth
+        right = self._decoder.decode(rows, offsets, self._weights) == gold
         if sample_weight is None:
             return float(np.mean(right))
         weights = np.asarray(sample_weight, dtype=np.float64)
@@ -349,141 +346,18 @@ class SequenceTagger(MaxMarginEstimator):
         labels = flatten_labels(y, offsets)
         codes = LabelEncoder(self.classes_).encode(labels)
         _refuse_unknown(codes, labels)
-        layout = self._decoder.layout
-        emissions = class_scores(
-            rows, np.ravel(layout.emissions(self._weights)), len(self.classes_)
-        )
-        scores = np.asarray(emissions)[np.arange(len(codes)), codes]
-        follows = np.ones(len(codes), dtype=bool)
-        follows[offsets[:-1]] = False
-        after = np.flatnonzero(follows)
-        scores[after] += self.transition_weights_[codes[after - 1], codes[after]]
-        start, stop = layout.boundaries(self._weights)
-        scores[offsets[:-1]] += start[codes[offsets[:-1]]]
-        scores[offsets[1:] - 1] += stop[codes[offsets[1:] - 1]]
-        return np.add.reduceat(scores, offsets[:-1])
+        return self._decoder.score(rows, offsets, codes, self._weights)
 
     @property
-    def transition_weights_(self) -> Floats:
-        """Weights of the transitions, from-label in rows."""
-        weights = self._weights
-        return self._decoder.layout.transitions(weights).copy()
-
-    @property
-    def start_weights_(self) -> Floats:
-        """Weights of the first label; zeros without ``boundary_weights``."""
-        weights = self._weights
-        return self._decoder.layout.boundaries(weights)[0]
-
-    @property
-    def stop_weights_(self) -> Floats:
-        """Weights of the last label; zeros without ``boundary_weights``."""
-        weights = self._weights
-        return self._decoder.layout.boundaries(weights)[1]
-
-    def top_features(
-        self, n: int = 10, *, against: bool = False
-    ) -> dict[Any, list[tuple[str, float]]]:
-        """Features that speak most for each label, or against it.
-
-        Parameters
-        ----------
-        n : int, default=10
-            How many to list for a label, at most.
-        against : bool, default=False
-            List features of negative weights, not of positive ones.
-
-        Returns
-        -------
-        dict of label to list of (name, weight)
-            Strongest first. Features without names are called x0, x1, ...; the constant feature is
-            called "intercept".
-        """
-        weights = self._weights  # says so if there are none yet
-        weights = self._decoder.layout.emissions(weights)
-        labels = self.classes_.tolist()
-        return strongest_by_label(weights, labels, n, against, self._feature_names)
-
-    def top_transitions(
-        self, n: int = 10, *, against: bool = False
-    ) -> list[tuple[Any, Any, float]]:
-        """Pairs of labels that the model likes most to see one after the other, or least.
-
-        Parameters
-        ----------
-        n : int, default=10
-            How many to list, at most.
-        against : bool, default=False
-            List transitions of negative weights, not of positive ones.
-
-        Returns
-        -------
-        list of (label, next label, weight)
-            Strongest first, without forbidden transitions. With ``boundary_weights`` there are also
-            the first and the last labels of sequences: None stands for what is before and after.
-        """
-        weights = self._weights
-        potentials = self._decoder.potentials(weights)
-        K = len(self.classes_)
-        # Row K is for what comes before a sequence, column K for what comes after.
-        weights = np.zeros((K + 1, K + 1))
-        weights[:K, :K], weights[K, :K], weights[:K, K] = potentials
-        weights[np.isinf(weights)] = 0.0  # forbidden
-        labels = [*self.classes_.tolist(), None]
-        places = (divmod(place, K + 1) for place in strongest(weights.ravel(), n, against))
-        return [(labels[i], labels[j], float(weights[i, j])) for i, j in places]
-
-    # ----- features -----------------------------------------------------------------------------
-
-    def _fit_features(self, X: Any) -> PackedSequences:
-        """Choose and fit what turns tokens into vectors, and pack the training data."""
-        X = as_list(X)
-        self.features_: Any = None
-        self.__dict__.pop("feature_names_in_", None)
-        if self.features is not None:
-            self.features_ = clone(self.features)
-        elif isinstance(X, TokenColumns):
-            raise ValueError(
-                "X holds columns of strings: set features, for example to WindowFeatures()"
-            )
-        elif not isinstance(X, PackedSequences) and _is_iterable(X) and holds_named_features(X):
-            self.features_ = FeatureDictionary()
-        if self.features_ is None:
-            names = frame_columns(X)
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            return pack_sequences(X)
-        packed = self.features_.fit_transform(X)
-        return pack_sequences(packed)  # checks what an extractor of the user's gave
-
-    def _packed(self, X: Any) -> PackedSequences:
-        """Sequences by the features of the training data."""
-        X = as_list(X)
-        known = list(getattr(self, "feature_names_in_", ()))
-        names = frame_columns(X) if known else None
-        if names is not None and names != known:
-            raise ValueError(
-                f"the sequences have the columns {names!r:.80}, but those of the training data "
-                f"have {known!r:.80}"
-            )
-        return pack_sequences(X, self.features_, n_features=self.n_features_in_)
+    def _has_intercept(self) -> bool:
+        """See `TokenInputs`."""
+        return self._decoder.layout.n_inputs > self.n_features_in_
 
     def _rows(self, X: Any) -> tuple[Rows, Ints]:
         """Features of new sequences."""
         self._check_fitted()
         tokens, offsets = self._packed(X)
-        has_intercept = self._decoder.layout.n_inputs > self.n_features_in_
-        return make_rows(tokens, fit_intercept=has_intercept), offsets
-
-    def _feature_names(self, numbers: Ints) -> dict[int, str]:
-        """Names of the features with these numbers."""
-        known: Any = dict(enumerate(getattr(self, "feature_names_in_", ())))
-        if self.features_ is not None:
-            known = dict(enumerate(self.features_.get_feature_names_out()))
-        names = {int(f): str(known.get(int(f), f"x{f}")) for f in numbers}
-        if self._decoder.layout.n_inputs > self.n_features_in_:
-            names[self.n_features_in_] = "intercept"
-        return names
+        return make_rows(tokens, fit_intercept=self._has_intercept), offsets
 
     # ----- persistence --------------------------------------------------------------------------
 
@@ -512,11 +386,6 @@ class SequenceTagger(MaxMarginEstimator):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.layout.size
-
-
-def _is_iterable(X: Any) -> bool:
-    """Whether X can be looped over."""
-    return hasattr(X, "__iter__")
 
 
 def _refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:

@@ -54,7 +54,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     Notes
     -----
     The oracle's answers are checked on the way: a negative loss is an error that names the
-    example, and an output that is worse than the truth gives a warning.
+    example, and an output that is worse than the given one gives a warning.
     """
 
     def fit(

@@ -29,7 +29,7 @@ from ..problems.tree.labels import (
     rank_label_trees,
     root_tree,
 )
-from ..problems.tree.learning import tree_of_labels, tree_of_positions
+from ..problems.tree.learning import scale_offsets, tree_of_labels, tree_of_positions
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, checked_k
 from .labels import FlatLabels, LabelEncoder
@@ -210,12 +210,12 @@ class TreeLabeler(MaxMarginEstimator):
         X = X if isinstance(X, Mapping) else as_list(X)
         found = self.predict(X)
         if isinstance(self._layout, GridLayout):
-            truth = as_positions(y, len(found))
-            if truth.shape != found.shape:
-                raise ValueError(f"y has shape {truth.shape}; expected {found.shape}")
+            gold = as_positions(y, len(found))
+            if gold.shape != found.shape:
+                raise ValueError(f"y has shape {gold.shape}; expected {found.shape}")
             grids = np.array([np.shape(image)[:2] for image in X])
-            far = np.sqrt(((found - truth) ** 2).sum(axis=2)).mean(axis=1)
-            return 100.0 * far / self._sizes(truth, grids)
+            far = np.sqrt(((found - gold) ** 2).sum(axis=2)).mean(axis=1)
+            return 100.0 * far / self._sizes(gold, grids)
         labels = as_label_rows(y)
         if labels.shape != found.shape:
             raise ValueError(f"y has shape {labels.shape}; expected {found.shape}")
@@ -335,17 +335,11 @@ class TreeLabeler(MaxMarginEstimator):
             raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
         images = as_images(X, None)
         positions = as_positions(y, len(images))
-        V = positions.shape[1]
         edges = tree_of_positions(positions) if self.tree is None else list(self.tree)
-        parent, order = root_tree(V, edges)
-        inner = parent >= 0
-        anchors, spreads = np.zeros((V, 2)), np.ones((V, 2))
-        offsets = positions[:, inner] - positions[:, parent[inner]]
-        anchors[inner] = offsets.mean(axis=0)
-        spreads[inner] = np.maximum(1.0, offsets.std(axis=0))
-        channels = images[0].shape[2]
+        parent, order = root_tree(positions.shape[1], edges)
+        scale, channels = scale_offsets(positions, parent), images[0].shape[2]
         self._forget_labels()
-        self._layout = GridLayout(parent, order, int(self.patch), channels, anchors, spreads)
+        self._layout = GridLayout(parent, order, int(self.patch), channels, *scale)
         maps, layout = pack_maps(images, int(self.patch)), self._layout
         sizes = self._sizes(positions, maps.grids)
         loss: Any = "deviation" if self.loss is None else self.loss

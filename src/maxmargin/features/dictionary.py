@@ -14,14 +14,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from maxmargin.features.packing import (
+from ..types import Floats, Ints
+from .packing import (
     PackedSequences,
     named_tokens,
     offsets_of,
     tidy_csr,
 )
-
-from ..types import Floats, Ints
 
 __all__ = ["FeatureDictionary"]
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.features.containers import as_list, as_tuples, is_frame
-from maxmargin.features.packing import check_list_of_sequences, offsets_of
-from maxmargin.formats.columns import TokenColumns
-
+from ..formats.columns import TokenColumns
 from ..types import Ints
+from .containers import as_list, as_tuples, is_frame
+from .packing import check_list_of_sequences, offsets_of
 
 __all__ = ["as_token_columns"]
 

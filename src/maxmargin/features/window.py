@@ -19,18 +19,17 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from maxmargin.features.packing import PackedSequences
-from maxmargin.features.templates import (
+from ..formats.columns import TokenColumns
+from ..types import Ints, Ints32
+from .packing import PackedSequences
+from .templates import (
     Atom,
     chunking_templates,
     parse_template,
     transform_function,
     words_templates,
 )
-from maxmargin.features.tokens import as_token_columns
-from maxmargin.formats.columns import TokenColumns
-
-from ..types import Ints, Ints32
+from .tokens import as_token_columns
 
 __all__ = ["WindowFeatures"]
 

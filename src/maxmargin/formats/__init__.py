@@ -1,8 +1,8 @@
 """Readers and writers of the file formats people have their data in."""
 
-from maxmargin.formats.columns import TokenColumns, read_columns, write_columns
-from maxmargin.formats.conllu import ConlluTreebank, read_conllu, write_conllu
-from maxmargin.formats.fasta import (
+from .columns import TokenColumns, read_columns, write_columns
+from .conllu import ConlluTreebank, read_conllu, write_conllu
+from .fasta import (
     FastaRecord,
     gapped_rows,
     pairs_of_rows,
@@ -10,10 +10,10 @@ from maxmargin.formats.fasta import (
     read_fasta_groups,
     write_fasta,
 )
-from maxmargin.formats.opening import open_binary, open_text
-from maxmargin.formats.svmlight import SvmlightData, read_svmlight
-from maxmargin.formats.taxonomy import read_taxonomy
-from maxmargin.formats.trees import (
+from .opening import open_binary, open_text
+from .svmlight import SvmlightData, read_svmlight
+from .taxonomy import read_taxonomy
+from .trees import (
     Tree,
     Treebank,
     as_tree,
@@ -22,7 +22,7 @@ from maxmargin.formats.trees import (
     read_trees,
     write_trees,
 )
-from maxmargin.formats.writing import write_atomically, write_text_atomically
+from .writing import write_atomically, write_text_atomically
 
 __all__ = [
     "ConlluTreebank",

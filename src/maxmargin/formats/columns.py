@@ -11,10 +11,9 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.formats.opening import PathLike, Source, open_text
-from maxmargin.formats.writing import write_text_atomically
-
 from ..types import Ints
+from .opening import PathLike, Source, open_text
+from .writing import write_text_atomically
 
 __all__ = ["TokenColumns", "read_columns", "write_columns"]
 

@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from maxmargin.formats.opening import PathLike, Source, open_text
-from maxmargin.formats.writing import write_text_atomically
+from .opening import PathLike, Source, open_text
+from .writing import write_text_atomically
 
 __all__ = ["ConlluTreebank", "read_conllu", "write_conllu"]
 

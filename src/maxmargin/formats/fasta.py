@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.formats.opening import PathLike, Source, open_text
-from maxmargin.formats.writing import write_text_atomically
-
 from ..types import Ints
+from .opening import PathLike, Source, open_text
+from .writing import write_text_atomically
 
 __all__ = [
     "FastaRecord",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from enum import Enum
 
-from maxmargin.formats.opening import PathLike, Source, open_binary
+from .opening import PathLike, Source, open_binary
 
 __all__ = ["Kind", "is_model_file", "recognise"]
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from maxmargin.formats.opening import Source, open_binary, open_text, read_once
-
 from ..types import Floats, Ints
+from .opening import Source, open_binary, open_text, read_once
 
 __all__ = ["SvmlightData", "read_svmlight"]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from maxmargin.formats.opening import Source, open_text
-
-if TYPE_CHECKING:
-    from maxmargin.problems.classes.taxonomy import Taxonomy
+from ..problems.classes.taxonomy import Taxonomy
+from .opening import Source, open_text
 
 __all__ = ["read_taxonomy"]
 
@@ -42,10 +40,6 @@ def read_taxonomy(path: Source, *, encoding: str = "utf-8") -> Taxonomy:
         A line with too few or too many columns, a node with two classes, a class at two nodes, or
         a cycle; the message names the file and, where there is one, the line.
     """
-    from maxmargin.problems.classes.taxonomy import (
-        Taxonomy,  # features load scikit-learn; formats do not
-    )
-
     parents: dict[str, list[str]] = {}
     class_of: dict[str, tuple[str, int]] = {}
     node_of: dict[str, str] = {}

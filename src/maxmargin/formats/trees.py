@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from maxmargin.formats.opening import PathLike, Source, open_text
-from maxmargin.formats.writing import write_text_atomically
-from maxmargin.problems.grammar.tree import Tree
+from ..problems.grammar.tree import Tree
+from .opening import PathLike, Source, open_text
+from .writing import write_text_atomically
 
 __all__ = ["Tree", "Treebank", "as_tree", "clean_tree", "parse_tree", "read_trees", "write_trees"]
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from maxmargin.formats.opening import PathLike, check_encoding, opener_by_name
+from .opening import PathLike, check_encoding, opener_by_name
 
 __all__ = ["check_writable", "descriptor_of", "write_atomically", "write_text_atomically"]
 

@@ -45,10 +45,10 @@ def _counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Fl
     if len(truths) != len(predictions):
         raise ValueError(f"{len(truths)} true alignments, but {len(predictions)} predicted ones")
     counts = np.zeros((len(truths), 3))
-    for row, truth, prediction in zip(counts, truths, predictions, strict=True):
+    for row, gold, prediction in zip(counts, truths, predictions, strict=True):
         true_pairs, found = (
             set(map(tuple, np.asarray(pairs, dtype=np.int64).reshape(-1, 2).tolist()))
-            for pairs in (truth, prediction)
+            for pairs in (gold, prediction)
         )
         row[:] = len(true_pairs), len(found), len(true_pairs & found)
     return counts

@@ -78,11 +78,13 @@ def plot_convergence(
 
 def _draw_gap(axes: Any, history: list[Progress], where: Any) -> None:
     """Estimates as a line, certified gaps as dots, and the target."""
-    met = [(where(r), r.gap_estimate) for r in history if r.gap_estimate and r.gap_estimate > 0]
+    estimates = [
+        (where(r), r.gap_estimate) for r in history if r.gap_estimate and r.gap_estimate > 0
+    ]
     certified = [(where(r), r.gap) for r in history if r.gap is not None and r.gap > 0]
     targets = [(where(r), r.target) for r in history if r.target]
-    if met:
-        axes.plot(*np.array(met).T, color=BLUE, linewidth=1.6, label="estimate on the way")
+    if estimates:
+        axes.plot(*np.array(estimates).T, color=BLUE, linewidth=1.6, label="estimate on the way")
     if certified:
         axes.plot(
             *np.array(certified).T, "o", color=ORANGE, markersize=6, label="certified", zorder=3

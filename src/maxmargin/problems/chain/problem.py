@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
-from ...engine.rows import Rows, check_codes, make_rows
+from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...problem import Problem
@@ -172,6 +172,18 @@ class ChainDecoder:
             work = self.scratch(int(np.diff(offsets).max()), start, stop)
             decode_chains(rows, offsets, w, self.layout.n_labels, transition, work, paths)
         return paths
+
+    def score(self, rows: Rows, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
+        """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
+        w = self._checked(rows, w)
+        first, last = offsets[:-1], offsets[1:] - 1
+        scores = row_scores(rows, self.layout.emissions(w))[np.arange(len(labels)), labels]
+        after = np.delete(np.arange(len(labels)), first)
+        scores[after] += self.layout.transitions(w)[labels[after - 1], labels[after]]
+        start, stop = self.layout.boundaries(w)
+        scores[first] += start[labels[first]]
+        scores[last] += stop[labels[last]]
+        return np.add.reduceat(scores, first)
 
     def decode_k_best(
         self, rows: Rows, offsets: Ints, w: Floats, k: int

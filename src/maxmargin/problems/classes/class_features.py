@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
-from ...accelerators import Accelerators
+from ...engine.accelerators import Accelerators
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, add_scores, check_codes, make_rows
 from ...engine.work import scoring_work

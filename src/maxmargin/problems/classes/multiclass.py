@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ...accelerators import Accelerators
-from ...engine.one_core import one_core
+from ...engine.accelerators import Accelerators
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
-from ...engine.rows import Rows, check_codes, make_rows
+from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes
 from ...problem import Problem
@@ -226,14 +224,5 @@ def pair_terms(costs: Floats, formulation: Formulation) -> tuple[Floats, Floats]
 
 def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
     """Scores <w, psi(x, y)> of all classes for every row."""
-    weights = as_weights(w, rows.n_inputs * n_classes).reshape(rows.n_inputs, n_classes)
-    inputs = rows.dense if rows.dense.shape[0] else _csr(rows)
-    with one_core():
-        scores = np.asarray(inputs @ weights[: rows.n_columns])
-    return scores + rows.bias * weights[-1] if rows.bias else scores
-
-
-def _csr(rows: Rows) -> Any:
-    """The sparse matrix behind the rows."""
-    shape = (len(rows.indptr) - 1, rows.n_columns)
-    return sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=shape)
+    weights = as_weights(w, rows.n_inputs * n_classes)
+    return row_scores(rows, weights.reshape(rows.n_inputs, n_classes))

@@ -7,12 +7,13 @@ The score of a tree is the sum of its arcs' scores (first order). Features are h
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...accelerators import Accelerators
+from ...engine.accelerators import Accelerators
 from ...engine.rows import check_codes
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -107,6 +108,21 @@ class TreeDecoder:
             rank_trees(*sentence_scores(keys, i, w, work), k, self.options, work)
             for i in range(len(keys.bounds) - 1)
         ]
+
+    def score(self, fields: TokenFields, heads: Ints32, labels: Ints32 | None, w: Floats) -> Floats:
+        """Scores <w, psi(x, y)> of given trees, heads and labels by token; any tree will do."""
+        w = as_weights(w, self.size)
+        keys = self.keys(fields)
+        work = make_work(keys, int(np.diff(keys.bounds).max(initial=1)), self.options.projective)
+        totals = np.empty(len(keys.bounds) - 1)
+        offsets = keys.bounds - np.arange(len(keys.bounds))  # of tokens: every root is a node
+        for i, (start, end) in enumerate(pairwise(offsets.tolist())):
+            arcs, by_label = sentence_scores(keys, i, w, work)
+            sentence = heads[start:end], np.arange(1, end - start + 1)
+            totals[i] = arcs[sentence].sum()
+            if labels is not None:
+                totals[i] += by_label[(*sentence, labels[start:end])].sum()
+        return totals
 
 
 def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,15 @@ from .kernels import parse_sentence
 from .rules import Derivation, Grammar
 from .tree import Tree
 
-__all__ = ["GrammarScratch", "Nodes", "Sentences", "TreeDecoder", "encode", "make_sentences"]
+__all__ = [
+    "GrammarScratch",
+    "Nodes",
+    "Sentences",
+    "TreeDecoder",
+    "count_rules",
+    "encode",
+    "make_sentences",
+]
 
 
 class Sentences(NamedTuple):
@@ -112,6 +121,16 @@ def encode(
             rows.append((step.start, step.split, step.end, chain[-1], rule, unary, chain[0]))
     table = np.array(rows, np.int32).reshape(-1, len(Nodes._fields))
     return Nodes(*(np.ascontiguousarray(column) for column in table.T))
+
+
+def count_rules(grammar: Grammar, nodes: Nodes, lengths: Sequence[int]) -> Counter[int]:
+    """How often derivations of sentences of these lengths use each rule, start rules included."""
+    arrays = grammar.arrays
+    roots = np.cumsum([0] + [2 * length - 1 for length in lengths])[:-1]
+    counts = Counter(nodes.rule.tolist())
+    counts.update((arrays.first_unary + nodes.unary[nodes.unary >= 0]).tolist())
+    counts.update(arrays.start[nodes.top[roots]].tolist())
+    return counts
 
 
 class TreeDecoder:

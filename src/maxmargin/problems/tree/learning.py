@@ -1,26 +1,25 @@
-"""Trees that fit training outputs best: spanning trees of mutual information or of rigidity."""
+"""What trees learn from outputs alone: edges of most information or rigidity, typical offsets."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
+from sklearn.metrics import mutual_info_score
 
 from ...types import Floats, Ints
 
-__all__ = ["tree_of_labels", "tree_of_positions"]
+__all__ = ["scale_offsets", "tree_of_labels", "tree_of_positions"]
 
 
 def tree_of_labels(codes: Ints, n_labels: Ints) -> list[tuple[int, int]]:
     """The tree of largest mutual information between neighbours (Chow and Liu)."""
-    n, V = codes.shape
+    V = codes.shape[1]
     information = np.zeros((V, V))
     for a in range(V):
         for b in range(a):
-            joint = np.zeros((n_labels[a], n_labels[b]))
-            np.add.at(joint, (codes[:, a], codes[:, b]), 1.0 / n)
-            apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-            seen = joint > 0
-            information[a, b] = float((joint[seen] * np.log(joint[seen] / apart[seen])).sum())
+            counts = np.zeros((n_labels[a], n_labels[b]))
+            np.add.at(counts, (codes[:, a], codes[:, b]), 1.0)
+            information[a, b] = mutual_info_score(None, None, contingency=counts)
     return _cheapest_tree(-information)
 
 
@@ -28,6 +27,16 @@ def tree_of_positions(positions: Ints) -> list[tuple[int, int]]:
     """The tree whose offsets between neighbours vary least."""
     offsets = positions[:, :, None, :] - positions[:, None, :, :]
     return _cheapest_tree(offsets.var(axis=0).sum(axis=2))
+
+
+def scale_offsets(positions: Ints, parent: Ints) -> tuple[Floats, Floats]:
+    """Mean and spread, at least one pixel, of the offset of each node from its parent."""
+    inner = parent >= 0
+    anchors, spreads = np.zeros((len(parent), 2)), np.ones((len(parent), 2))
+    offsets = positions[:, inner] - positions[:, parent[inner]]
+    anchors[inner] = offsets.mean(axis=0)
+    spreads[inner] = np.maximum(1.0, offsets.std(axis=0))
+    return anchors, spreads
 
 
 def _cheapest_tree(costs: Floats) -> list[tuple[int, int]]:

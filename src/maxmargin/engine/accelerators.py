@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .plane_rows import Planes
-from .types import Floats, Ints
+from ..plane_rows import Planes
+from ..types import Floats, Ints
+from .work import ORACLE_CALL
 
 if TYPE_CHECKING:
-    from .engine.cuts.pool import Pool
-    from .engine.online_steps import OnlineRule, OnlineState
-    from .engine.oracle import Oracle
-    from .engine.parts import Parts
-    from .engine.planes import BlockStore
-    from .formulation import Formulation
+    from ..formulation import Formulation
+    from .cuts.pool import Pool
+    from .online_steps import OnlineRule, OnlineState
+    from .oracle import Oracle
+    from .parts import Parts
+    from .planes import BlockStore
 
-__all__ = ["ORACLE_CALL", "Accelerators", "accelerators_of"]
-
-ORACLE_CALL = 2e5  # work of an oracle call of a problem that does not say what it costs
+__all__ = ["Accelerators", "accelerators_of"]
 
 
 class Accelerators:
@@ -74,6 +73,6 @@ class Accelerators:
 
 
 def accelerators_of(problem: Any, formulation: Formulation) -> Accelerators:
-    """What a problem offers; one that is duck-typed may offer nothing."""
+    """What a problem offers, which may be nothing; it may be duck-typed."""
     offer = getattr(problem, "accelerators", None)
-    return Accelerators() if offer is None else offer(formulation)
+    return (offer(formulation) if offer is not None else None) or Accelerators()

@@ -1,0 +1,50 @@
+"""What training on a file is made of, whatever the task."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..registry import Task
+from .telling import tell
+
+__all__ = ["Plan", "Training", "say", "shared_parameters"]
+
+
+class Training(NamedTuple):
+    """An estimator, the call that trains it, and what else belongs into its file."""
+
+    fit: Callable[[], object]
+    estimator: Any
+    extra: dict[str, Any]
+
+
+class Plan(NamedTuple):
+    """How to get there: the files that were read for it, and what reads the data."""
+
+    inputs: list[str]
+    make: Callable[[], Training]
+
+
+def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, Any]:
+    """Parameters that all estimators have."""
+    return {
+        "loss": arguments.loss or task.losses[0],
+        "C": arguments.C,
+        "rescaling": arguments.rescaling,
+        "slack": arguments.slack,
+        "solver": arguments.solver,
+        "tol": arguments.tol,
+        "epsilon": arguments.epsilon,
+        "max_passes": arguments.max_passes,
+        "max_time": arguments.max_time,
+        "random_state": arguments.seed,
+        "verbose": 0 if arguments.quiet else 1,
+    }
+
+
+def say(arguments: argparse.Namespace, text: str) -> None:
+    """Tell the user, unless told to be quiet."""
+    if not arguments.quiet:
+        tell(text)

@@ -1,0 +1,96 @@
+"""What a model of chains has learned, for people to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problems.chain.problem import ChainDecoder
+from ..types import Floats, Ints
+from .base import Savable
+from .top_weights import strongest, strongest_by_label
+
+__all__ = ["ChainWeights"]
+
+
+class ChainWeights(Savable):
+    """For estimators of chains: their weights, by name."""
+
+    classes_: NDArray[Any]
+    _decoder: ChainDecoder
+
+    def _feature_names(self, numbers: Ints) -> dict[int, str]:
+        """Names of the features with these numbers."""
+        raise NotImplementedError
+
+    @property
+    def transition_weights_(self) -> Floats:
+        """Weights of the transitions, from-label in rows."""
+        weights = self._weights
+        return self._decoder.layout.transitions(weights).copy()
+
+    @property
+    def start_weights_(self) -> Floats:
+        """Weights of the first label; zeros without ``boundary_weights``."""
+        weights = self._weights
+        return self._decoder.layout.boundaries(weights)[0]
+
+    @property
+    def stop_weights_(self) -> Floats:
+        """Weights of the last label; zeros without ``boundary_weights``."""
+        weights = self._weights
+        return self._decoder.layout.boundaries(weights)[1]
+
+    def top_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> dict[Any, list[tuple[str, float]]]:
+        """Features that speak most for each label, or against it.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list for a label, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        dict of label to list of (name, weight)
+            Strongest first. Features without names are called x0, x1, ...; the constant feature is
+            called "intercept".
+        """
+        weights = self._weights  # says so if there are none yet
+        weights = self._decoder.layout.emissions(weights)
+        labels = self.classes_.tolist()
+        return strongest_by_label(weights, labels, n, against, self._feature_names)
+
+    def top_transitions(
+        self, n: int = 10, *, against: bool = False
+    ) -> list[tuple[Any, Any, float]]:
+        """Pairs of labels that the model likes most to see one after the other, or least.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list, at most.
+        against : bool, default=False
+            List transitions of negative weights, not of positive ones.
+
+        Returns
+        -------
+        list of (label, next label, weight)
+            Strongest first, without forbidden transitions. With ``boundary_weights`` there are also
+            the first and the last labels of sequences: None stands for what is before and after.
+        """
+        weights = self._weights
+        potentials = self._decoder.potentials(weights)
+        K = len(self.classes_)
+        # Row K is for what comes before a sequence, column K for what comes after.
+        weights = np.zeros((K + 1, K + 1))
+        weights[:K, :K], weights[K, :K], weights[:K, K] = potentials
+        weights[np.isinf(weights)] = 0.0  # forbidden
+        labels = [*self.classes_.tolist(), None]
+        places = (divmod(place, K + 1) for place in strongest(weights.ravel(), n, against))
+        return [(labels[i], labels[j], float(weights[i, j])) for i, j in places]

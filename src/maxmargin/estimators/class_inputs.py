@@ -1,0 +1,58 @@
+"""Checks of what users hand to a classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _num_samples
+
+from ..engine.rows import check_columns
+
+__all__ = ["canonical", "check_finite", "check_lengths"]
+
+
+def check_lengths(X: Any, y: Any) -> None:
+    """Refuse X and y of different lengths; what has no length is left to scikit-learn."""
+    try:
+        n_inputs, n_outputs = _num_samples(X), _num_samples(y)
+    except TypeError:
+        return
+    if n_inputs != n_outputs:
+        raise ValueError(
+            f"X has {n_inputs} examples but y has {n_outputs}; first without a partner: "
+            f"{min(n_inputs, n_outputs)}"
+        )
+
+
+def canonical(X: Any) -> Any:
+    """A sparse matrix with sorted indices without repetition, not changing the user's."""
+    if not sp.issparse(X):
+        return X
+    check_columns(X)
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def check_finite(X: Any) -> None:
+    """Refuse NaN and infinite features, naming the first."""
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):  # needs no temporary array
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    if sp.issparse(X):
+        entry = int(np.argmax(bad))
+        row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
+        column, value = int(X.indices[entry]), values[entry]
+    else:
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+        value = values[row, column]
+    name = "NaN" if np.isnan(value) else "inf"
+    raise ValueError(f"X contains {name} at row {row}, feature {column}; features must be finite")

@@ -1,0 +1,78 @@
+"""Sequences of tokens of any kind, as the rows of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
+from ..features.containers import as_list, frame_columns
+from ..formats import TokenColumns
+from ..types import Ints
+
+__all__ = ["TokenInputs"]
+
+
+class TokenInputs:
+    """For estimators of sequences: what turns their tokens into feature vectors."""
+
+    features: Any
+    features_: Any
+    feature_names_in_: NDArray[Any]
+    n_features_in_: int
+
+    def _fit_features(self, X: Any) -> PackedSequences:
+        """Choose and fit what turns tokens into vectors, and pack the training data."""
+        X = as_list(X)
+        self.features_ = None
+        self.__dict__.pop("feature_names_in_", None)
+        if self.features is not None:
+            self.features_ = clone(self.features)
+        elif isinstance(X, TokenColumns):
+            raise ValueError(
+                "X holds columns of strings: set features, for example to WindowFeatures()"
+            )
+        elif not isinstance(X, PackedSequences) and _is_iterable(X) and holds_named_features(X):
+            self.features_ = FeatureDictionary()
+        if self.features_ is None:
+            names = frame_columns(X)
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
+            return pack_sequences(X)
+        packed = self.features_.fit_transform(X)
+        return pack_sequences(packed)  # checks what an extractor of the user's gave
+
+    def _packed(self, X: Any) -> PackedSequences:
+        """Sequences by the features of the training data."""
+        X = as_list(X)
+        known = list(getattr(self, "feature_names_in_", ()))
+        names = frame_columns(X) if known else None
+        if names is not None and names != known:
+            raise ValueError(
+                f"the sequences have the columns {names!r:.80}, but those of the training data "
+                f"have {known!r:.80}"
+            )
+        return pack_sequences(X, self.features_, n_features=self.n_features_in_)
+
+    def _feature_names(self, numbers: Ints) -> dict[int, str]:
+        """Names of the features with these numbers."""
+        known: Any = dict(enumerate(getattr(self, "feature_names_in_", ())))
+        if self.features_ is not None:
+            known = dict(enumerate(self.features_.get_feature_names_out()))
+        names = {int(f): str(known.get(int(f), f"x{f}")) for f in numbers}
+        if self._has_intercept:
+            names[self.n_features_in_] = "intercept"
+        return names
+
+    @property
+    def _has_intercept(self) -> bool:
+        """Whether the model has a constant feature behind the others."""
+        raise NotImplementedError
+
+
+def _is_iterable(X: Any) -> bool:
+    """Whether X can be looped over."""
+    return hasattr(X, "__iter__")
