@@ -16,7 +16,8 @@ from ..features import FeatureDictionary, PackedSequences, holds_named_features,
 from ..features.containers import as_list, frame_columns
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
-from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
+from ..problems.chain.layout import ChainLayout
+from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..problems.classes.multiclass import class_scores
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints, Ints32

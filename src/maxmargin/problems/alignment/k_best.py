@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..._jit import kernel
 from ...search.limits import MOST_TABLE_BYTES
+from ...search.violation import plane_value
 from ...types import Floats, Ints, Ints32
 from .kernels import AlignmentScratch, Scoring, errors_of_letters, score_ends, sum_errors
 
@@ -74,7 +75,7 @@ class Turns(NamedTuple):
 
 
 def _no_turns(k: int) -> Turns:
-    """An empty list with room for k."""
+    """An empty list, made for k at most."""
     level, parent, step, source = np.empty((4, k), np.int64)
     counts = np.zeros(2, np.int64)
     return Turns(np.empty(k), np.empty(k), level, parent, step, source, counts)
@@ -262,7 +263,8 @@ def _offer_last_pairs(m, n, ranking, work, table, turns):
                 state = (i * n + j) * 3 * (cap + 1) + e
                 level = min(e + behind, cap)
                 score = best[state] + end
-                value = offsets[level] + scales[level] * score if scales[level] > 0.0 else -np.inf
+                scale = scales[level]
+                value = plane_value(offsets[level], scale, score) if scale > 0.0 else -np.inf
                 if value > -np.inf and (counts[0] < k or value > values[counts[1]]):
                     _offer(turns, value, score, level, -1, -1, state)
 
@@ -288,7 +290,7 @@ def k_best_alignments(
     score = work.begin_x[m] + work.begin_y[n]  # nothing is paired
     level = min(table.before_x[m] + table.before_y[n], cap)
     if ranking.scales[level] > 0.0:
-        value = ranking.offsets[level] + ranking.scales[level] * score
+        value = plane_value(ranking.offsets[level], ranking.scales[level], score)
         _offer(turns, value, score, level, -1, -1, NOWHERE)
     _fill_table(x, y, scoring, truth, unit, work, table)
     _offer_last_pairs(m, n, ranking, work, table, turns)
@@ -316,7 +318,7 @@ def k_best_alignments(
             for c in range(count):
                 if c != way:
                     other = score - (ways.value[way] - ways.value[c])
-                    value = ranking.offsets[level] + ranking.scales[level] * other
+                    value = plane_value(ranking.offsets[level], ranking.scales[level], other)
                     _offer(turns, value, other, level, found, length, ways.source[c])
             state = ways.source[way]
             length += 1

@@ -10,18 +10,12 @@ from numpy.typing import NDArray
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
+from ...search.modes import ADDITIVE, DEVIATION, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, string_at
-from .oracles import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    LevelScratch,
-    TruePairs,
-    alignment_oracle,
-)
+from .oracles import LevelScratch, TruePairs, alignment_oracle
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
@@ -124,7 +118,7 @@ class AlignmentProblem(Problem):
         """Most violated alignment of each listed pair of strings; see `Problem.oracle`."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
-        mode = self._mode(rescaling, sqrt_loss)
+        mode = search_mode(rescaling, sqrt_loss, self.true_pairs.zero_one)
         out = empty_planes(len(examples), len(examples) * self.layout.size)
         alignment_oracle(
             self.xs,
@@ -134,8 +128,6 @@ class AlignmentProblem(Problem):
             w,
             self.layout.scoring(w),
             mode,
-            rescaling == "slack",
-            sqrt_loss,
             self.aligner.scratch(self.xs, self.ys),
             self._level_scratch(examples, mode),
             out,
@@ -175,10 +167,11 @@ class AlignmentProblem(Problem):
 
     def _ranking(self, i: int, w: Floats, rescaling: Rescaling, sqrt_loss: bool) -> Ranking:
         """What alignments of example i are ranked by."""
-        given, mode = self.true_pairs, self._mode(rescaling, sqrt_loss)
-        if mode == ADDITIVE:
+        given = self.true_pairs
+        kind = search_mode(rescaling, sqrt_loss, given.zero_one).kind
+        if kind == ADDITIVE:
             return PLAIN._replace(unit=float(given.units[i]), residues=given.residues)
-        if mode == DEVIATION:  # no errors, or any
+        if kind == DEVIATION:  # no errors, or any
             return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), given.residues)
         losses = np.arange(given.most_errors[i] + 1) * given.units[i]
         offsets, scales = Formulation(rescaling, sqrt_loss=sqrt_loss).plane_terms(losses)
@@ -186,20 +179,14 @@ class AlignmentProblem(Problem):
         truth_score = float(w[given.indices[own]] @ given.values[own])
         return Ranking(0.0, offsets - scales * truth_score, scales.copy(), given.residues)
 
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Which search finds the most violated alignment."""
-        if self.true_pairs.zero_one or rescaling == "none":
-            return DEVIATION
-        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
-
-    def _level_scratch(self, examples: Ints, mode: int) -> LevelScratch:
+    def _level_scratch(self, examples: Ints, mode: SearchMode) -> LevelScratch:
         """Work arrays for searches by number of errors; empty where there is none."""
         m = n = levels = 0
-        if mode != ADDITIVE and len(examples):
+        if mode.kind != ADDITIVE and len(examples):
             m = int(np.diff(self.xs.offsets)[examples].max())
             n = int(np.diff(self.ys.offsets)[examples].max())
-            most = 1 if mode == DEVIATION else int(self.true_pairs.most_errors[examples].max())
-            levels = most + 1
+            whole = mode.kind == DEVIATION
+            levels = 2 if whole else int(self.true_pairs.most_errors[examples].max()) + 1
         if 2 * m * n * levels > MOST_TABLE_BYTES:  # 2 bytes for each cell and number of errors
             raise ValueError(
                 f"slack rescaling and square-root losses search by number of errors, which takes "

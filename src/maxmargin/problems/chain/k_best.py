@@ -18,15 +18,15 @@ import numpy as np
 
 from ..._jit import kernel
 from ...search.limits import MOST_TABLE_BYTES
+from ...search.modes import ADDITIVE, LEVELS
+from ...search.violation import plane_terms, plane_value
 from ...types import Floats, Ints32
 from .kernels import (
-    ADDITIVE,
-    LEVELS,
+    add_loss,
     best_predecessor,
     chain_scores,
     fill_levels,
     first_argmax,
-    level_terms,
     viterbi,
     write_difference,
 )
@@ -151,7 +151,7 @@ def _next_path(unary, transition, K, truth, end, state, paths):
 def _end_value(paths, state, score, K):
     """What a path to a last state is ranked by."""
     scale = paths.scales[state // K]
-    return paths.offsets[state // K] + scale * score if scale > 0.0 else -np.inf
+    return plane_value(paths.offsets[state // K], scale, score) if scale > 0.0 else -np.inf
 
 
 @kernel
@@ -224,12 +224,12 @@ def decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, score
 
 
 @kernel
-def chain_k_best(chain, examples, w, transition, k, mode, slack, sqrt_loss, work, paths, out):
+def chain_k_best(chain, examples, w, transition, k, mode, work, paths, out):
     """The k best labellings but the truth, as rows of dpsi: k rows for each example, best first.
 
     See `kernels.chain_oracle` for the arguments and for what labellings are ranked by;
-    ``paths`` has room for k + 1, and levels if the mode is LEVELS. Rows that nothing is left for
-    are empty, with loss 0.
+    ``paths`` is made for k + 1 of them, and for levels if the mode is LEVELS. Rows that nothing is
+    left for are empty, with loss 0.
     """
     K = chain.n_labels
     unary = work.unary
@@ -243,18 +243,15 @@ def chain_k_best(chain, examples, w, transition, k, mode, slack, sqrt_loss, work
         truth = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
         chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
-        if mode == ADDITIVE:
-            for t in range(length):
-                for label in range(K):
-                    unary[t, label] += loss_unit
-                unary[t, truth[t]] -= loss_unit
-        elif mode == LEVELS:
+        if mode.kind == ADDITIVE:
+            add_loss(unary, length, K, truth, loss_unit)
+        elif mode.kind == LEVELS:
             truth_score = unary[0, truth[0]]
             for t in range(1, length):
                 truth_score += transition[truth[t - 1], truth[t]] + unary[t, truth[t]]
             for m in range(length + 1):
-                offset, scale = level_terms(m, loss_unit, slack, sqrt_loss)
-                paths.offsets[m] = offset - scale * truth_score
+                offset, scale = plane_terms(m * loss_unit, mode)
+                paths.offsets[m] = plane_value(offset, scale, -truth_score)
                 paths.scales[m] = scale
         found = k_best_labellings(unary, length, transition, K, k + 1, truth, work.path, paths)
         end_row = row + k

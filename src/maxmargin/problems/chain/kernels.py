@@ -22,9 +22,8 @@ import numpy as np
 
 from ..._jit import kernel
 from ...engine.rows import add_scores, write_pair, write_row
-
-# What the oracle maximises; see `chain_oracle`.
-ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
+from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
+from ...search.violation import violation
 
 
 @kernel(allocates=False)
@@ -38,6 +37,34 @@ def chain_scores(rows, first, length, w, K, start, stop, unary):
     for k in range(K):
         unary[0, k] += start[k]
         unary[length - 1, k] += stop[k]
+
+
+@kernel(inline=True)
+def add_loss(unary, length, K, truth, loss_unit):
+    """Add the loss of a wrong label to the scores of all but the gold labels."""
+    for t in range(length):
+        for k in range(K):
+            unary[t, k] += loss_unit
+        unary[t, truth[t]] -= loss_unit
+
+
+@kernel(inline=True)
+def fill_potentials(chain, w, forbidden, transition, start, stop):
+    """Transition, start and stop scores at w; ``forbidden`` adds 0 or, where forbidden, -inf.
+
+    Its rows 0..K-1 are those of transitions, row K is for starts and row K + 1 for stops.
+    """
+    K, at = chain.n_labels, chain.at
+    for j in range(K):
+        base = at.transitions + j * K
+        for k in range(K):
+            transition[j, k] = w[base + k] + forbidden[j, k]
+    for k in range(K):
+        start[k] = forbidden[K, k]
+        stop[k] = forbidden[K + 1, k]
+        if chain.boundary:
+            start[k] += w[at.starts + k]
+            stop[k] += w[at.stops + k]
 
 
 @kernel(allocates=False)
@@ -151,20 +178,8 @@ def fill_levels(unary, length, transition, K, truth, levels):
                 levels[t, m + int(k != truth[t]), k] = reached[k] + unary[t, k]
 
 
-@kernel(allocates=False)
-def level_terms(m, loss_unit, slack, sqrt_loss):
-    """Offset and scale of a labelling with m wrong labels, whose loss is m * loss_unit or its root.
-
-    Its violation is offset + scale * gain, with ``gain = score - score(truth)``.
-    """
-    loss = m * loss_unit
-    if sqrt_loss:
-        loss = np.sqrt(loss)
-    return loss, loss if slack else 1.0
-
-
 @kernel
-def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path):
+def best_by_level(unary, length, transition, K, truth, loss_unit, mode, path):
     """Labelling that maximises the rescaled violation; returns that maximum (0 at the truth)."""
     levels = np.empty((length, length + 1, K))
     fill_levels(unary, length, transition, K, truth, levels)
@@ -175,8 +190,7 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
         gain = levels[length - 1, m, label] - truth_score
         if gain == -np.inf:
             continue
-        offset, scale = level_terms(m, loss_unit, slack, sqrt_loss)
-        value = offset + scale * gain
+        value = violation(m * loss_unit, gain, mode)
         if value > best_value:
             best_value, best_level, best_label = value, m, label
     m, label = best_level, best_label
@@ -190,7 +204,7 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
 
 
 @kernel
-def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out):
+def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
     """Most violated labelling of each example as a sparse row of dpsi, in features or in parts.
 
     Problem solved for example i, truth y, over all labellings z:
@@ -216,21 +230,16 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
         loss_unit = 1.0 / length if chain.normalized else 1.0
         chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
         violated = True
-        if mode == ADDITIVE:
-            for t in range(length):
-                for k in range(K):
-                    unary[t, k] += loss_unit
-                unary[t, truth[t]] -= loss_unit
+        if mode.kind == ADDITIVE:
+            add_loss(unary, length, K, truth, loss_unit)
             viterbi(unary, length, transition, K, forward, path)
-        elif mode == DEVIATION:
+        elif mode.kind == DEVIATION:
             gain = best_deviation(unary, length, transition, K, truth, forward, path)
             violated = gain > -1.0
-        elif mode == PREDICTION:
+        elif mode.kind == PREDICTION:
             viterbi(unary, length, transition, K, forward, path)
         else:
-            value = best_by_level(
-                unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path
-            )
+            value = best_by_level(unary, length, transition, K, truth, loss_unit, mode, path)
             violated = value > 0.0
         wrong = 0
         if violated:
@@ -249,7 +258,9 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
 def write_difference(chain, first, length, truth, path, as_parts, out, filled):
     """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
-    singles = len(chain.labels) * K if as_parts else chain.n_inputs * K
+    # In parts, what is behind the token features keeps its order and moves.
+    at = chain.at
+    shift = len(chain.labels) * K - at.transitions if as_parts else 0
     for t in range(length):
         good, bad = truth[t], path[t]
         if good == bad:
@@ -263,12 +274,12 @@ def write_difference(chain, first, length, truth, path, as_parts, out, filled):
         good = truth[t - 1] * K + truth[t]
         bad = path[t - 1] * K + path[t]
         if good != bad:
-            filled = write_pair(out, filled, singles + good, singles + bad, 1.0)
+            first_transition = shift + at.transitions
+            filled = write_pair(out, filled, first_transition + good, first_transition + bad, 1.0)
     if chain.boundary:
-        base = singles + K * K
-        for t, shift in ((0, 0), (length - 1, K)):
+        for t, begin in ((0, at.starts), (length - 1, at.stops)):
             if truth[t] != path[t]:
-                good, bad = base + shift + truth[t], base + shift + path[t]
+                good, bad = shift + begin + truth[t], shift + begin + path[t]
                 filled = write_pair(out, filled, good, bad, 1.0)
     return filled
 

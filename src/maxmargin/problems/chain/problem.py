@@ -1,8 +1,7 @@
 """First-order chains: one label per token, with transitions between neighbours.
 
-Joint features, with K labels and feature-major weights: the token features of each label
-(``w[f * K + k]``, an optional constant feature last), then the K x K transitions (from-major),
-then, with ``boundary_weights``, K start and K stop weights.
+Joint features are token features under labels, transitions, and on request first and last labels;
+`layout` tells where their weights are.
 """
 
 from __future__ import annotations
@@ -20,16 +19,11 @@ from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints, Ints32
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
-from .kernels import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    PREDICTION,
-    chain_oracle,
-    decode_chains,
-)
+from .kernels import chain_oracle, decode_chains
+from .layout import ChainLayout, WeightOffsets
 from .online import chain_online
 from .store import ChainStore
 
@@ -45,7 +39,7 @@ class ChainData(NamedTuple):
     offsets: Ints
     labels: Ints32
     n_labels: int
-    n_inputs: int
+    at: WeightOffsets
     boundary: bool
     normalized: bool
     zero_one: bool
@@ -76,36 +70,6 @@ class ChainConstraints(NamedTuple):
         broken[first] = ~self.start[labels[first]]
         broken[last] |= ~self.stop[labels[last]]
         return broken
-
-
-class ChainLayout(NamedTuple):
-    """Where the parts of a chain's weight vector are."""
-
-    n_inputs: int
-    n_labels: int
-    boundary: bool
-
-    @property
-    def size(self) -> int:
-        """Length of the weight vector."""
-        K = self.n_labels
-        return (self.n_inputs + K) * K + (2 * K if self.boundary else 0)
-
-    def emissions(self, w: Floats) -> Floats:
-        """View of the token weights, shape (n_inputs, n_labels)."""
-        return w[: self.n_inputs * self.n_labels].reshape(self.n_inputs, self.n_labels)
-
-    def transitions(self, w: Floats) -> Floats:
-        """View of the transition weights, shape (n_labels, n_labels), from-label first."""
-        K = self.n_labels
-        return w[self.n_inputs * K : (self.n_inputs + K) * K].reshape(K, K)
-
-    def boundaries(self, w: Floats) -> tuple[Floats, Floats]:
-        """Start and stop weights; zeros where the model has none."""
-        K = self.n_labels
-        if not self.boundary:
-            return np.zeros(K), np.zeros(K)
-        return w[-2 * K : -K].copy(), w[-K:].copy()
 
 
 def bio_constraints(labels: list[str]) -> ChainConstraints:
@@ -264,7 +228,7 @@ class ChainProblem(Problem):
             bounds,
             codes,
             K,
-            rows.n_inputs,
+            self.layout.offsets,
             boundary_weights,
             loss == "normalized-hamming",
             loss == "zero-one",
@@ -295,8 +259,8 @@ class ChainProblem(Problem):
         self, formulation: Formulation, caps: Floats, cache_bytes: int
     ) -> ChainStore | None:
         """A store with the oracle inside, where the loss adds up over tokens."""
-        additive = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
-        if not additive or self.data.zero_one or self.parts is None:
+        mode = search_mode(formulation.rescaling, formulation.uses_sqrt_loss, self.data.zero_one)
+        if mode.kind != ADDITIVE or self.parts is None:
             return None
         if not same_definer(self, "oracle", "part_oracle", "compact_store"):
             return None
@@ -310,12 +274,12 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated labelling of each listed sequence; see `Problem.oracle`."""
-        mode = self._mode(rescaling, sqrt_loss)
-        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=False)
+        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
+        return self._search(indices, w, mode, as_parts=False)
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best labelling of each listed sequence; see `Problem.predictions`."""
-        return self._search(indices, w, PREDICTION, False, False, as_parts=False)
+        return self._search(indices, w, PREDICT, as_parts=False)
 
     def part_oracle(
         self,
@@ -325,8 +289,8 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The same, in parts: a token under a label, and the single weights behind those."""
-        mode = self._mode(rescaling, sqrt_loss)
-        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=True)
+        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
+        return self._search(indices, w, mode, as_parts=True)
 
     def k_best(
         self,
@@ -337,7 +301,7 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
-        mode = self._mode(rescaling, sqrt_loss)
+        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.layout.size)
         capacity = k * int(self._row_bounds[examples].sum())
@@ -345,11 +309,8 @@ class ChainProblem(Problem):
         transition, start, stop = self.decoder.potentials(w)
         longest = int(self._lengths[examples].max(initial=1))
         work = self.decoder.scratch(longest, start, stop)
-        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode == LEVELS)
-        slack = rescaling == "slack"
-        chain_k_best(
-            self.data, examples, w, transition, k, mode, slack, sqrt_loss, work, paths, out
-        )
+        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode.kind == LEVELS)
+        chain_k_best(self.data, examples, w, transition, k, mode, work, paths, out)
         return trim(out)
 
     def online_pass(
@@ -361,35 +322,18 @@ class ChainProblem(Problem):
         state: OnlineState,
     ) -> bool:
         """Steps of an online solver, one sequence after the other; see `Problem.online_pass`."""
-        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        mode = search_mode(formulation.rescaling, formulation.uses_sqrt_loss, self.data.zero_one)
         is_loss = formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
-        if not is_loss or (mode != ADDITIVE and not rule.plain):
+        if not is_loss or (mode.kind != ADDITIVE and not rule.plain):
             return False
-        K, free = self.data.n_labels, self.decoder.constraints
-        barred = np.zeros((K + 2, K))  # -inf where forbidden: transitions, start, stop
-        if free is not None:
-            barred[~np.vstack([free.transitions, free.start, free.stop])] = -np.inf
+        K, forbidden = self.data.n_labels, self.decoder.forbidden()
         work = self.decoder.scratch(self.longest, np.empty(K), np.empty(K))
         capacity = int(self._row_bounds[examples].max(initial=0))
         row = empty_planes(1, capacity)
-        chain_online(self.data, examples, weights, barred, rule, state, work, row)
+        chain_online(self.data, examples, weights, forbidden, rule, state, work, row)
         return True
 
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Which search finds the most violated labelling."""
-        if self.data.zero_one or rescaling == "none":
-            return DEVIATION
-        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
-
-    def _search(
-        self,
-        indices: Ints,
-        w: Floats,
-        mode: int,
-        slack: bool,
-        sqrt_loss: bool,
-        as_parts: bool,
-    ) -> Planes:
+    def _search(self, indices: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
         """Run the oracle kernel for the listed sequences."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.layout.size)
@@ -398,9 +342,7 @@ class ChainProblem(Problem):
         out = empty_planes(len(examples), capacity)
         transition, start, stop = self.decoder.potentials(w)
         work = self.decoder.scratch(self.longest, start, stop)
-        chain_oracle(
-            self.data, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out
-        )
+        chain_oracle(self.data, examples, w, transition, mode, as_parts, work, out)
         return trim(out)
 
     def _longest_rows(self) -> Ints:

@@ -65,8 +65,8 @@ class ChainStore(PlaneStore):
             np.empty(longest, np.int32),
             np.empty((longest, K), np.int32),
         )
-        self._room = 4 * longest + 4
-        self._row = empty_planes(1, self._room)
+        self._longest_row = 4 * longest + 4
+        self._row = empty_planes(1, self._longest_row)
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one example after the other."""
@@ -79,14 +79,14 @@ class ChainStore(PlaneStore):
         return self._pass(examples, rule, cached=True).gaps
 
     def _pass(self, examples: Ints, rule: StepRule, cached: bool) -> BlockReport:
-        """Run the kernel until all examples are done, with more room where it asks for it."""
+        """Run the kernel until all examples are done, with larger arrays where it asks for them."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         work = self._work_on(examples)
         search = RECOMBINATION * work if cached else len(examples) * self._oracle_work
         self.work += work + search
         done = 0
         while True:
-            self._reserve_scratch(examples, self._room)
+            self._reserve_scratch(examples, self._longest_row)
             done = visit_chains(
                 self.arena,
                 self.parts,
@@ -107,4 +107,4 @@ class ChainStore(PlaneStore):
             )
             if done == len(examples):
                 return report
-            self._make_room(self._room + int(self.blocks.n_features[examples[done:]].max()))
+            self._make_room(self._longest_row + int(self.blocks.n_features[examples[done:]].max()))

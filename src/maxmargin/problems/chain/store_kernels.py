@@ -22,27 +22,10 @@ from ...engine.plane_kernels import (
     load_new_plane,
     score_block,
 )
-from .kernels import chain_scores, viterbi, write_difference
+from .kernels import add_loss, chain_scores, fill_potentials, viterbi, write_difference
 
 # A recombination is stored if it makes this much of its block's gap: more planes cost time too.
 WORTHWHILE = 0.3
-
-
-@kernel(inline=True)
-def refresh_potentials(chain, w, work):
-    """Transition, start and stop scores at w, with -inf where forbidden."""
-    K = chain.n_labels
-    base = chain.n_inputs * K
-    for j in range(K):
-        for k in range(K):
-            work.transition[j, k] = w[base + j * K + k] + work.forbidden[j, k]
-    base += K * K
-    for k in range(K):
-        work.start[k] = work.forbidden[K, k]
-        work.stop[k] = work.forbidden[K + 1, k]
-        if chain.boundary:
-            work.start[k] += w[base + k]
-            work.stop[k] += w[base + K + k]
 
 
 @kernel(inline=True)
@@ -58,12 +41,9 @@ def path_score(unary, length, transition, path):
 def search_chain(chain, first, length, truth, loss_unit, w, work):
     """Most violated labelling into work.path; returns its hinge value."""
     K, unary = chain.n_labels, work.unary
-    refresh_potentials(chain, w, work)
+    fill_potentials(chain, w, work.forbidden, work.transition, work.start, work.stop)
     chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
-    for t in range(length):
-        for k in range(K):
-            unary[t, k] += loss_unit
-        unary[t, truth[t]] -= loss_unit
+    add_loss(unary, length, K, truth, loss_unit)
     best = viterbi(unary, length, work.transition, K, work.forward, work.path)
     return best - path_score(unary, length, work.transition, truth)
 
@@ -77,7 +57,7 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
     """
     K = chain.n_labels
     labels, n_labels, unary, forward = work.labels, work.n_labels, work.unary, work.forward
-    transitions = chain.n_inputs * K
+    transitions = chain.at.transitions
     for t in range(length):
         n_labels[t] = 1
         labels[t, 0] = truth[t]
@@ -97,11 +77,10 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
             unary[t, a] = scratch.weights[f] + loss_unit
             n_labels[t] = a + 1
     if chain.boundary:
-        base = transitions + K * K
         for a in range(n_labels[0]):
-            unary[0, a] += w[base + labels[0, a]]
+            unary[0, a] += w[chain.at.starts + labels[0, a]]
         for a in range(n_labels[length - 1]):
-            unary[length - 1, a] += w[base + K + labels[length - 1, a]]
+            unary[length - 1, a] += w[chain.at.stops + labels[length - 1, a]]
     for a in range(n_labels[0]):
         forward[0, a] = unary[0, a] + work.forbidden[K, labels[0, a]]
     of_truth = unary[0, 0]
@@ -151,8 +130,8 @@ def visit_chains(
 ):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
 
-    Like `plane_kernels.absorb_planes`, which see, with the plane found here, at the weights of the
-    moment. ``row`` has room for one sparse row. Returns how many examples are done.
+    Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
+    ``row`` is scratch for one sparse row. Returns how many examples are done.
     """
     for r in range(done, len(examples)):
         i = examples[r]

@@ -21,6 +21,7 @@ from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.violation import plane_value
 from ...types import Bools, Floats, Ints, Ints32
 from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
@@ -212,8 +213,8 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k
         found = 0
         for y in range(K):
             if y != truth and output.allowed[y]:
-                margin = own - _class_score(output, y, products)
-                values[y] = offsets[truth, y] - scales[truth, y] * margin
+                gain = _class_score(output, y, products) - own
+                values[y] = plane_value(offsets[truth, y], scales[truth, y], gain)
                 if k > 0 or values[y] > 0.0:
                     found = keep_best(values, y, best, found, n_each)
         best[found:] = truth

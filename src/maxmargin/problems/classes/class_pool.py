@@ -10,6 +10,7 @@ import numpy as np
 from ..._jit import kernel
 from ...engine.rows import add_scores
 from ...formulation import Formulation
+from ...search.violation import plane_value
 from ...types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def scores_to_values(table, labels, offsets, scales):
         truth = labels[i]
         own = table[i, truth]
         for y in range(table.shape[1]):
-            table[i, y] = offsets[truth, y] - scales[truth, y] * (own - table[i, y])
+            gain = table[i, y] - own
+            table[i, y] = plane_value(offsets[truth, y], scales[truth, y], gain)
         table[i, truth] = 0.0
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from ..._jit import kernel
 from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
 from ...engine.rows import add_row, add_scores
+from ...search.violation import plane_value
 
 
 @kernel(inline=True)
@@ -78,7 +79,7 @@ def class_oracle(rows, labels, examples, w, offsets, scales, K, best):
         best[r] = truth
         largest = 0.0
         for y in range(K):
-            value = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
+            value = plane_value(offsets[truth, y], scales[truth, y], scores[y] - scores[truth])
             if y != truth and value > largest:
                 best[r] = y
                 largest = value
@@ -109,7 +110,8 @@ def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
         for y in range(K):
-            values[y] = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
+            gain = scores[y] - scores[truth]
+            values[y] = plane_value(offsets[truth, y], scales[truth, y], gain)
         found = 0
         for y in range(K):
             if y != truth:
@@ -222,7 +224,8 @@ def visit_classes(
                 values[y] = 0.0
                 usable[y] = False
                 continue
-            value = terms.offsets[truth, y] - terms.scales[truth, y] * (scores[truth] - scores[y])
+            offset, scale = terms.offsets[truth, y], terms.scales[truth, y]
+            value = plane_value(offset, scale, scores[y] - scores[truth])
             values[y] = value
             usable[y] = seen[i, y] or (not cached and rule.kind == ALL_PLANES)
             held += alpha[i, y] * value

@@ -7,6 +7,7 @@ import numpy as np
 from ..._jit import kernel
 from ...engine.online_steps import SCALE, single_step
 from ...engine.rows import add_scores, write_row
+from ...search.violation import plane_value
 
 
 @kernel
@@ -39,8 +40,8 @@ def class_online(rows, labels, examples, weights, terms, costs, rule, state, row
             best = truth
             largest = 0.0
             for y in range(K):
-                margin = state.numbers[SCALE] * (scores[truth] - scores[y])
-                value = terms.offsets[truth, y] - terms.scales[truth, y] * margin
+                gain = state.numbers[SCALE] * (scores[y] - scores[truth])
+                value = plane_value(terms.offsets[truth, y], terms.scales[truth, y], gain)
                 if y != truth and value > largest:
                     best, largest = y, value
         row.indptr[1] = 0

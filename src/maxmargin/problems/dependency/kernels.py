@@ -4,7 +4,7 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
 
     ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong tokens
     DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
-    LEVELS      max  Delta + gain or Delta (1 + gain), Delta or its root, gain = -<dpsi(z), w>
+    LEVELS      max  the rescaled violation         by the number of wrong tokens
     PREDICTION  max  -<dpsi(z), w>, and among equals the largest Delta
 
 ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
@@ -19,6 +19,8 @@ import numpy as np
 
 from ..._jit import kernel
 from ...problem import LARGE
+from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
+from ...search.violation import violation
 from .edmonds import edmonds
 from .eisner import eisner
 from .levels import make_levels, trace_levels
@@ -30,7 +32,6 @@ from .scores import (
     score_labels_alone,
 )
 
-ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
 TIE_BREAKER = 1.0 / LARGE  # times the loss, decides between predictions of the same score
 # Rows of ``work.truth`` and ``work.wrong``; see `work`.
 RIGHT_LABEL, WRONG_LABEL = 0, 1
@@ -96,27 +97,26 @@ def _choose_labels(arcs, first, n, m, w, g, gold_label, work):
 
 
 @kernel
-def _search(n, gold, truth_score, options, mode, slack, sqrt_loss, loss_unit, work, heads):
+def _search(n, gold, truth_score, options, mode, loss_unit, work, heads):
     """Most violated tree into heads and work.wrong; returns whether it beats the truth."""
-    if mode == ADDITIVE or mode == PREDICTION:
-        _join_true_arcs(n, gold, loss_unit if mode == ADDITIVE else loss_unit * TIE_BREAKER, work)
+    if mode.kind == ADDITIVE or mode.kind == PREDICTION:
+        if mode.kind == PREDICTION:
+            loss_unit *= TIE_BREAKER
+        _join_true_arcs(n, gold, loss_unit, work)
         total = _best_tree(work.scores, n, options, work, heads)
         _mark_wrong(n, gold, 0, work.wrong, heads)
         return total > truth_score
     if not options.projective:  # LEVELS of these is searched elsewhere
         return _search_deviation(n, gold, truth_score, options, work, heads)
     truth, single_root = work.truth[RIGHT_LABEL], options.single_root
-    cap = 1 if mode == DEVIATION else n
+    cap = 1 if mode.kind == DEVIATION else n
     chart = make_levels(work.scores, truth, gold, n, single_root, cap)
     best_value, best_level = 0.0, 0
     for level in range(1, cap + 1):
         gain = chart[0, 0, n, level] - truth_score
         if gain == -np.inf:
             continue
-        loss = 1.0 if mode == DEVIATION else level * loss_unit
-        if sqrt_loss:
-            loss = np.sqrt(loss)
-        value = loss * (1.0 + gain) if slack else loss + gain
+        value = violation(1.0 if mode.kind == DEVIATION else level * loss_unit, gain, mode)
         if value > best_value:
             best_value, best_level = value, level
     if best_level == 0:
@@ -178,8 +178,6 @@ def tree_oracle(
     scale,
     options,
     mode,
-    slack,
-    sqrt_loss,
     work,
     found,
 ):
@@ -196,9 +194,7 @@ def tree_oracle(
         labels = found.labels[starts[r] : starts[r] + n + 1]
         truth_score = score_sentence(arcs, first, n, w, scale, truth, true_labels, work)
         unit = 1.0 / n if options.normalized else 1.0
-        violated = _search(
-            n, truth, truth_score, options, mode, slack, sqrt_loss, unit, work, heads
-        )
+        violated = _search(n, truth, truth_score, options, mode, unit, work, heads)
         n_wrong = 0
         for m in range(1, n + 1):
             if not violated or wrong[m] == 0:

@@ -17,6 +17,7 @@ from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, empty_planes, trim
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
 from .bounded import bounded_tree_oracle
 from .features import (
@@ -28,10 +29,6 @@ from .features import (
 )
 from .k_best import RankedTree, rank_trees
 from .kernels import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    PREDICTION,
     all_scores,
     count_entries,
     decode_trees,
@@ -209,12 +206,12 @@ class DependencyProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The same at ``scale * v``, by scaling the scores; see `Problem.oracle_at_scale`."""
-        mode = self._mode(rescaling, sqrt_loss)
-        return self._search(indices, v, mode, rescaling == "slack", sqrt_loss, scale)
+        mode = search_mode(rescaling, sqrt_loss, self.options.zero_one)
+        return self._search(indices, v, mode, scale)
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best tree of each listed sentence; see `Problem.predictions`."""
-        return self._search(indices, w, PREDICTION)
+        return self._search(indices, w, PREDICT)
 
     def k_best(
         self,
@@ -225,8 +222,8 @@ class DependencyProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong trees of each listed sentence; see `Problem.k_best`."""
-        mode = self._mode(rescaling, sqrt_loss)
-        if mode == LEVELS and not self.options.projective:
+        kind = search_mode(rescaling, sqrt_loss, self.options.zero_one).kind
+        if kind == LEVELS and not self.options.projective:
             raise ValueError(
                 "there is no search for the k best non-projective trees where the loss does not "
                 "add up over arcs; use rescaling='margin' with sqrt_loss=False, loss='zero-one', "
@@ -237,19 +234,19 @@ class DependencyProblem(Problem):
         w = as_weights(w, self.n_features)
         work = self._work(examples)
         repeated = np.repeat(examples, k)
-        starts, found = self._room(repeated)
+        starts, found = self._allocate(repeated)
         for r, i in enumerate(examples):
             truth = slice(int(self.arcs.bounds[i]), int(self.arcs.bounds[i + 1]))
             gold, gold_labels = self.gold[truth], self.gold_labels[truth]
             arcs, labels = sentence_scores(self.arcs, i, w, work)
             unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
-            if mode == LEVELS:
+            if kind == LEVELS:
                 terms = formulation.plane_terms(np.arange(len(gold), dtype=np.float64) * unit)
                 offsets = terms[0] - terms[1] * _tree_score(arcs, labels, gold, gold_labels)
                 truth_and_terms = (gold, gold_labels, offsets, terms[1])
                 listed = rank_trees_by_level(arcs, labels, k + 1, self.options, *truth_and_terms)
             else:
-                if mode == ADDITIVE:
+                if kind == ADDITIVE:
                     _add_loss(arcs, labels, gold, gold_labels, unit)
                 listed = rank_trees(arcs, labels, k + 1, self.options, work)
             ranked = [
@@ -268,34 +265,18 @@ class DependencyProblem(Problem):
                 found.losses[row] = min(n_wrong, 1) if self.options.zero_one else n_wrong * unit
         return self._rows(repeated, starts, found, work)
 
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Kind of search for a formulation."""
-        if self.options.zero_one or rescaling == "none":
-            return DEVIATION
-        if rescaling == "margin" and not sqrt_loss:
-            return ADDITIVE
-        return LEVELS
-
-    def _search(
-        self,
-        indices: Ints,
-        w: Floats,
-        mode: int,
-        slack: bool = False,
-        sqrt_loss: bool = False,
-        scale: float = 1.0,
-    ) -> Planes:
+    def _search(self, indices: Ints, w: Floats, mode: SearchMode, scale: float = 1.0) -> Planes:
         """Run the oracle kernel for the listed sentences."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
         work = self._work(examples)
-        starts, found = self._room(examples)
+        starts, found = self._allocate(examples)
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
-        if mode == LEVELS and not self.options.projective:
-            violation = Violation(slack, sqrt_loss)
+        if mode.kind == LEVELS and not self.options.projective:
+            violation = Violation(mode.slack, mode.sqrt_loss)
             bounded_tree_oracle(*given, self.options, violation, work, found)
         else:
-            tree_oracle(*given, self.options, mode, slack, sqrt_loss, work, found)
+            tree_oracle(*given, self.options, mode, work, found)
         return self._rows(examples, starts, found, work)
 
     def _work(self, examples: Ints) -> TreeWork:
@@ -303,8 +284,8 @@ class DependencyProblem(Problem):
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         return make_work(self.arcs, int(sizes.max(initial=1)), self.options.projective)
 
-    def _room(self, examples: Ints) -> tuple[Ints, FoundTrees]:
-        """Room for one tree of each of these sentences, and where each begins."""
+    def _allocate(self, examples: Ints) -> tuple[Ints, FoundTrees]:
+        """Arrays for one tree of each of these sentences, and where each begins."""
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         return starts, _new_trees(int(starts[-1]), len(examples))
@@ -343,7 +324,7 @@ def _add_loss(arcs: Floats, labels: Floats, gold: Ints32, gold_labels: Ints32, u
 
 
 def _new_trees(n_nodes: int, n_sentences: int) -> FoundTrees:
-    """Room for trees."""
+    """Arrays for trees."""
     return FoundTrees(
         np.full(n_nodes, -1, np.int32), np.full(n_nodes, -1, np.int32), np.empty(n_sentences)
     )

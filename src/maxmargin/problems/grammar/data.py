@@ -88,7 +88,7 @@ def make_sentences(
 
 
 def empty_nodes(size: int) -> Nodes:
-    """Room for so many nodes."""
+    """Arrays for so many nodes."""
     return Nodes(*(np.empty(size, np.int32) for _ in Nodes._fields))
 
 

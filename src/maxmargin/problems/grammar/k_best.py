@@ -2,7 +2,7 @@
 
 Places of the chart are ``(layer, start, end, symbol, level)``. Where derivations are ranked by a
 loss that does not add up, the level is the number of right nodes, and the chart that of
-`strata`; otherwise it is 0.
+`levels`; otherwise it is 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...search.limits import as_weights
 from ...types import Floats, Ints32
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
-from .strata import ROUNDING, Lists, list_levels
+from .levels import ROUNDING, Lists, list_levels
 
 __all__ = ["best_derivations", "best_rescaled_derivations"]
 

@@ -12,7 +12,7 @@ adds up over the nodes.
 
 Two searches here, each over all derivations: `fill_chart` with `recover` finds the best one, and
 with `fill_deviations` the best other than the truth (what a list of the two best is needed for).
-Where the loss does not add up, `strata` searches.
+Where the loss does not add up, `levels` searches.
 """
 
 from __future__ import annotations

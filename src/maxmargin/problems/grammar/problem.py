@@ -15,11 +15,12 @@ import numpy as np
 from ...formulation import Formulation, Rescaling
 from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, LEVELS, search_mode
 from ...types import Floats, Ints
 from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
 from .k_best import best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
-from .oracle import ADDITIVE, DEVIATION, LEVELS, grammar_oracle
+from .oracle import grammar_oracle
 from .rules import Grammar
 
 __all__ = ["GrammarProblem"]
@@ -48,7 +49,7 @@ class GrammarProblem(Problem):
     -----
     All derivations of a sentence have the same number of nodes, and so precision, recall and F1
     are the same share of right nodes. Work arrays take ``16 n^2`` bytes per symbol of the
-    grammar for a longest sentence of n words, and the stratified search (slack rescaling, square
+    grammar for a longest sentence of n words, and the search by levels (slack rescaling, square
     roots) about three times as much, and ``16 n`` bytes more for each symbol over a span that it
     cannot leave out.
     """
@@ -93,10 +94,10 @@ class GrammarProblem(Problem):
         """Most violated derivation of each listed sentence; see `Problem.oracle`."""
         examples = as_examples(indices, self.n_examples)
         weights = as_weights(w, self.n_features)
-        mode = self._mode(rescaling, sqrt_loss)
+        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         capacity = int(self._row_bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
-        work, found = self._work(mode == LEVELS)
+        work, found = self._work(mode.kind == LEVELS)
         grammar_oracle(
             self.decoder.grammar.arrays,
             self.sentences,
@@ -104,8 +105,6 @@ class GrammarProblem(Problem):
             examples,
             weights,
             mode,
-            rescaling == "slack",
-            sqrt_loss,
             self.loss_name == "zero-one",
             work,
             found,
@@ -141,12 +140,14 @@ class GrammarProblem(Problem):
         gold_label = np.empty(n * (n + 1) // 2, np.int32)
         mark_gold(arrays, gold, base, n, gold_label)
         true = decoder.psi(sentences, i, gold, base)
-        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
-        if mode == LEVELS:
+        kind = search_mode(
+            formulation.rescaling, formulation.uses_sqrt_loss, self.loss_name == "zero-one"
+        ).kind
+        if kind == LEVELS:
             truth = (gold, base, gold_label, float(w[true].sum()))
             ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, truth, formulation)
         else:
-            unit = 1.0 / (2 * n - 1) if mode == ADDITIVE else 0.0
+            unit = 1.0 / (2 * n - 1) if kind == ADDITIVE else 0.0
             ranked = best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit)
         answers: list[tuple[Row, float]] = []
         for nodes, _ in ranked:
@@ -161,12 +162,6 @@ class GrammarProblem(Problem):
             loss = 1.0 if self.loss_name == "zero-one" else 1.0 - right / (2 * n - 1)
             answers.append(((columns[keep].astype(np.int32), values[keep]), loss))
         return answers
-
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Which search finds the most violated derivation."""
-        if self.loss_name == "zero-one" or rescaling == "none":
-            return DEVIATION
-        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
 
     def _work(self, outside: bool) -> tuple[GrammarScratch, Nodes]:
         """Work arrays of this thread, made once: charts are large, and batches may be small."""

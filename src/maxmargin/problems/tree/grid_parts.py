@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from ...problem import Planes, empty_planes
 from ...search.limits import as_weights
+from ...search.modes import SearchMode
 from ...types import Floats, Ints
 from .grid_parts_kernels import (
     add_part_losses,
@@ -221,11 +222,9 @@ class GridPartsProblem(TreeProblem):
         add_part_losses(self.labels[i], grid, truth.shares[i], truth.deviation, losses)
         return losses
 
-    def search(
-        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
-    ) -> Planes:
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
+        out = self.allocate(examples)
         parts_oracle(
             self.shape,
             self.maps,
@@ -233,8 +232,6 @@ class GridPartsProblem(TreeProblem):
             examples,
             w,
             mode,
-            slack,
-            sqrt_loss,
             _strip(self.maps, examples),
             self.layout.work(self.maps.grids[examples], w, n_levels),
             np.empty((len(examples), len(self.layout.parent)), np.int64),
@@ -244,12 +241,12 @@ class GridPartsProblem(TreeProblem):
 
     def write(self, examples: Ints, found: Ints) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
+        out = self.allocate(examples)
         write_part_rows(self.shape, self.maps, self.true_parts, examples, found, out)
         return out
 
-    def room(self, examples: Ints) -> Planes:
-        """Room for a row of each of these examples."""
+    def allocate(self, examples: Ints) -> Planes:
+        """Arrays for a row of each of these examples."""
         return empty_planes(len(examples), len(examples) * self.layout.size)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from .kernels import ADDITIVE, best_labelling, search_tree
+from ...search.modes import ADDITIVE
+from .kernels import best_labelling, search_tree
 
 
 @kernel
@@ -70,19 +71,19 @@ def add_part_losses(truth, grid, share, deviation, out):
 
 
 @kernel
-def parts_oracle(shape, maps, parts, examples, w, mode, slack, sqrt_loss, strip, work, found, out):
+def parts_oracle(shape, maps, parts, examples, w, mode, strip, work, found, out):
     """Most violated positions of the parts in each image: pixels in ``found``, rows in ``out``.
 
-    With ``mode`` ADDITIVE it maximises ``Delta - <dpsi, w>``; see `search_tree` for the others. The
+    With the mode ADDITIVE it maximises ``Delta - <dpsi, w>``; see `search_tree` for the others. The
     truth is found where nothing beats it. In: ``parts`` (`grid_parts.TrueParts`).
     """
     for r in range(len(examples)):
         i = examples[r]
         truth, share = parts.labels[i], parts.shares[i]
         part_scores(maps, i, w, strip, work)
-        if mode == ADDITIVE:
+        if mode.kind == ADDITIVE:
             add_part_losses(truth, maps.grids[i], share, parts.deviation, work.unary)
-        if search_tree(shape, work, truth, mode, share, slack, sqrt_loss):
+        if search_tree(shape, work, truth, mode, share):
             found[r] = work.path
         else:
             found[r] = truth

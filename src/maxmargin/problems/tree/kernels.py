@@ -22,10 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
+from ...search.modes import ADDITIVE, DEVIATION
+from ...search.violation import violation
 from ...types import Floats, Ints
-
-# What the oracles maximise; the loss of ADDITIVE is part of ``unary`` already.
-ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
 
 
 class TreeShape(NamedTuple):
@@ -264,14 +263,13 @@ def first_largest(values, n):
 
 
 @kernel
-def best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss):
+def best_by_level(shape, work, truth, cap, unit, mode):
     """Labelling, not the truth, of the largest rescaled violation; returns that violation.
 
     levels[v, m, k] is the best score of the subtree of v with label k at v and m wrong labels,
-    where all numbers from ``cap`` on are one level. With the loss Delta = m * unit (or its root)
-    and ``gain = score - score(truth)`` the value of a level is Delta + gain, or, with slack
-    rescaling, Delta (1 + gain). With cap = 1 and unit = 1 this is the best deviation from the
-    truth. The labelling goes to ``work.path``; -inf is returned where there is none.
+    where all numbers from ``cap`` on are one level. The loss is m * unit. With cap = 1 and unit = 1
+    this is the best deviation from the truth. The labelling goes to ``work.path``; -inf is returned
+    where there is none.
     """
     V = len(shape.order)
     levels, before, sent, reach = work.levels, work.before, work.sent, work.reach
@@ -310,8 +308,7 @@ def best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss):
         gain = levels[root, m, label] - truth_score
         if gain == -np.inf:
             continue
-        loss = np.sqrt(m * unit) if sqrt_loss else m * unit
-        value = loss * (1.0 + gain) if slack else loss + gain
+        value = violation(m * unit, gain, mode)
         if value > best_value:
             best_value, best_level, best_label = value, m, label
     if best_value == -np.inf:
@@ -337,12 +334,15 @@ def best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss):
 
 
 @kernel
-def search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
-    """Find the labelling that the mode asks for; False where the truth is the answer."""
-    if mode == ADDITIVE:
+def search_tree(shape, work, truth, mode, unit):
+    """Find the labelling that the mode asks for; False where the truth is the answer.
+
+    With ADDITIVE the loss is part of ``work.unary`` already.
+    """
+    if mode.kind == ADDITIVE:
         best_labelling(shape, work)
         return True
     cap = len(truth)
-    if mode == DEVIATION:  # in one call with the rest: constants would be compiled once more
-        cap, unit, slack, sqrt_loss = 1, 1.0, False, False
-    return best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss) > 0.0
+    if mode.kind == DEVIATION:  # in one call with the rest: constants would be compiled once more
+        cap, unit = 1, 1.0
+    return best_by_level(shape, work, truth, cap, unit, mode) > 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..._jit import kernel
-from .kernels import ADDITIVE, best_labelling, search_tree
+from ...search.modes import ADDITIVE
+from .kernels import best_labelling, search_tree
 
 
 @kernel
@@ -28,12 +29,10 @@ def label_potentials(rows, columns, i, w, work):
 
 
 @kernel
-def label_oracle(
-    shape, rows, columns, truths, examples, w, mode, slack, sqrt_loss, work, found, out
-):
+def label_oracle(shape, rows, columns, truths, examples, w, mode, work, found, out):
     """Most violated labelling of each example: labels in ``found``, rows in ``out``.
 
-    With ``mode`` ADDITIVE it maximises ``Delta - <dpsi, w>``; see `search_tree` for the others. The
+    With the mode ADDITIVE it maximises ``Delta - <dpsi, w>``; see `search_tree` for the others. The
     truth is found where nothing beats it. In: ``columns`` (`tree.LabelColumns`), ``truths``
     (`tree.TrueLabels`).
     """
@@ -41,12 +40,12 @@ def label_oracle(
     for r in range(len(examples)):
         truth = truths.labels[examples[r]]
         label_potentials(rows, columns, examples[r], w, work)
-        if mode == ADDITIVE:
+        if mode.kind == ADDITIVE:
             for v in range(len(truth)):
                 for k in range(work.n_labels[v]):
                     work.unary[v, k] += unit
                 work.unary[v, truth[v]] -= unit
-        if search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
+        if search_tree(shape, work, truth, mode, unit):
             found[r] = work.path
         else:
             found[r] = truth

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ...engine.rows import Rows, check_codes, make_rows
 from ...problem import Planes, empty_planes
 from ...search.limits import as_weights, check_number_of_weights
+from ...search.modes import SearchMode
 from ...types import Floats, Ints
 from .k_best import rank_labellings
 from .kernels import TreeShape, TreeWork
@@ -194,26 +195,24 @@ class LabelTreeProblem(TreeProblem):
         every = np.arange(self.layout.n_labels.max())
         return np.where(every == self.labels[i, :, None], 0.0, self.truths.unit)
 
-    def search(
-        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
-    ) -> Planes:
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
+        out = self.allocate(examples)
         data = (self.shape, self.rows, self.columns, self.truths)
         found = np.empty((len(examples), len(self.layout.parent)), np.int64)
         work = self.layout.work(n_levels)
-        label_oracle(*data, examples, w, mode, slack, sqrt_loss, work, found, out)
+        label_oracle(*data, examples, w, mode, work, found, out)
         return out
 
     def write(self, examples: Ints, found: Ints) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
+        out = self.allocate(examples)
         data = (self.shape, self.rows, self.columns, self.layout.n_labels, self.truths)
         write_label_rows(*data, examples, found, out)
         return out
 
-    def room(self, examples: Ints) -> Planes:
-        """Room for a row of each of these examples."""
+    def allocate(self, examples: Ints) -> Planes:
+        """Arrays for a row of each of these examples."""
         lengths = self.rows.indptr[examples + 1] - self.rows.indptr[examples]
         return empty_planes(len(examples), 2 * int(lengths.sum()))
 
