@@ -14,12 +14,12 @@ from ...search.bounded_search import Candidate, Decoder, Violation, most_violate
 from ...types import Floats, Ints, Ints32
 from .features import ArcKeys
 from .kernels import best_tree, score_sentence
-from .work import FoundTrees, TreeOptions, TreeWork
+from .work import DependencyOptions, DependencyScratch, FoundTrees
 
-__all__ = ["bounded_tree_oracle"]
+__all__ = ["bounded_dependency_oracle"]
 
 
-def bounded_tree_oracle(
+def bounded_dependency_oracle(
     arcs: ArcKeys,
     gold: Ints32,
     gold_labels: Ints32,
@@ -27,12 +27,12 @@ def bounded_tree_oracle(
     starts: Ints,
     w: Floats,
     scale: float,
-    options: TreeOptions,
+    options: DependencyOptions,
     violation: Violation,
-    work: TreeWork,
+    work: DependencyScratch,
     found: FoundTrees,
 ) -> None:
-    """Most violated tree of each example, into ``found`` with its loss; see `tree_oracle`."""
+    """Most violated tree of each example, into ``found`` with its loss; see `dependency_oracle`."""
     for r, i in enumerate(examples):
         first, end = int(arcs.bounds[i]), int(arcs.bounds[i + 1])
         n = end - first - 1
@@ -55,7 +55,12 @@ def bounded_tree_oracle(
 
 
 def _decoder(
-    wrong: Floats, right: Floats, gold: Ints32, unit: float, options: TreeOptions, work: TreeWork
+    wrong: Floats,
+    right: Floats,
+    gold: Ints32,
+    unit: float,
+    options: DependencyOptions,
+    work: DependencyScratch,
 ) -> Decoder:
     """The search for sums of gain and loss, with some tokens held right or wrong.
 

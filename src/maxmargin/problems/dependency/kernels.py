@@ -168,7 +168,7 @@ def _search_deviation(n, gold, truth_score, options, work, heads):
 
 
 @kernel
-def tree_oracle(
+def dependency_oracle(
     arcs,
     gold,
     gold_labels,

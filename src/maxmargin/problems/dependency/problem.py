@@ -19,7 +19,7 @@ from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
-from .bounded import bounded_tree_oracle
+from .bounded import bounded_dependency_oracle
 from .features import (
     DEFAULT_TEMPLATES,
     ArcKeys,
@@ -32,20 +32,20 @@ from .kernels import (
     all_scores,
     count_entries,
     decode_trees,
-    tree_oracle,
+    dependency_oracle,
     write_differences,
 )
 from .level_k_best import rank_trees_by_level
-from .work import FoundTrees, TreeOptions, TreeWork, make_work
+from .work import DependencyOptions, DependencyScratch, FoundTrees, make_work
 
-__all__ = ["DependencyProblem", "TreeDecoder", "check_trees", "count_crossing"]
+__all__ = ["DependencyDecoder", "DependencyProblem", "check_trees", "count_crossing"]
 
 logger = logging.getLogger(__name__)
-TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+DependencyLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LARGEST_HASH = 30
 
 
-class TreeDecoder:
+class DependencyDecoder:
     """Finds best trees of new sentences with given weights; holds no examples.
 
     Parameters
@@ -74,7 +74,7 @@ class TreeDecoder:
         self.templates = templates
         self.hash_bits = int(hash_bits)
         self.n_labels = n_labels
-        self.options = TreeOptions(bool(projective), bool(single_root), False, False)
+        self.options = DependencyOptions(bool(projective), bool(single_root), False, False)
         self.size = 2**self.hash_bits + 2 ** (self.hash_bits - 5) * n_labels
         check_number_of_weights(self.size, f"hash_bits={hash_bits} with {n_labels} labels makes")
 
@@ -148,7 +148,7 @@ class DependencyProblem(Problem):
         labels: ArrayLike | None = None,
         n_labels: int | None = None,
         *,
-        loss: TreeLoss = "hamming",
+        loss: DependencyLoss = "hamming",
         projective: bool = True,
         single_root: bool = True,
         templates: ArcTemplates = DEFAULT_TEMPLATES,
@@ -163,7 +163,7 @@ class DependencyProblem(Problem):
             codes = np.ascontiguousarray(labels, dtype=np.int32)
             K = int(n_labels if n_labels is not None else codes.max(initial=-1) + 1)
             check_codes(codes, K, "labels")
-        self.decoder = TreeDecoder(
+        self.decoder = DependencyDecoder(
             templates, hash_bits, K, projective=projective, single_root=single_root
         )
         self.options = self.decoder.options._replace(
@@ -274,12 +274,12 @@ class DependencyProblem(Problem):
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
         if mode.kind == LEVELS and not self.options.projective:
             violation = Violation(mode.slack, mode.sqrt_loss)
-            bounded_tree_oracle(*given, self.options, violation, work, found)
+            bounded_dependency_oracle(*given, self.options, violation, work, found)
         else:
-            tree_oracle(*given, self.options, mode, work, found)
+            dependency_oracle(*given, self.options, mode, work, found)
         return self._rows(examples, starts, found, work)
 
-    def _work(self, examples: Ints) -> TreeWork:
+    def _work(self, examples: Ints) -> DependencyScratch:
         """Scratch for the longest of these sentences."""
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         return make_work(self.arcs, int(sizes.max(initial=1)), self.options.projective)
@@ -295,7 +295,7 @@ class DependencyProblem(Problem):
         examples: Ints,
         starts: Ints,
         found: FoundTrees,
-        work: TreeWork,
+        work: DependencyScratch,
     ) -> Planes:
         """Differences between the truth and the trees found."""
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, found)

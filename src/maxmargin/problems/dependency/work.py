@@ -10,10 +10,10 @@ from ...types import Floats, Hashes, Ints, Ints32
 from .features import BETWEEN_HEAD, BETWEEN_MODIFIER, N_BUCKETS, ArcKeys
 from .scores import count_fixed
 
-__all__ = ["FoundTrees", "TreeOptions", "TreeWork", "make_work"]
+__all__ = ["DependencyOptions", "DependencyScratch", "FoundTrees", "make_work"]
 
 
-class TreeOptions(NamedTuple):
+class DependencyOptions(NamedTuple):
     """Which trees are searched, and what is lost by a wrong one."""
 
     projective: bool
@@ -30,7 +30,7 @@ class FoundTrees(NamedTuple):
     losses: Floats
 
 
-class TreeWork(NamedTuple):
+class DependencyScratch(NamedTuple):
     """Scratch for sentences of up to N nodes; few arrays, for each costs time to compile.
 
     Attributes
@@ -69,13 +69,13 @@ class TreeWork(NamedTuple):
     cycles: Ints32
 
 
-def make_work(arcs: ArcKeys, longest: int, projective: bool) -> TreeWork:
+def make_work(arcs: ArcKeys, longest: int, projective: bool) -> DependencyScratch:
     """Scratch for sentences of at most ``longest`` nodes, the root included."""
     N, K = longest, arcs.n_labels
     n_between = int(arcs.starts[BETWEEN_MODIFIER] - arcs.starts[BETWEEN_HEAD])
     E, V = (N, 0) if projective else (0, 2 * N)
     L = N if K else 0
-    return TreeWork(
+    return DependencyScratch(
         np.zeros((N, N)),  # the diagonal stands for no arc: never set, but added to
         _ints(L, L),
         np.empty((2, N)),

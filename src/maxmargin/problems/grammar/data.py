@@ -14,7 +14,7 @@ from .kernels import parse_sentence
 from .rules import Derivation, Grammar
 from .tree import Tree
 
-__all__ = ["GrammarScratch", "Nodes", "Sentences", "TreeDecoder", "encode", "make_sentences"]
+__all__ = ["GrammarDecoder", "GrammarScratch", "Nodes", "Sentences", "encode", "make_sentences"]
 
 
 class Sentences(NamedTuple):
@@ -114,7 +114,7 @@ def encode(
     return Nodes(*(np.ascontiguousarray(column) for column in table.T))
 
 
-class TreeDecoder:
+class GrammarDecoder:
     """Parses sentences with given weights; holds no examples."""
 
     def __init__(self, grammar: Grammar, n_span_features: int = 0) -> None:

@@ -15,7 +15,7 @@ from ...formulation import Formulation
 from ...search.lazy_k_best import LazyRanking, Place, Way
 from ...search.limits import as_weights
 from ...types import Floats, Ints32
-from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes
+from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
 from .levels import ROUNDING, Lists, list_levels
 
@@ -26,7 +26,7 @@ ANY_LEVEL = 0
 
 
 def best_derivations(
-    decoder: TreeDecoder,
+    decoder: GrammarDecoder,
     sentences: Sentences,
     w: Floats,
     k: int,
@@ -50,7 +50,7 @@ def best_derivations(
 
 
 def best_rescaled_derivations(
-    decoder: TreeDecoder,
+    decoder: GrammarDecoder,
     sentences: Sentences,
     w: Floats,
     k: int,
@@ -94,7 +94,7 @@ class _Search(LazyRanking):
 
     def __init__(
         self,
-        decoder: TreeDecoder,
+        decoder: GrammarDecoder,
         sentences: Sentences,
         first: int,
         n: int,

@@ -17,7 +17,7 @@ from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, search_mode
 from ...types import Floats, Ints
-from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
+from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes, longest_row
 from .k_best import best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
 from .oracle import grammar_oracle
@@ -25,7 +25,7 @@ from .rules import Grammar
 
 __all__ = ["GrammarProblem"]
 
-TreeLoss = Literal["f1", "zero-one"]
+GrammarLoss = Literal["f1", "zero-one"]
 
 
 class GrammarProblem(Problem):
@@ -58,7 +58,7 @@ class GrammarProblem(Problem):
     n_features: int
 
     def __init__(
-        self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: TreeLoss = "f1"
+        self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: GrammarLoss = "f1"
     ) -> None:
         if loss not in ("f1", "zero-one"):
             raise ValueError(f"loss must be 'f1' or 'zero-one', got {loss!r}")
@@ -70,7 +70,7 @@ class GrammarProblem(Problem):
                 f"{len(lengths)} sentences of {lengths.sum()} words have "
                 f"{2 * lengths.sum() - len(lengths)} nodes, but gold has {len(gold.start)}"
             )
-        self.decoder = TreeDecoder(grammar, sentences.n_span_features)
+        self.decoder = GrammarDecoder(grammar, sentences.n_span_features)
         self.n_features = self.decoder.n_features
         check_number_of_weights(self.n_features)
         self.sentences, self.gold, self.loss_name = sentences, gold, loss

@@ -30,7 +30,7 @@ from .grid_parts_kernels import (
     write_part_rows,
 )
 from .k_best import rank_labellings
-from .kernels import TreeShape, TreeWork
+from .kernels import LabellingScratch, TreeShape
 from .problem import TreeProblem, make_work
 
 __all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
@@ -108,7 +108,7 @@ class GridLayout(NamedTuple):
         found[inner, 4] = (a * anchors**2 - linear * anchors / spreads).sum(axis=1)
         return found
 
-    def work(self, grids: Ints, w: Floats, n_levels: int = 0) -> TreeWork:
+    def work(self, grids: Ints, w: Floats, n_levels: int = 0) -> LabellingScratch:
         """Work arrays for grids of these sizes, with the deformations at ``w``."""
         V = len(self.parent)
         most = int(grids.prod(axis=1).max(initial=1))
@@ -141,7 +141,7 @@ class PartScores:
         self.work = layout.work(maps.grids[examples], w)
         self.strip = _strip(maps, examples)
 
-    def fill(self, i: int) -> TreeWork:
+    def fill(self, i: int) -> LabellingScratch:
         """See `TreeScores`."""
         part_scores(self.maps, i, self.w, self.strip, self.work)
         return self.work

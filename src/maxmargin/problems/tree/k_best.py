@@ -16,12 +16,12 @@ import numpy as np
 
 from ..._jit import kernel
 from ...types import Floats, Ints
-from .kernels import TreeShape, TreeWork, first_largest, pair_score, send_up
+from .kernels import LabellingScratch, TreeShape, first_largest, pair_score, send_up
 
 __all__ = ["rank_labellings"]
 
 
-def rank_labellings(shape: TreeShape, work: TreeWork, k: int) -> tuple[Ints, Floats]:
+def rank_labellings(shape: TreeShape, work: LabellingScratch, k: int) -> tuple[Ints, Floats]:
     """The k best labellings at the potentials in ``work``, best first, and their scores.
 
     There are fewer than k where the tree has no more labellings.

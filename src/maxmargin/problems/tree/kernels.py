@@ -36,7 +36,7 @@ class TreeShape(NamedTuple):
     is_grid: bool
 
 
-class TreeWork(NamedTuple):
+class LabellingScratch(NamedTuple):
     """Potentials of the example at hand, and work arrays.
 
     ``deformation[v]`` is (a_y, b_y, a_x, b_x, constant) of pair_v on a grid of ``grid`` rows and

@@ -20,7 +20,7 @@ from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
 from ...types import Floats, Ints
 from .k_best import rank_labellings
-from .kernels import TreeShape, TreeWork
+from .kernels import LabellingScratch, TreeShape
 from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
 from .problem import TreeProblem, make_work
 
@@ -33,7 +33,7 @@ __all__ = [
     "root_tree",
 ]
 
-TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+LabelLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 
@@ -116,7 +116,7 @@ class LabelLayout(NamedTuple):
         arrays = (np.array(a, np.int64) for a in (node, weight_start, width, table_start))
         return TreeShape(self.parent, self.order, tables, False), LabelColumns(*arrays), start
 
-    def work(self, n_levels: int) -> TreeWork:
+    def work(self, n_levels: int) -> LabellingScratch:
         """Work arrays; ``n_levels`` is 0 where no search by levels is made."""
         inner = self.parent >= 0
         size = int((self.n_labels[inner] * self.n_labels[self.parent[inner]]).sum())
@@ -145,7 +145,7 @@ class LabelScores:
         self.rows, self.columns, self.w = rows, layout.shape_and_columns()[1], w
         self.work = layout.work(0)
 
-    def fill(self, i: int) -> TreeWork:
+    def fill(self, i: int) -> LabellingScratch:
         """See `TreeScores`."""
         label_potentials(self.rows, self.columns, i, self.w, self.work)
         return self.work
@@ -167,7 +167,7 @@ class LabelTreeProblem(TreeProblem):
     """
 
     def __init__(
-        self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: TreeLoss = "hamming"
+        self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: LabelLoss = "hamming"
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")

@@ -14,16 +14,16 @@ from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, DEVIATION, LEVELS, SearchMode, search_mode
 from ...types import Floats, Ints
 from .k_best import rank_labellings
-from .kernels import TreeShape, TreeWork, best_between, score_labelling
+from .kernels import LabellingScratch, TreeShape, best_between, score_labelling
 
 __all__ = ["TreeProblem", "TreeScores", "make_work"]
 
 
-def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> TreeWork:
+def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> LabellingScratch:
     """Work arrays for trees of at most ``most`` labels a node, on grids of at most ``side``."""
     V = len(n_labels)
     by_level = (V, n_levels, most) if n_levels else (0, 0, 0)
-    return TreeWork(
+    return LabellingScratch(
         n_labels,
         np.zeros(2, np.int64),
         np.zeros((V, 5)),
@@ -50,9 +50,9 @@ def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) 
 class TreeScores(Protocol):
     """Potentials of examples at given weights."""
 
-    work: TreeWork
+    work: LabellingScratch
 
-    def fill(self, i: int) -> TreeWork:
+    def fill(self, i: int) -> LabellingScratch:
         """Put the potentials of example i into the work arrays, which are returned."""
 
 
@@ -159,7 +159,7 @@ class TreeProblem(Problem):
         return found
 
 
-def _decoder(shape: TreeShape, work: TreeWork, losses: Floats, truth: Ints) -> Decoder:
+def _decoder(shape: TreeShape, work: LabellingScratch, losses: Floats, truth: Ints) -> Decoder:
     """The search for sums of gain and loss; see `bounded_search`."""
     truth_score = score_labelling(shape, work, truth)
     nodes = np.arange(len(truth))
