@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ...problem import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
 from ...search.modes import ADDITIVE, DEVIATION, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
+from ..native import NativeProblem
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
-from .layout import Aligner, AlignmentLayout, string_at
+from .layout import Aligner, AlignmentLayout, pack_strings, string_at
 from .oracles import LevelScratch, TruePairs, alignment_oracle
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
 AlignmentLoss = Literal["pairs", "residues", "zero-one"]
+
+
+class Partners(NamedTuple):
+    """An alignment: for the letters of either string the position of the partner, or -1."""
+
+    of_x: Ints32
+    of_y: Ints32
+
+    @classmethod
+    def of(cls, partner: Ints32, n: int) -> Partners:
+        """From the partners of the letters of x, where y has n letters."""
+        of_y = np.full(n, -1, np.int32)
+        paired = np.flatnonzero(partner >= 0)
+        of_y[partner[paired]] = paired
+        return cls(partner.copy(), of_y)
 
 
 def dpsi_row(
@@ -52,7 +68,7 @@ def check_examples(xs: Strings, ys: Strings, partners: NDArray[Any]) -> None:
         raise ValueError(f"example {int(np.argmin(lengths))} has an empty string")
 
 
-class AlignmentProblem(Problem):
+class AlignmentProblem(NativeProblem):
     """Predict the alignment of two strings, with exact oracles for every rescaling.
 
     Parameters
@@ -67,9 +83,6 @@ class AlignmentProblem(Problem):
         Share of the true pairs that are missed; share of all letters whose partner (or lack of
         one) is not the true one; or 1 if the alignments differ.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -107,6 +120,37 @@ class AlignmentProblem(Problem):
     def n_examples(self) -> int:
         """Number of pairs of strings."""
         return len(self.xs.offsets) - 1
+
+    def input_of(self, i: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The two coded strings of example i."""
+        return string_at(self.xs, i).copy(), string_at(self.ys, i).copy()
+
+    def output_of(self, i: int) -> Partners:
+        """The gold alignment of example i."""
+        own = slice(self.xs.offsets[i], self.xs.offsets[i + 1])
+        n = self.ys.offsets[i + 1] - self.ys.offsets[i]
+        return Partners.of(self.true_pairs.partners[own], int(n))
+
+    def joint_feature(self, x: Any, y: Any) -> Floats:
+        """See `Problem.joint_feature`: how often an alignment has each operation."""
+        counts = np.zeros(self.n_features)
+        add_counts(x[0], x[1], y.of_x, self.layout.scoring(counts), 1.0, counts)
+        return counts
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Share of true pairs or of letters that are wrong, or whether any is."""
+        wrong_x, wrong_y = y.of_x != y_hat.of_x, y.of_y != y_hat.of_y
+        if self.true_pairs.zero_one:
+            return float(wrong_x.any())
+        if self.true_pairs.residues:
+            n_wrong = np.count_nonzero(wrong_x) + np.count_nonzero(wrong_y)
+            return float(n_wrong / (len(wrong_x) + len(wrong_y)))
+        return float(wrong_x[y.of_x >= 0].mean())
+
+    def predict(self, x: Any, w: Floats) -> Partners:
+        """The best alignment; see `Problem.predict`."""
+        partners, _ = self.aligner.align(pack_strings([x[0]]), pack_strings([x[1]]), w)
+        return Partners.of(partners, len(x[1]))
 
     def oracle(
         self,

@@ -17,10 +17,11 @@ from ...engine.planes import same_definer
 from ...engine.rows import Rows, check_codes, make_rows
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, empty_planes, trim
+from ...problem import Planes, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints, Ints32
+from ..native import NativeProblem, counted_loss, entries_of, matrix_of, rows_of, sparse_row
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .kernels import chain_oracle, decode_chains
 from .layout import ChainLayout, WeightOffsets
@@ -161,7 +162,7 @@ class ChainDecoder:
         return answers
 
 
-class ChainProblem(Problem):
+class ChainProblem(NativeProblem):
     """Label sequences with exact oracles for every rescaling.
 
     Parameters
@@ -183,9 +184,6 @@ class ChainProblem(Problem):
     constraints : ChainConstraints, optional
         Forbidden transitions; they hold in the oracles and in `decode`.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -265,6 +263,35 @@ class ChainProblem(Problem):
         if not same_definer(self, "oracle", "part_oracle", "compact_store"):
             return None
         return ChainStore(self, formulation, caps, cache_bytes)
+
+    def input_of(self, i: int) -> Any:
+        """Token features of sequence i, a CSR matrix without the constant."""
+        return matrix_of(self.data.rows, self.data.offsets[i], self.data.offsets[i + 1])
+
+    def output_of(self, i: int) -> Ints32:
+        """Gold labels of sequence i."""
+        return self.data.labels[self.data.offsets[i] : self.data.offsets[i + 1]].copy()
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and `layout` for the order of the features."""
+        K, at, labels = self.data.n_labels, self.data.at, np.asarray(y, dtype=np.int64)
+        tokens, inputs, values = entries_of(x, self.data.rows)
+        columns = [inputs * K + labels[tokens], at.transitions + labels[:-1] * K + labels[1:]]
+        if self.data.boundary:
+            columns += [at.starts + labels[:1], at.stops + labels[-1:]]
+        n_ones = sum(map(len, columns[1:]))
+        given = np.concatenate([values, np.ones(n_ones)])
+        return sparse_row(np.concatenate(columns), given, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Wrong labels, their share, or whether there are any; see `Problem.loss`."""
+        wrong = np.not_equal(y, y_hat)
+        return counted_loss(wrong, self.data.normalized, self.data.zero_one)
+
+    def predict(self, x: Any, w: Floats) -> Ints32:
+        """Best labels that the constraints allow; see `Problem.predict`."""
+        rows = rows_of(x, self.data.rows)
+        return self.decoder.decode(rows, np.array([0, rows.n_rows]), w)
 
     def oracle(
         self,

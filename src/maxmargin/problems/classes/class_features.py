@@ -19,10 +19,11 @@ from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, add_scores, check_codes, make_rows
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, empty_planes, trim
+from ...problem import Planes, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.violation import plane_value
 from ...types import Bools, Floats, Ints, Ints32
+from ..native import NativeProblem, entries_of, matrix_of, rows_of, sparse_row
 from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
 
@@ -39,7 +40,7 @@ class OutputFeatures(NamedTuple):
     n_columns: int
 
 
-class ClassFeatureProblem(Problem):
+class ClassFeatureProblem(NativeProblem):
     """Classes with output features and any costs.
 
     Parameters
@@ -59,9 +60,6 @@ class ClassFeatureProblem(Problem):
     fit_intercept : bool
         Append a constant input.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -116,6 +114,36 @@ class ClassFeatureProblem(Problem):
         """Work of a search, on average; see `work`."""
         inputs = float(self.rows.indptr[-1]) / max(self.rows.n_rows, 1)
         return scoring_work(inputs, self.output.n_columns) + 1e4  # asked in small batches
+
+    def input_of(self, i: int) -> Any:
+        """Row i of the inputs, a CSR matrix of one row."""
+        return matrix_of(self.rows, i, i + 1)
+
+    def output_of(self, i: int) -> int:
+        """Class of example i."""
+        return int(self.labels[i])
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`: all products of x and the features of class y."""
+        _, inputs, values = entries_of(x, self.rows)
+        features = self._features()[[y]]
+        columns = np.add.outer(inputs * self.output.n_columns, features.indices)
+        return sparse_row(columns.ravel(), np.outer(values, features.data).ravel(), self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """The cost of predicting ``y_hat`` for ``y``; see `Problem.loss`."""
+        return float(self.costs[y, y_hat])
+
+    def predict(self, x: Any, w: Floats) -> int:
+        """The allowed class of the largest score; see `Problem.predict`."""
+        w = as_weights(w, self.n_features)
+        scores = described_class_scores(rows_of(x, self.rows), w, self._features())[0]
+        return int(np.argmax(np.where(self.output.allowed, scores, -np.inf)))
+
+    def _features(self) -> sp.csr_matrix:
+        """Output features of all classes, a class in a row."""
+        arrays = self.output.values, self.output.indices, self.output.indptr
+        return sp.csr_matrix(arrays, shape=(self.n_classes, self.output.n_columns))
 
     def oracle(
         self,

@@ -7,18 +7,19 @@ The score of a tree is the sum of its arcs' scores (first order). Features are h
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.rows import check_codes
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, empty_planes, trim
+from ...problem import Planes, empty_planes, trim
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
+from ..native import NativeProblem, counted_loss, sparse_row
 from .bounded import bounded_dependency_oracle
 from .features import (
     DEFAULT_TEMPLATES,
@@ -36,7 +37,14 @@ from .kernels import (
     write_differences,
 )
 from .level_k_best import rank_trees_by_level
-from .work import DependencyOptions, DependencyScratch, FoundTrees, make_work
+from .scores import arc_features
+from .work import (
+    DependencyOptions,
+    DependencyScratch,
+    FoundTrees,
+    make_work,
+    most_arc_features,
+)
 
 __all__ = ["DependencyDecoder", "DependencyProblem", "check_trees", "count_crossing"]
 
@@ -84,8 +92,11 @@ class DependencyDecoder:
 
     def decode(self, fields: TokenFields, w: Floats) -> FoundTrees:
         """Best tree of each sentence, by node, with their scores."""
+        return self.decode_keys(self.keys(fields), w)
+
+    def decode_keys(self, keys: ArcKeys, w: Floats) -> FoundTrees:
+        """The same, of sentences whose keys are known."""
         w = as_weights(w, self.size)
-        keys = self.keys(fields)
         longest = int(np.diff(keys.bounds).max(initial=1))
         found = _new_trees(int(keys.bounds[-1]), len(keys.bounds) - 1)
         unknown = np.full(longest, -1, dtype=np.int32)
@@ -112,7 +123,14 @@ def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats
     return arcs, labels
 
 
-class DependencyProblem(Problem):
+class Arcs(NamedTuple):
+    """A tree: heads of the tokens (0: the root), and labels of their arcs (-1 without labels)."""
+
+    heads: Ints32
+    labels: Ints32
+
+
+class DependencyProblem(NativeProblem):
     """Dependency trees with exact oracles.
 
     Parameters
@@ -137,9 +155,6 @@ class DependencyProblem(Problem):
     hash_bits : int
         Arcs have ``2 ** hash_bits`` weights.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -186,6 +201,38 @@ class DependencyProblem(Problem):
     def n_examples(self) -> int:
         """Number of sentences."""
         return len(self.arcs.bounds) - 1
+
+    def input_of(self, i: int) -> ArcKeys:
+        """Keys of the nodes of sentence i alone."""
+        nodes = slice(self.arcs.bounds[i], self.arcs.bounds[i + 1])
+        bounds = np.array([0, nodes.stop - nodes.start])
+        return self.arcs._replace(
+            bounds=bounds, keys=self.arcs.keys[nodes], same=self.arcs.same[nodes]
+        )
+
+    def output_of(self, i: int) -> Arcs:
+        """Gold heads and labels of the tokens of sentence i."""
+        tokens = slice(self.arcs.bounds[i] + 1, self.arcs.bounds[i + 1])
+        return Arcs(self.gold[tokens].copy(), self.gold_labels[tokens].copy())
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and `scores` for the features of an arc."""
+        features = np.empty(most_arc_features(x, len(y.heads) + 1), np.int32)
+        listed = []
+        for token, (head, label) in enumerate(zip(y.heads, y.labels, strict=True), 1):
+            count = arc_features(x, 0, head, token, label, features)
+            listed.append(features[:count].copy())
+        return sparse_row(np.concatenate(listed), 1.0, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Tokens with a wrong head or label, their share, or whether there are any."""
+        wrong = np.not_equal(y.heads, y_hat.heads) | np.not_equal(y.labels, y_hat.labels)
+        return counted_loss(wrong, self.options.normalized, self.options.zero_one)
+
+    def predict(self, x: Any, w: Floats) -> Arcs:
+        """The best tree; see `Problem.predict`."""
+        found = self.decoder.decode_keys(x, w)
+        return Arcs(found.heads[1:], found.labels[1:])
 
     def oracle(
         self,

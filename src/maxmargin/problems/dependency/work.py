@@ -10,7 +10,7 @@ from ...types import Floats, Hashes, Ints, Ints32
 from .features import BETWEEN_HEAD, BETWEEN_MODIFIER, N_BUCKETS, ArcKeys
 from .scores import count_fixed
 
-__all__ = ["DependencyOptions", "DependencyScratch", "FoundTrees", "make_work"]
+__all__ = ["DependencyOptions", "DependencyScratch", "FoundTrees", "make_work", "most_arc_features"]
 
 
 class DependencyOptions(NamedTuple):
@@ -72,7 +72,6 @@ class DependencyScratch(NamedTuple):
 def make_work(arcs: ArcKeys, longest: int, projective: bool) -> DependencyScratch:
     """Scratch for sentences of at most ``longest`` nodes, the root included."""
     N, K = longest, arcs.n_labels
-    n_between = int(arcs.starts[BETWEEN_MODIFIER] - arcs.starts[BETWEEN_HEAD])
     E, V = (N, 0) if projective else (0, 2 * N)
     L = N if K else 0
     return DependencyScratch(
@@ -84,13 +83,19 @@ def make_work(arcs: ArcKeys, longest: int, projective: bool) -> DependencyScratc
         np.empty(N, np.uint64),
         np.empty((2, L, 2, K)),
         np.empty(K),
-        _ints(2, int(count_fixed(arcs)) + n_between * N),
+        _ints(2, most_arc_features(arcs, N)),
         np.empty((4, E, E)),
         np.empty((2 * E + 4, 3), np.int64),
         np.empty((V, N)),
         _ints(V, N),
         _ints(6, V),
     )
+
+
+def most_arc_features(arcs: ArcKeys, n_nodes: int) -> int:
+    """Upper bound on the features of an arc in a sentence of so many nodes."""
+    n_between = int(arcs.starts[BETWEEN_MODIFIER] - arcs.starts[BETWEEN_HEAD])
+    return int(count_fixed(arcs)) + n_between * n_nodes
 
 
 def _ints(*shape: int) -> Ints32:

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from ...formulation import Formulation, Rescaling
-from ...problem import Planes, Problem, Row, empty_planes, stack_k_best, trim
+from ...problem import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, search_mode
 from ...types import Floats, Ints
+from ..native import NativeProblem, sparse_row
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes, longest_row
 from .k_best import best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
@@ -28,7 +29,7 @@ __all__ = ["GrammarProblem"]
 GrammarLoss = Literal["f1", "zero-one"]
 
 
-class GrammarProblem(Problem):
+class GrammarProblem(NativeProblem):
     """Derivations of a grammar, with exact oracles for every rescaling.
 
     Parameters
@@ -53,9 +54,6 @@ class GrammarProblem(Problem):
     roots) about three times as much, and ``16 n`` bytes more for each symbol over a span that it
     cannot leave out.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: GrammarLoss = "f1"
@@ -83,6 +81,43 @@ class GrammarProblem(Problem):
     def n_examples(self) -> int:
         """Number of sentences."""
         return len(self.sentences.offsets) - 1
+
+    def input_of(self, i: int) -> Sentences:
+        """Sentence i alone."""
+        words = slice(self.sentences.offsets[i], self.sentences.offsets[i + 1])
+        return self.sentences._replace(
+            offsets=np.array([0, words.stop - words.start]),
+            terminals=self.sentences.terminals[words],
+            views=np.ascontiguousarray(self.sentences.views[:, words]),
+        )
+
+    def output_of(self, i: int) -> Nodes:
+        """The gold derivation of sentence i."""
+        offsets = self.sentences.offsets
+        own = slice(2 * offsets[i] - i, 2 * offsets[i + 1] - i - 1)
+        return Nodes(*(column[own].copy() for column in self.gold))
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`: how often a derivation has each feature."""
+        return sparse_row(self.decoder.psi(x, 0, y, 0), 1.0, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """1 - F1 of the nodes, or whether the derivations differ; see `Problem.loss`."""
+        n_nodes = len(y.start)
+        n = (n_nodes + 1) // 2
+        if self.loss_name == "zero-one":
+            return float(not is_same(y_hat, y, 0, n))
+        arrays, gold_label = self.decoder.grammar.arrays, np.empty(n * (n + 1) // 2, np.int32)
+        mark_gold(arrays, y, 0, n, gold_label)
+        return 1.0 - int(count_right(arrays, y_hat, n, gold_label)) / n_nodes
+
+    def predict(self, x: Any, w: Floats) -> Nodes:
+        """The best derivation; see `Problem.predict`."""
+        found, score = next(self.decoder.parse(x, w))
+        if score == -np.inf:
+            raise ValueError("the grammar has no derivation of the sentence")
+        n = int(x.offsets[1])
+        return Nodes(*(column[: 2 * n - 1].copy() for column in found))
 
     def oracle(
         self,

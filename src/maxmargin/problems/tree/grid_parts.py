@@ -13,7 +13,7 @@ of the size of the example (Franc 2014, LANDMARK), or counts wrong positions.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -133,6 +133,13 @@ class TrueParts(NamedTuple):
     zero_one: bool
 
 
+class Positions(NamedTuple):
+    """Rows and columns of the parts, and what an error, or a distance of 1, costs in the image."""
+
+    pixels: Ints
+    share: float = 0.0
+
+
 class PartScores:
     """Potentials of the parts in images; see `TreeScores`."""
 
@@ -210,6 +217,42 @@ class GridPartsProblem(TreeProblem):
             not self.counts_errors,
             loss == "zero-one",
         )
+
+    def input_of(self, i: int) -> Maps:
+        """Image i alone."""
+        own = slice(self.maps.offsets[i], self.maps.offsets[i + 1])
+        return self.maps._replace(
+            values=self.maps.values[own],
+            offsets=np.array([0, own.stop - own.start]),
+            grids=self.maps.grids[i : i + 1],
+        )
+
+    def output_of(self, i: int) -> Positions:
+        """Gold positions of the parts in image i, and what an error costs there."""
+        width = self.maps.grids[i, 1]
+        pixels = np.stack([self.labels[i] // width, self.labels[i] % width], axis=1)
+        return Positions(pixels, float(self.true_parts.shares[i]))
+
+    def joint_feature(self, x: Any, y: Any) -> Floats:
+        """See `Problem.joint_feature`, and the module for the order of the features."""
+        patch, layout = x.patch, self.layout
+        height, width = x.grids[0]
+        image = x.values.reshape(x.channels, height + patch - 1, width + patch - 1)
+        templates = [image[:, r : r + patch, c : c + patch].ravel() for r, c in y.pixels]
+        inner = layout.parent >= 0
+        offsets = y.pixels[inner] - y.pixels[layout.parent[inner]]
+        u = (offsets - layout.anchors[inner]) / layout.spreads[inner]
+        return np.concatenate([*templates, np.stack([u, u * u], axis=2).ravel()])
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Mean distance, wrong positions, their share, or whether there are any."""
+        far = np.hypot(*(y.pixels - y_hat.pixels).T)
+        errors = far if self.true_parts.deviation else (far > 0).astype(np.float64)
+        return float((far > 0).any() if self.true_parts.zero_one else y.share * errors.sum())
+
+    def predict(self, x: Any, w: Floats) -> Positions:
+        """Best positions of the parts; see `Problem.predict`."""
+        return Positions(find_parts(x, self.layout, w)[0])
 
     def scores(self, examples: Ints, w: Floats) -> PartScores:
         """See `TreeProblem`."""

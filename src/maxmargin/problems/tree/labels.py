@@ -19,6 +19,7 @@ from ...problem import Planes, empty_planes
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
 from ...types import Floats, Ints
+from ..native import counted_loss, matrix_of, rows_of, sparse_row
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape
 from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
@@ -185,6 +186,33 @@ class LabelTreeProblem(TreeProblem):
         check_number_of_weights(self.n_features)
         unit = 1.0 / V if loss == "normalized-hamming" else 1.0
         self.truths = TrueLabels(self.labels, unit, loss == "zero-one")
+
+    def input_of(self, i: int) -> Any:
+        """Inputs of all nodes and edges of example i, a CSR matrix of one row."""
+        return matrix_of(self.rows, i, i + 1)
+
+    def output_of(self, i: int) -> Ints:
+        """Gold labels of the nodes of example i."""
+        return self.labels[i].copy()
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and the module for the order of the features."""
+        labels = np.asarray(y, dtype=np.int64)
+        nodes = self.columns.node[x.indices]
+        above = np.where(self.shape.parent < 0, 0, labels[self.shape.parent])
+        pairs = above * self.layout.n_labels + labels
+        on_edges = self.columns.table_start[x.indices] >= 0
+        places = np.where(on_edges, pairs[nodes], labels[nodes])
+        return sparse_row(self.columns.weight_start[x.indices] + places, x.data, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Wrong labels, their share, or whether there are any; see `Problem.loss`."""
+        normalized = self.loss_name == "normalized-hamming"
+        return counted_loss(np.not_equal(y, y_hat), normalized, self.truths.zero_one)
+
+    def predict(self, x: Any, w: Floats) -> Ints:
+        """Best labels of all nodes; see `Problem.predict`."""
+        return decode_label_trees(rows_of(x, self.rows), self.layout, w)[0]
 
     def scores(self, examples: Ints, w: Floats) -> LabelScores:
         """See `TreeProblem`."""

@@ -8,11 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from ...formulation import Rescaling
-from ...problem import Planes, Problem, trim
+from ...problem import Planes, trim
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, DEVIATION, LEVELS, SearchMode, search_mode
 from ...types import Floats, Ints
+from ..native import NativeProblem
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape, best_between, score_labelling
 
@@ -56,7 +57,7 @@ class TreeScores(Protocol):
         """Put the potentials of example i into the work arrays, which are returned."""
 
 
-class TreeProblem(Problem):
+class TreeProblem(NativeProblem):
     """Labellings of a tree with their losses; a subclass has the inputs.
 
     Attributes
@@ -71,8 +72,6 @@ class TreeProblem(Problem):
         Whether a wrong node costs the same whatever its label.
     """
 
-    trusted = True
-    n_features: int
     labels: Ints
     shape: TreeShape
     loss_name: str
