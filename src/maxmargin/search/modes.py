@@ -15,8 +15,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..formulation import Formulation, Rescaling
+from ..types import Floats
 
-__all__ = ["ADDITIVE", "DEVIATION", "LEVELS", "PREDICT", "PREDICTION", "SearchMode", "search_mode"]
+__all__ = [
+    "ADDITIVE",
+    "DEVIATION",
+    "LEVELS",
+    "PREDICT",
+    "PREDICTION",
+    "SearchMode",
+    "level_terms",
+    "search_mode",
+]
 
 ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
 
@@ -31,6 +41,19 @@ class SearchMode(NamedTuple):
 
 #: The best output, whatever its loss.
 PREDICT = SearchMode(PREDICTION, False, False)
+
+
+def level_terms(
+    losses: Floats, gold_score: float, rescaling: Rescaling, sqrt_loss: bool
+) -> tuple[Floats, Floats]:
+    """By what outputs of these losses are ranked: ``offsets + scales * score``, their violation.
+
+    Levels with a scale of 0 are left out: with slack rescaling, and with none, an output without
+    loss is never violated.
+    """
+    formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+    offsets, scales = formulation.plane_terms(losses)
+    return offsets - scales * gold_score, scales.copy()
 
 
 def search_mode(rescaling: Rescaling, sqrt_loss: bool, zero_one: bool = False) -> SearchMode:

@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulation import Formulation, Rescaling
+from ...formulation import Rescaling
 from ...problem import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
-from ...search.modes import ADDITIVE, DEVIATION, SearchMode, search_mode
+from ...search.modes import ADDITIVE, DEVIATION, SearchMode, level_terms, search_mode
 from ...types import Floats, Ints, Ints32
 from ..native import NativeProblem
 from .k_best import PLAIN, Ranking, rank_alignments
@@ -218,10 +218,10 @@ class AlignmentProblem(NativeProblem):
         if kind == DEVIATION:  # no errors, or any
             return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), given.residues)
         losses = np.arange(given.most_errors[i] + 1) * given.units[i]
-        offsets, scales = Formulation(rescaling, sqrt_loss=sqrt_loss).plane_terms(losses)
         own = slice(given.indptr[i], given.indptr[i + 1])
         truth_score = float(w[given.indices[own]] @ given.values[own])
-        return Ranking(0.0, offsets - scales * truth_score, scales.copy(), given.residues)
+        terms = level_terms(losses, truth_score, rescaling, sqrt_loss)
+        return Ranking(0.0, *terms, given.residues)
 
     def _level_scratch(self, examples: Ints, mode: SearchMode) -> LevelScratch:
         """Work arrays for searches by number of errors; empty where there is none."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
+from ...search.choice import first_argmax
 from ...search.limits import MOST_TABLE_BYTES
 from ...search.modes import ADDITIVE, LEVELS
 from ...search.violation import plane_terms, plane_value
@@ -26,7 +27,6 @@ from .kernels import (
     best_predecessor,
     chain_scores,
     fill_levels,
-    first_argmax,
     viterbi,
     write_difference,
 )

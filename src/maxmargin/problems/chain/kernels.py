@@ -22,6 +22,7 @@ import numpy as np
 
 from ..._jit import kernel
 from ...engine.rows import add_scores, write_pair, write_row
+from ...search.choice import first_argmax
 from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
 from ...search.violation import violation
 
@@ -82,16 +83,6 @@ def _advance(previous, transition, K, reached):
     if j < K:
         for k in range(K):
             reached[k] = max(reached[k], previous[j] + transition[j, k])
-
-
-@kernel(allocates=False)
-def first_argmax(values, K):
-    """Position of the first largest value."""
-    best = 0
-    for k in range(1, K):
-        if values[k] > values[best]:
-            best = k
-    return best
 
 
 @kernel(allocates=False)

@@ -8,12 +8,34 @@ is stored. For squared slack (``ridge > 0``) see `block_steps`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..._jit import kernel
 from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
 from ...engine.rows import add_row, add_scores
 from ...search.violation import plane_value
+from ...types import Floats, Ints
+
+
+class ClassBlock(NamedTuple):
+    """The block of an example: its class, |x|^2, the bound on its multipliers, and its ridge."""
+
+    truth: int
+    square: float
+    cap: float
+    ridge: float
+
+
+class BlockScratch(NamedTuple):
+    """Work arrays of a block: an order of the classes; members, values and products of planes."""
+
+    order: Ints
+    members: Ints
+    scores: Floats
+    alpha: Floats
+    gram: Floats
 
 
 @kernel(inline=True)
@@ -121,7 +143,7 @@ def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
 
 
 @kernel(inline=True)
-def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
+def _solve_exactly(hinges, alpha, block, usable, order):
     """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
 
     With v_y = hinge_y / |x|^2 + alpha_y + sum(alpha) the optimum is alpha_y = max(0, v_y - t),
@@ -130,8 +152,9 @@ def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
     and t solves sum(alpha) = t |x|^2 / (|x|^2 + ridge). ``hinges`` is overwritten by v. Returns the
     largest change.
     """
-    share = square / (square + ridge)
-    capped = ridge == 0.0
+    K, truth, square, cap = len(hinges), block.truth, block.square, block.cap
+    share = square / (square + block.ridge)
+    capped = block.ridge == 0.0
     held = 0.0
     for y in range(K):
         held += alpha[y]
@@ -202,11 +225,13 @@ def visit_classes(
     values = np.empty(K)
     steps = np.empty(K)
     usable = np.empty(K, np.bool_)
-    order = np.empty(K, np.int64)
-    members = np.empty(K + 1, np.int64)
-    block_scores = np.empty(K + 1)
-    block_alpha = np.empty(K + 1)
-    gram = np.zeros((K + 1, K + 1))
+    work = BlockScratch(
+        np.empty(K, np.int64),
+        np.empty(K + 1, np.int64),
+        np.empty(K + 1),
+        np.empty(K + 1),
+        np.zeros((K + 1, K + 1)),
+    )
     exact = rule.kind == ALL_PLANES and terms.unit_scales
     for r in range(len(examples)):
         i = examples[r]
@@ -214,6 +239,7 @@ def visit_classes(
         cap = caps[i]
         ridge = ridges[i]
         square = squares[i]
+        block = ClassBlock(truth, square, cap, ridge)
         class_row_scores(rows, i, w, K, scores)
         best = truth
         top = 0.0
@@ -253,31 +279,13 @@ def visit_classes(
         elif exact:
             for y in range(K):
                 scores[y] = values[y]
-            largest = _solve_exactly(scores, alpha[i], square, cap, ridge, usable, truth, K, order)
+            largest = _solve_exactly(scores, alpha[i], block, usable, work.order)
             if largest <= 0.0:
                 continue
         else:
+            seed, scales = rule.seed + i, terms.scales[truth]
             _solve_by_steps(
-                values,
-                alpha[i],
-                square,
-                cap,
-                ridge,
-                total,
-                usable,
-                truth,
-                K,
-                terms.scales[truth],
-                rule,
-                gap,
-                best,
-                rule.seed + i,
-                order,
-                members,
-                block_scores,
-                block_alpha,
-                gram,
-                scores,
+                values, alpha[i], block, total, usable, scales, rule, gap, best, seed, work, scores
             )
         # scores now holds the new multipliers
         moved = 0.0
@@ -303,35 +311,18 @@ def visit_classes(
         class_add_row(rows, i, steps, w, K)
 
 
-@kernel
+@kernel(allocates=False)
 def _solve_by_steps(
-    values,
-    alpha,
-    square,
-    cap,
-    ridge,
-    total,
-    usable,
-    truth,
-    K,
-    scales,
-    rule,
-    gap,
-    newest,
-    seed,
-    order,
-    members,
-    block_scores,
-    block_alpha,
-    gram,
-    result,
+    values, alpha, block, total, usable, scales, rule, gap, newest, seed, work, result
 ):
     """Improve a block by the steps of `block_steps`; writes the new multipliers to ``result``."""
+    square, cap, ridge = block.square, block.cap, block.ridge
+    members, block_scores, block_alpha, gram = work.members, work.scores, work.alpha, work.gram
     m = 1
     first = 0
-    for y in range(K):
+    for y in range(len(values)):
         result[y] = alpha[y]
-        if y != truth and usable[y]:
+        if y != block.truth and usable[y]:
             if y == newest:
                 first = m
             members[m] = y
@@ -356,7 +347,7 @@ def _solve_by_steps(
             ridge,
             first,
             seed,
-            order,
+            work.order,
         )
     else:
         improve_block(

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.rows import check_codes
-from ...formulation import Formulation, Rescaling
+from ...formulation import Rescaling
 from ...problem import Planes, empty_planes, trim
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
-from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
+from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, level_terms, search_mode
 from ...types import Floats, Ints, Ints32
 from ..native import NativeProblem, counted_loss, sparse_row
 from .bounded import bounded_dependency_oracle
@@ -276,7 +276,6 @@ class DependencyProblem(NativeProblem):
                 "add up over arcs; use rescaling='margin' with sqrt_loss=False, loss='zero-one', "
                 "or projective=True"
             )
-        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
         work = self._work(examples)
@@ -288,10 +287,12 @@ class DependencyProblem(NativeProblem):
             arcs, labels = sentence_scores(self.arcs, i, w, work)
             unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
             if kind == LEVELS:
-                terms = formulation.plane_terms(np.arange(len(gold), dtype=np.float64) * unit)
-                offsets = terms[0] - terms[1] * _tree_score(arcs, labels, gold, gold_labels)
-                truth_and_terms = (gold, gold_labels, offsets, terms[1])
-                listed = rank_trees_by_level(arcs, labels, k + 1, self.options, *truth_and_terms)
+                gold_score = _tree_score(arcs, labels, gold, gold_labels)
+                losses = np.arange(len(gold), dtype=np.float64) * unit
+                terms = level_terms(losses, gold_score, rescaling, sqrt_loss)
+                listed = rank_trees_by_level(
+                    arcs, labels, k + 1, self.options, gold, gold_labels, *terms
+                )
             else:
                 if kind == ADDITIVE:
                     _add_loss(arcs, labels, gold, gold_labels, unit)

@@ -14,6 +14,7 @@ import numpy as np
 from ...formulation import Formulation
 from ...search.lazy_k_best import LazyRanking, Place, Way
 from ...search.limits import as_weights
+from ...search.modes import level_terms
 from ...types import Floats, Ints32
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
@@ -68,8 +69,8 @@ def best_rescaled_derivations(
     n = int(sentences.offsets[i + 1] - first)
     arrays, n_nodes = decoder.grammar.arrays, 2 * n - 1
     losses = np.arange(n_nodes, -1, -1) / n_nodes  # by number of right nodes
-    offsets, scales = formulation.plane_terms(losses)
-    offsets = offsets - scales * truth_score
+    rescaling, sqrt_loss = formulation.rescaling, formulation.uses_sqrt_loss
+    offsets, scales = level_terms(losses, truth_score, rescaling, sqrt_loss)
     # Derivations that are best with the loss added are candidates: what is among the k best has
     # no smaller a violation than the k-th of them.
     unit = 1.0 / n_nodes

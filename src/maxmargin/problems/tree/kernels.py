@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
+from ...search.choice import first_argmax
 from ...search.modes import ADDITIVE, DEVIATION
 from ...search.violation import violation
 from ...types import Floats, Ints
@@ -245,21 +246,11 @@ def send_up(shape, work):
 def _trace_down(shape, work):
     """Best labelling by the beliefs, from the root down."""
     root = shape.order[0]
-    work.path[root] = first_largest(work.belief[root], work.n_labels[root])
+    work.path[root] = first_argmax(work.belief[root], work.n_labels[root])
     for t in range(1, len(shape.order)):
         v = shape.order[t]
         above = work.path[shape.parent[v]]
         work.path[v] = _best_child_label(shape, work, v, work.belief[v], above)
-
-
-@kernel
-def first_largest(values, n):
-    """Position of the first largest value."""
-    best = 0
-    for k in range(1, n):
-        if values[k] > values[best]:
-            best = k
-    return best
 
 
 @kernel
@@ -304,7 +295,7 @@ def best_by_level(shape, work, truth, cap, unit, mode):
     truth_score = levels[root, 0, truth[root]]
     best_value, best_level, best_label = -np.inf, 0, 0
     for m in range(1, reach[root] + 1):
-        label = first_largest(levels[root, m], work.n_labels[root])
+        label = first_argmax(levels[root, m], work.n_labels[root])
         gain = levels[root, m, label] - truth_score
         if gain == -np.inf:
             continue
