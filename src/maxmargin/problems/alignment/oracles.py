@@ -66,7 +66,7 @@ def _enter(values, errors, cap, value, source, from_errors, shift, back):
 
 
 @kernel
-def best_by_level(x, y, scoring, truth, cap, work, levels):
+def best_by_level(x, y, scoring, gold, cap, work, levels):
     """Score of the best alignment for each number of errors; ``cap`` stands for cap or more.
 
     As `best_alignment`, with the number of errors so far in every state: time and memory
@@ -111,7 +111,7 @@ def best_by_level(x, y, scoring, truth, cap, work, levels):
             first = min(before_x[i] + before_y[j], cap)
             begin = work.begin_x[i] + work.begin_y[j]
             score = scoring.substitution[x[i], y[j]]
-            wrong = 0 if truth[i] == j else np.int64(work.wrong_x[i] + work.wrong_y[j])
+            wrong = 0 if gold[i] == j else np.int64(work.wrong_x[i] + work.wrong_y[j])
             lost = np.int64(work.left_y[j])
             for e in range(cap + 1):
                 if e == first:
@@ -161,11 +161,11 @@ def _trace_level(levels, level, m, partner):
 
 
 @kernel
-def _worst_level(levels, cap, truth_score, unit, mode):
+def _worst_level(levels, cap, gold_score, unit, mode):
     """The level with the largest rescaled violation, and that violation."""
     best_level, best = 0, -np.inf
     for e in range(cap + 1):
-        gain = levels.score[e] - truth_score
+        gain = levels.score[e] - gold_score
         if gain == -np.inf or (mode.kind == DEVIATION and e < cap):
             continue
         value = violation(1.0 if mode.kind == DEVIATION else e * unit, gain, mode)
@@ -185,7 +185,7 @@ def alignment_oracle(xs, ys, true_pairs, examples, w, scoring, mode, work, level
         LEVELS      max  the rescaled violation         by the number of errors
 
     Out: ``out``, made for rows of n_features entries. A row is empty, with loss 0, where nothing
-    beats the truth.
+    beats the gold alignment.
     """
     counts, partner = work.counts, work.partner
     filled = 0
@@ -194,23 +194,23 @@ def alignment_oracle(xs, ys, true_pairs, examples, w, scoring, mode, work, level
         i = examples[r]
         x = xs.letters[xs.offsets[i] : xs.offsets[i + 1]]
         y = ys.letters[ys.offsets[i] : ys.offsets[i + 1]]
-        truth = true_pairs.partners[xs.offsets[i] : xs.offsets[i + 1]]
+        gold = true_pairs.partners[xs.offsets[i] : xs.offsets[i + 1]]
         unit = true_pairs.units[i]
-        errors_of_letters(truth, len(x), len(y), true_pairs.residues, work)
-        truth_score = _load_truth(true_pairs, i, w, counts)
+        errors_of_letters(gold, len(x), len(y), true_pairs.residues, work)
+        gold_score = _load_gold(true_pairs, i, w, counts)
         violated = True
         if mode.kind == ADDITIVE:
-            best_alignment(x, y, scoring, truth, unit, work)
+            best_alignment(x, y, scoring, gold, unit, work)
         else:
             cap = 1 if mode.kind == DEVIATION else true_pairs.most_errors[i]
-            best_by_level(x, y, scoring, truth, cap, work, levels)
-            level, value = _worst_level(levels, cap, truth_score, unit, mode)
+            best_by_level(x, y, scoring, gold, cap, work, levels)
+            level, value = _worst_level(levels, cap, gold_score, unit, mode)
             violated = value > 0.0
             if violated:
                 _trace_level(levels, level, len(x), partner)
         errors = 0
         if violated:
-            errors = count_errors(x, y, truth, partner, true_pairs.residues)
+            errors = count_errors(x, y, gold, partner, true_pairs.residues)
             add_counts(x, y, partner, scoring, -1.0, counts)
         else:
             counts[:] = 0.0
@@ -221,8 +221,8 @@ def alignment_oracle(xs, ys, true_pairs, examples, w, scoring, mode, work, level
 
 
 @kernel
-def _load_truth(true_pairs, i, w, counts):
-    """Put psi(truth of example i) into counts, which are zero; returns its score."""
+def _load_gold(true_pairs, i, w, counts):
+    """Put psi of the gold alignment of example i into counts, which are zero; returns its score."""
     score = 0.0
     for e in range(true_pairs.indptr[i], true_pairs.indptr[i + 1]):
         f = true_pairs.indices[e]
@@ -248,13 +248,13 @@ def homologue_oracle(
     for r in range(len(examples)):
         i = examples[r]
         x = natives.letters[natives.offsets[i] : natives.offsets[i + 1]]
-        truth = true_pairs.partners[natives.offsets[i] : natives.offsets[i + 1]]
-        truth_score = _load_truth(true_pairs, i, w, counts)
-        best, best_decoy = truth_score - 1.0, -1
+        gold = true_pairs.partners[natives.offsets[i] : natives.offsets[i + 1]]
+        gold_score = _load_gold(true_pairs, i, w, counts)
+        best, best_decoy = gold_score - 1.0, -1
         for d in range(groups[i], groups[i + 1]):
             y = decoys.letters[decoys.offsets[d] : decoys.offsets[d + 1]]
-            errors_of_letters(truth, len(x), len(y), False, work)
-            score = best_alignment(x, y, scoring, truth, 0.0, work)
+            errors_of_letters(gold, len(x), len(y), False, work)
+            score = best_alignment(x, y, scoring, gold, 0.0, work)
             if score > best:
                 best, best_decoy = score, d
                 best_partner[: len(x)] = work.partner[: len(x)]

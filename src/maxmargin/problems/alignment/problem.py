@@ -47,7 +47,7 @@ def dpsi_row(
     scoring: Scoring,
     size: int,
 ) -> Row:
-    """Joint features of the truth of example i minus those of an alignment of x and y."""
+    """Joint features of the gold alignment of example i minus those of an alignment of x and y."""
     counts = np.zeros(size)
     own = slice(true_pairs.indptr[i], true_pairs.indptr[i + 1])
     counts[true_pairs.indices[own]] = true_pairs.values[own]
@@ -189,7 +189,7 @@ class AlignmentProblem(NativeProblem):
         """The k best wrong alignments of each listed pair of strings; see `Problem.k_best`.
 
         With slack rescaling and with none, an alignment without loss (the true pairs and others
-        beside them, if the loss is "pairs") counts as the truth.
+        beside them, if the loss is "pairs") counts as the gold alignment.
         """
         w = as_weights(w, self.n_features)
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
@@ -197,12 +197,12 @@ class AlignmentProblem(NativeProblem):
         found: list[list[tuple[Row, float]]] = []
         for i in as_examples(indices, self.n_examples).tolist():
             x, y = string_at(self.xs, i), string_at(self.ys, i)
-            truth = given.partners[bounds[i] : bounds[i + 1]]
+            gold = given.partners[bounds[i] : bounds[i + 1]]
             ranking = self._ranking(i, w, rescaling, sqrt_loss)
             listed: list[tuple[Row, float]] = []
-            for partner, _ in rank_alignments(x, y, scoring, k + 1, work, truth, ranking):
-                if len(listed) < k and not np.array_equal(partner, truth):
-                    errors = int(count_errors(x, y, truth, partner, given.residues))
+            for partner, _ in rank_alignments(x, y, scoring, k + 1, work, gold, ranking):
+                if len(listed) < k and not np.array_equal(partner, gold):
+                    errors = int(count_errors(x, y, gold, partner, given.residues))
                     loss = float(min(errors, 1) if given.zero_one else errors * given.units[i])
                     row = dpsi_row(given, i, x, y, partner, scoring, self.layout.size)
                     listed.append((row, loss))
@@ -219,8 +219,8 @@ class AlignmentProblem(NativeProblem):
             return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), given.residues)
         losses = np.arange(given.most_errors[i] + 1) * given.units[i]
         own = slice(given.indptr[i], given.indptr[i + 1])
-        truth_score = float(w[given.indices[own]] @ given.values[own])
-        terms = level_terms(losses, truth_score, rescaling, sqrt_loss)
+        gold_score = float(w[given.indices[own]] @ given.values[own])
+        terms = level_terms(losses, gold_score, rescaling, sqrt_loss)
         return Ranking(0.0, *terms, given.residues)
 
     def _level_scratch(self, examples: Ints, mode: SearchMode) -> LevelScratch:

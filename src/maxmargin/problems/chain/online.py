@@ -28,20 +28,20 @@ def chain_online(chain, examples, weights, forbidden, rule, state, work, row):
         i = examples[r]
         first = chain.offsets[i]
         length = chain.offsets[i + 1] - first
-        truth = chain.labels[first : first + length]
+        gold = chain.labels[first : first + length]
         fill_potentials(chain, v, forbidden, transition, work.start, work.stop)
         chain_scores(chain.rows, first, length, v, K, work.start, work.stop, work.unary)
         loss_unit = 1.0 / length if chain.normalized else 1.0
         if not rule.plain:
-            add_loss(work.unary, length, K, truth, loss_unit / state.numbers[SCALE])
+            add_loss(work.unary, length, K, gold, loss_unit / state.numbers[SCALE])
         viterbi(work.unary, length, transition, K, work.forward, work.path)
         wrong = 0
         for t in range(length):
-            if work.path[t] != truth[t]:
+            if work.path[t] != gold[t]:
                 wrong += 1
         row.indptr[1] = 0
         loss = 0.0
         if wrong > 0:
             loss = 1.0 if chain.zero_one else wrong * loss_unit
-            row.indptr[1] = write_difference(chain, first, length, truth, work.path, False, row, 0)
+            row.indptr[1] = write_difference(chain, first, length, gold, work.path, False, row, 0)
         single_step(row, 0, i, loss, loss, 1.0, weights[i], rule, state)

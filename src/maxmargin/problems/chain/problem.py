@@ -239,7 +239,7 @@ class ChainProblem(NativeProblem):
         parts = rows_under_labels(rows, K, self.layout.size)
         self.parts = parts if parts.n_parts < 2**31 else None
         if constraints is not None:
-            self._check_truth(constraints)
+            self._check_gold(constraints)
 
     @property
     def n_examples(self) -> int:
@@ -379,7 +379,7 @@ class ChainProblem(NativeProblem):
         entries = rows.indptr[offsets[1:]] - rows.indptr[offsets[:-1]]
         return 2 * (entries + lengths * (1 + int(rows.bias != 0.0)) + 2)
 
-    def _check_truth(self, constraints: ChainConstraints) -> None:
+    def _check_gold(self, constraints: ChainConstraints) -> None:
         """Raise if a training sequence breaks the constraints."""
         labels, offsets = self.data.labels, self.data.offsets
         bad = constraints.broken_by(labels, offsets)

@@ -38,29 +38,29 @@ def path_score(unary, length, transition, path):
 
 
 @kernel(inline=True)
-def search_chain(chain, first, length, truth, loss_unit, w, work):
+def search_chain(chain, first, length, gold, loss_unit, w, work):
     """Most violated labelling into work.path; returns its hinge value."""
     K, unary = chain.n_labels, work.unary
     fill_potentials(chain, w, work.forbidden, work.transition, work.start, work.stop)
     chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
-    add_loss(unary, length, K, truth, loss_unit)
+    add_loss(unary, length, K, gold, loss_unit)
     best = viterbi(unary, length, work.transition, K, work.forward, work.path)
-    return best - path_score(unary, length, work.transition, truth)
+    return best - path_score(unary, length, work.transition, gold)
 
 
 @kernel(inline=True)
-def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_row_parts, w, work):
+def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_row_parts, w, work):
     """The same over the labels that the block's parts use; returns the hinge value.
 
-    Column 0 of ``labels`` is the truth. Where no part names a token, all stored planes agree with
-    the truth there, and its score does not matter.
+    Column 0 of ``labels`` is the gold labelling. Where no part names a token, all stored planes
+    agree with it there, and its score does not matter.
     """
     K = chain.n_labels
     labels, n_labels, unary, forward = work.labels, work.n_labels, work.unary, work.forward
     transitions = chain.at.transitions
     for t in range(length):
         n_labels[t] = 1
-        labels[t, 0] = truth[t]
+        labels[t, 0] = gold[t]
         unary[t, 0] = 0.0
     for f in range(n_local):
         part = scratch.features[f]
@@ -69,7 +69,7 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
         row = part // K
         label = part - row * K
         t = row - first
-        if label == truth[t]:
+        if label == gold[t]:
             unary[t, 0] = scratch.weights[f]
         else:
             a = n_labels[t]
@@ -83,9 +83,9 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
             unary[length - 1, a] += w[chain.at.stops + labels[length - 1, a]]
     for a in range(n_labels[0]):
         forward[0, a] = unary[0, a] + work.forbidden[K, labels[0, a]]
-    of_truth = unary[0, 0]
+    of_gold = unary[0, 0]
     for t in range(1, length):
-        of_truth += unary[t, 0] + w[transitions + truth[t - 1] * K + truth[t]]
+        of_gold += unary[t, 0] + w[transitions + gold[t - 1] * K + gold[t]]
         for a in range(n_labels[t]):
             k = labels[t, a]
             best = -np.inf
@@ -106,7 +106,7 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
         work.path[t] = labels[t, chosen]
         if t > 0:
             chosen = work.back[t, chosen]
-    return best - of_truth
+    return best - of_gold
 
 
 @kernel(allocates=False)
@@ -143,7 +143,7 @@ def visit_chains(
             continue
         if not has_room(arena, blocks, used, scratch, i, 4 * length + 4):
             return r
-        truth = chain.labels[first : first + length]
+        gold = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
         n_live, n_known = list_block(arena, blocks, i, scratch)
         shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
@@ -151,10 +151,10 @@ def visit_chains(
         best = scratch.scores[u]
         if cached:
             value = search_lattice(
-                chain, first, length, truth, loss_unit, scratch, n_known, parts.n_row_parts, w, work
+                chain, first, length, gold, loss_unit, scratch, n_known, parts.n_row_parts, w, work
             )
         else:
-            value = search_chain(chain, first, length, truth, loss_unit, w, work)
+            value = search_chain(chain, first, length, gold, loss_unit, w, work)
             hinges[r] = max(value, 0.0)
         value -= shift
         found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
@@ -171,8 +171,8 @@ def visit_chains(
         if new:
             wrong = 0
             for t in range(length):
-                wrong += work.path[t] != truth[t]
-            row.indptr[1] = write_difference(chain, first, length, truth, work.path, True, row, 0)
+                wrong += work.path[t] != gold[t]
+            row.indptr[1] = write_difference(chain, first, length, gold, work.path, True, row, 0)
             n_local, _ = load_new_plane(parts, scratch, row, 0, 1.0, n_known, w)
             offset = wrong * loss_unit
             append_plane(

@@ -199,8 +199,8 @@ class ClassFeatureProblem(NativeProblem):
         described_class_oracle(
             self.rows, self.labels, examples, w, self.output, offsets, scales, k, as_parts, out
         )
-        truths = np.repeat(self.labels[examples], n_each)
-        losses = self.costs[truths, out.losses.astype(np.int64)]
+        gold = np.repeat(self.labels[examples], n_each)
+        losses = self.costs[gold, out.losses.astype(np.int64)]
         return trim(out._replace(losses=losses))
 
 
@@ -219,9 +219,9 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k
         max  offsets[t, y] - scales[t, y] <x W, Lambda(t) - Lambda(y)>
 
     In: ``output`` (OutputFeatures); weights ``w[f * m + r]``. Out: ``out.indptr, out.indices,
-    out.values``, and the class itself in ``out.losses``: the truth, with an empty row, where no
+    out.values``, and the class itself in ``out.losses``: the gold one, with an empty row, where no
     value is positive. With k > 0 there are k rows for each example instead, of the k best classes
-    but the truth whatever the sign of their values, and behind these of the truth.
+    but the gold one whatever the sign of their values, and behind these of the gold one.
     """
     m = output.n_columns
     K = len(output.indptr) - 1
@@ -234,37 +234,37 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k
     out.indptr[0] = 0
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         products[:] = 0.0
         add_scores(rows, i, w, m, products)
-        own = _class_score(output, truth, products)
+        own = _class_score(output, gold, products)
         found = 0
         for y in range(K):
-            if y != truth and output.allowed[y]:
+            if y != gold and output.allowed[y]:
                 gain = _class_score(output, y, products) - own
-                values[y] = plane_value(offsets[truth, y], scales[truth, y], gain)
+                values[y] = plane_value(offsets[gold, y], scales[gold, y], gain)
                 if k > 0 or values[y] > 0.0:
                     found = keep_best(values, y, best, found, n_each)
-        best[found:] = truth
+        best[found:] = gold
         for c in range(n_each):
             row = r * n_each + c
             out.losses[row] = best[c]
-            if best[c] != truth:
+            if best[c] != gold:
                 filled = _write_difference(
-                    rows, i, truth, best[c], output, difference, as_parts, out, filled
+                    rows, i, gold, best[c], output, difference, as_parts, out, filled
                 )
             out.indptr[row + 1] = filled
 
 
 @kernel
-def _write_difference(rows, i, truth, candidate, output, difference, as_parts, out, filled):
+def _write_difference(rows, i, gold, candidate, output, difference, as_parts, out, filled):
     """Append the row of dpsi of a candidate; ``difference`` is zeros, and left so."""
-    for e in range(output.indptr[truth], output.indptr[truth + 1]):
+    for e in range(output.indptr[gold], output.indptr[gold + 1]):
         difference[output.indices[e]] += output.values[e]
     for e in range(output.indptr[candidate], output.indptr[candidate + 1]):
         difference[output.indices[e]] -= output.values[e]
     m = output.n_columns
-    for y in (truth, candidate):
+    for y in (gold, candidate):
         for e in range(output.indptr[y], output.indptr[y + 1]):
             column = output.indices[e]
             if difference[column] != 0.0:

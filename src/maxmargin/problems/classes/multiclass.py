@@ -267,7 +267,7 @@ class ClassStore:
 
     @property
     def n_planes(self) -> int:
-        """Pairs of an example and a class that have been met."""
+        """Pairs of an example and a class that have been seen."""
         return int(np.count_nonzero(self.seen))
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
@@ -277,7 +277,7 @@ class ClassStore:
         return report
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
-        """Improve blocks over the classes already met."""
+        """Improve blocks over the classes already seen."""
         report = BlockReport(np.empty(len(examples)), np.empty(0))
         self._pass(examples, rule, True, report)
         return report.gaps

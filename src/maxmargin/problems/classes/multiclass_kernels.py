@@ -22,7 +22,7 @@ from ...types import Floats, Ints
 class ClassBlock(NamedTuple):
     """The block of an example: its class, |x|^2, the bound on its multipliers, and its ridge."""
 
-    truth: int
+    gold: int
     square: float
     cap: float
     ridge: float
@@ -91,18 +91,18 @@ def class_add_row(rows, i, steps, weights, K):
 
 @kernel
 def class_oracle(rows, labels, examples, w, offsets, scales, K, best):
-    """Class with the largest ``b - <a, w>`` for each example; ties: the truth."""
+    """Class with the largest ``b - <a, w>`` for each example; ties: the gold class."""
     scores = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
-        best[r] = truth
+        best[r] = gold
         largest = 0.0
         for y in range(K):
-            value = plane_value(offsets[truth, y], scales[truth, y], scores[y] - scores[truth])
-            if y != truth and value > largest:
+            value = plane_value(offsets[gold, y], scales[gold, y], scores[y] - scores[gold])
+            if y != gold and value > largest:
                 best[r] = y
                 largest = value
 
@@ -123,23 +123,23 @@ def keep_best(values, y, best, found, k):
 
 @kernel
 def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
-    """The k classes but the truth with the largest ``b - <a, w>``, best first; truths behind."""
+    """The k classes but gold with the largest ``b - <a, w>``, best first; gold ones behind."""
     scores = np.empty(K)
     values = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
         for y in range(K):
-            gain = scores[y] - scores[truth]
-            values[y] = plane_value(offsets[truth, y], scales[truth, y], gain)
+            gain = scores[y] - scores[gold]
+            values[y] = plane_value(offsets[gold, y], scales[gold, y], gain)
         found = 0
         for y in range(K):
-            if y != truth:
+            if y != gold:
                 found = keep_best(values, y, best[r], found, k)
         for c in range(found, k):
-            best[r, c] = truth
+            best[r, c] = gold
 
 
 @kernel(inline=True)
@@ -152,7 +152,7 @@ def _solve_exactly(hinges, alpha, block, usable, order):
     and t solves sum(alpha) = t |x|^2 / (|x|^2 + ridge). ``hinges`` is overwritten by v. Returns the
     largest change.
     """
-    K, truth, square, cap = len(hinges), block.truth, block.square, block.cap
+    K, gold, square, cap = len(hinges), block.gold, block.square, block.cap
     share = square / (square + block.ridge)
     capped = block.ridge == 0.0
     held = 0.0
@@ -160,7 +160,7 @@ def _solve_exactly(hinges, alpha, block, usable, order):
         held += alpha[y]
     n = 0
     for y in range(K):
-        if y != truth and usable[y]:
+        if y != gold and usable[y]:
             v = hinges[y] / square + alpha[y] + held
             hinges[y] = v
             if v > 0.0:
@@ -188,7 +188,7 @@ def _solve_exactly(hinges, alpha, block, usable, order):
     largest = 0.0
     for y in range(K):
         new = 0.0
-        if y != truth and usable[y] and hinges[y] > level:
+        if y != gold and usable[y] and hinges[y] > level:
             new = hinges[y] - level
         largest = max(largest, abs(new - alpha[y]))
         hinges[y] = new
@@ -235,23 +235,23 @@ def visit_classes(
     exact = rule.kind == ALL_PLANES and terms.unit_scales
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         cap = caps[i]
         ridge = ridges[i]
         square = squares[i]
-        block = ClassBlock(truth, square, cap, ridge)
+        block = ClassBlock(gold, square, cap, ridge)
         class_row_scores(rows, i, w, K, scores)
-        best = truth
+        best = gold
         top = 0.0
         held = 0.0
         total = 0.0
         for y in range(K):
-            if y == truth:
+            if y == gold:
                 values[y] = 0.0
                 usable[y] = False
                 continue
-            offset, scale = terms.offsets[truth, y], terms.scales[truth, y]
-            value = plane_value(offset, scale, scores[y] - scores[truth])
+            offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
+            value = plane_value(offset, scale, scores[y] - scores[gold])
             values[y] = value
             usable[y] = seen[i, y] or (not cached and rule.kind == ALL_PLANES)
             held += alpha[i, y] * value
@@ -267,7 +267,7 @@ def visit_classes(
         if not cached:
             hinges[r] = top
             worthwhile = gap > rule.threshold * cap and top - ridge * total >= rule.delta
-            if best != truth and worthwhile:
+            if best != gold and worthwhile:
                 seen[i, best] = True
                 usable[best] = True
         if gap <= rule.threshold * cap or rule.max_steps == 0:
@@ -275,7 +275,7 @@ def visit_classes(
         if square <= 0.0:  # x = 0: the values are constant, and the largest takes it all
             largest = top / ridge if ridge > 0.0 else cap
             for y in range(K):
-                scores[y] = largest if y == best and y != truth else 0.0
+                scores[y] = largest if y == best and y != gold else 0.0
         elif exact:
             for y in range(K):
                 scores[y] = values[y]
@@ -283,7 +283,7 @@ def visit_classes(
             if largest <= 0.0:
                 continue
         else:
-            seed, scales = rule.seed + i, terms.scales[truth]
+            seed, scales = rule.seed + i, terms.scales[gold]
             _solve_by_steps(
                 values, alpha[i], block, total, usable, scales, rule, gap, best, seed, work, scores
             )
@@ -294,18 +294,18 @@ def visit_classes(
         rise = 0.0  # of the sum of the multipliers
         for y in range(K):
             step = 0.0
-            if y != truth:
+            if y != gold:
                 step = scores[y] - alpha[i, y]
                 gain += step * values[y]
                 rise += step
                 alpha[i, y] = scores[y]
                 if scores[y] > 0.0:
                     seen[i, y] = True
-                step *= terms.scales[truth, y]
+                step *= terms.scales[gold, y]
             steps[y] = -step
             moved += step
             spread += step * step
-        steps[truth] = moved
+        steps[gold] = moved
         gain -= 0.5 * square * (spread + moved * moved)
         dual[0] += gain - ridge * rise * (total + 0.5 * rise)
         class_add_row(rows, i, steps, w, K)
@@ -322,7 +322,7 @@ def _solve_by_steps(
     first = 0
     for y in range(len(values)):
         result[y] = alpha[y]
-        if y != block.truth and usable[y]:
+        if y != block.gold and usable[y]:
             if y == newest:
                 first = m
             members[m] = y
@@ -390,16 +390,16 @@ def add_weighted_classes(rows, labels, terms, weights, direction):
     steps = np.empty(K)
     linear = 0.0
     for i in range(n):
-        truth = labels[i]
+        gold = labels[i]
         used = False
         moved = 0.0
         for y in range(K):
             if weights[i, y] != 0.0:
                 used = True
-            linear += weights[i, y] * terms.offsets[truth, y]
-            steps[y] = -weights[i, y] * terms.scales[truth, y]
+            linear += weights[i, y] * terms.offsets[gold, y]
+            steps[y] = -weights[i, y] * terms.scales[gold, y]
             moved -= steps[y]
         if used:
-            steps[truth] += moved
+            steps[gold] += moved
             class_add_row(rows, i, steps, direction, K)
     return linear

@@ -147,7 +147,7 @@ class DependencyProblem(NativeProblem):
     loss : {"hamming", "normalized-hamming", "zero-one"}
         Number of tokens with a wrong head (or label), their share, or 1 if there is any.
     projective : bool
-        Whether candidates are projective trees or all trees. The truth may be either.
+        Whether candidates are projective trees or all trees. The gold tree may be either.
     single_root : bool
         Whether exactly one token hangs on the root.
     templates : ArcTemplates
@@ -282,8 +282,8 @@ class DependencyProblem(NativeProblem):
         repeated = np.repeat(examples, k)
         starts, found = self._allocate(repeated)
         for r, i in enumerate(examples):
-            truth = slice(int(self.arcs.bounds[i]), int(self.arcs.bounds[i + 1]))
-            gold, gold_labels = self.gold[truth], self.gold_labels[truth]
+            own = slice(int(self.arcs.bounds[i]), int(self.arcs.bounds[i + 1]))
+            gold, gold_labels = self.gold[own], self.gold_labels[own]
             arcs, labels = sentence_scores(self.arcs, i, w, work)
             unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
             if kind == LEVELS:
@@ -345,7 +345,7 @@ class DependencyProblem(NativeProblem):
         found: FoundTrees,
         work: DependencyScratch,
     ) -> Planes:
-        """Differences between the truth and the trees found."""
+        """Differences between the gold tree and the trees found."""
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, found)
         out = empty_planes(len(examples), count_entries(*given))._replace(losses=found.losses)
         write_differences(*given, work, out)

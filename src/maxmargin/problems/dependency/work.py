@@ -37,7 +37,7 @@ class DependencyScratch(NamedTuple):
     ----------
     scores, labels : arrays of shape (N, N)
         Scores and best labels of all arcs.
-    truth : array of shape (2, N)
+    gold_scores : array of shape (2, N)
         Scores of the true arcs, and of the same arcs under their best wrong labels.
     wrong : array of int of shape (2, N)
         Tokens whose arc is wrong; those whose true head goes with a wrong label.
@@ -55,7 +55,7 @@ class DependencyScratch(NamedTuple):
 
     scores: Floats
     labels: Ints32
-    truth: Floats
+    gold_scores: Floats
     wrong: Ints32
     alone: Floats
     passed: Hashes

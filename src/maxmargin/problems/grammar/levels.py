@@ -8,9 +8,9 @@ keep this short without loss of exactness:
 * Among derivations of the same symbol and span, one with fewer right nodes and no smaller score is
   at least as good in any context, so that lists of (m, score) rise in both. (Not for the k best,
   whose lists have every m.)
-* A derivation beats a known value v only if its score exceeds the truth's by more than v - 1, for
-  the loss is at most 1. Symbols over spans through which no derivation scores as much are left out;
-  the best score through each comes from an inside and an outside pass.
+* A derivation beats a known value v only if its score exceeds the gold derivation's by more than
+  v - 1, for the loss is at most 1. Symbols over spans through which no derivation scores as much
+  are left out; the best score through each comes from an inside and an outside pass.
 """
 
 from __future__ import annotations
@@ -284,13 +284,13 @@ def list_levels(grammar, sentences, first, n, gold, base, w, needed, every, work
 
 @kernel
 def best_by_level(
-    grammar, sentences, first, n, gold, base, w, truth_score, known, mode, work, found
+    grammar, sentences, first, n, gold, base, w, gold_score, known, mode, work, found
 ):
     """Derivation whose rescaled violation is the largest, if it exceeds ``known``; see the module.
 
     Returns that violation, and ``known`` if there is none; ``found`` is then left as it was.
     """
-    needed = truth_score + known - 1.0
+    needed = gold_score + known - 1.0
     needed -= ROUNDING * (1.0 + abs(needed))
     lows, tops = list_levels(grammar, sentences, first, n, gold, base, w, needed, False, work)
     whole = cell_of(0, n, n)
@@ -299,9 +299,9 @@ def best_by_level(
         if grammar.start[A] < 0:
             continue
         for x in range(tops.ptr[whole, A], tops.ptr[whole, A] + tops.size[whole, A]):
-            if tops.levels[x] < 2 * n - 1:  # all others are right: that is the truth
+            if tops.levels[x] < 2 * n - 1:  # all others are right: that is the gold derivation
                 loss = 1.0 - tops.levels[x] / (2.0 * n - 1.0)
-                gain = tops.scores[x] + w[grammar.start[A]] - truth_score
+                gain = tops.scores[x] + w[grammar.start[A]] - gold_score
                 value = violation(loss, gain, mode)
                 if value > best:
                     best, root, level = value, A, tops.levels[x]

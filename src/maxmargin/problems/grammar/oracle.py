@@ -22,8 +22,8 @@ from .levels import best_by_level
 def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, found, out):
     """Most violated derivation of each example as a sparse row of dpsi.
 
-    Problem solved for example i with n words, truth y, over all derivations z, of which m nodes
-    are right and Delta = 1 - m / (2n - 1):
+    Problem solved for example i with n words, gold derivation y, over all derivations z, of which m
+    nodes are right and Delta = 1 - m / (2n - 1):
 
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>
         DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1 with ``zero_one``
@@ -31,7 +31,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
 
     In: ``grammar`` (GrammarArrays), ``sentences`` (Sentences), ``gold`` (Nodes of all examples),
     ``work`` (GrammarScratch), ``found`` (Nodes of one derivation). Out: CSR rows, large enough
-    for the longest rows possible. A row is empty, with loss 0, where nothing beats the truth.
+    for the longest rows possible. A row is empty, with loss 0, where nothing beats ``gold``.
     """
     filled = 0
     out.indptr[0] = 0
@@ -42,12 +42,12 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
         base = 2 * first - i
         gold_label = work.gold_label
         mark_gold(grammar, gold, base, n, gold_label)
-        truth_score = score_nodes(grammar, sentences, first, n, gold, base, w, work)
+        gold_score = score_nodes(grammar, sentences, first, n, gold, base, w, work)
         violated = False
         if mode.kind == DEVIATION:
             fill_chart(grammar, sentences, first, n, w, gold_label, 0.0, work)
             root, score = fill_deviations(grammar, sentences, first, gold, base, n, w, work)
-            violated = score - truth_score > -1.0
+            violated = score - gold_score > -1.0
             if violated:
                 recover(
                     grammar, sentences, first, n, w, gold_label, 0.0, root, gold, base, work, found
@@ -63,7 +63,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
             if violated:
                 loss = 1.0 - count_right(grammar, found, n, gold_label) / (2.0 * n - 1.0)
                 score = score_nodes(grammar, sentences, first, n, found, 0, w, work)
-                known = violation(loss, score - truth_score, mode)
+                known = violation(loss, score - gold_score, mode)
                 if known <= 0.0:
                     violated, known = False, 0.0
             value = best_by_level(
@@ -74,7 +74,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
                 gold,
                 base,
                 w,
-                truth_score,
+                gold_score,
                 known,
                 mode,
                 work,
@@ -93,7 +93,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
 
 @kernel
 def _write_difference(grammar, sentences, first, n, gold, base, found, work, out, filled):
-    """Append psi(x, truth) - psi(x, found) at position ``filled``; returns the new position."""
+    """Append psi(x, gold) - psi(x, found) at position ``filled``; returns the new position."""
     counts, listed = work.counts, work.listed
     n_true = list_features(grammar, sentences, first, n, gold, base, work.features, listed)
     for f in range(n_true):

@@ -19,7 +19,7 @@ from ...search.modes import ADDITIVE, LEVELS, search_mode
 from ...types import Floats, Ints
 from ..native import NativeProblem, sparse_row
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes, longest_row
-from .k_best import best_derivations, best_rescaled_derivations
+from .k_best import GoldDerivation, best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
 from .oracle import grammar_oracle
 from .rules import Grammar
@@ -167,7 +167,7 @@ class GrammarProblem(NativeProblem):
     def _wrong_derivations(
         self, i: int, w: Floats, k: int, formulation: Formulation
     ) -> list[tuple[Row, float]]:
-        """Rows of dpsi and losses of the k best derivations of sentence i but the truth."""
+        """Rows of dpsi and losses of the k best derivations of sentence i but the gold one."""
         decoder, sentences, gold = self.decoder, self.sentences, self.gold
         arrays = decoder.grammar.arrays
         n = int(sentences.offsets[i + 1] - sentences.offsets[i])
@@ -179,8 +179,8 @@ class GrammarProblem(NativeProblem):
             formulation.rescaling, formulation.uses_sqrt_loss, self.loss_name == "zero-one"
         ).kind
         if kind == LEVELS:
-            truth = (gold, base, gold_label, float(w[true].sum()))
-            ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, truth, formulation)
+            given = GoldDerivation(gold, base, gold_label, float(w[true].sum()))
+            ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, given, formulation)
         else:
             unit = 1.0 / (2 * n - 1) if kind == ADDITIVE else 0.0
             ranked = best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit)

@@ -260,9 +260,9 @@ class GridPartsProblem(TreeProblem):
 
     def node_losses(self, i: int) -> Floats:
         """See `TreeProblem`."""
-        grid, truth = self.maps.grids[i], self.true_parts
+        grid, gold = self.maps.grids[i], self.true_parts
         losses = np.zeros((len(self.layout.parent), grid.prod()))
-        add_part_losses(self.labels[i], grid, truth.shares[i], truth.deviation, losses)
+        add_part_losses(self.labels[i], grid, gold.shares[i], gold.deviation, losses)
         return losses
 
     def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:

@@ -11,7 +11,7 @@ of the quadratic coefficients.
 
 Two searches: the best labelling, on request within bounds on the loss of each node, and the best
 labelling for each number of wrong labels, from which slack rescaling, square-root losses and the
-best labelling other than the truth follow. Neither stores back-pointers: scores are kept and the
+best labelling but the gold one follow. Neither stores back-pointers: scores are kept and the
 maximiser is found again on the way down.
 """
 
@@ -254,20 +254,20 @@ def _trace_down(shape, work):
 
 
 @kernel
-def best_by_level(shape, work, truth, cap, unit, mode):
-    """Labelling, not the truth, of the largest rescaled violation; returns that violation.
+def best_by_level(shape, work, gold, cap, unit, mode):
+    """Labelling, not the gold one, of the largest rescaled violation; returns that violation.
 
     levels[v, m, k] is the best score of the subtree of v with label k at v and m wrong labels,
     where all numbers from ``cap`` on are one level. The loss is m * unit. With cap = 1 and unit = 1
-    this is the best deviation from the truth. The labelling goes to ``work.path``; -inf is returned
-    where there is none.
+    this is the best deviation from the gold labelling. The labelling goes to ``work.path``; -inf is
+    returned where there is none.
     """
     V = len(shape.order)
     levels, before, sent, reach = work.levels, work.before, work.sent, work.reach
     for v in range(V):
         reach[v] = 1
         for k in range(work.n_labels[v]):
-            wrong = k != truth[v]
+            wrong = k != gold[v]
             levels[v, 0, k] = -np.inf if wrong else work.unary[v, k]
             levels[v, 1, k] = work.unary[v, k] if wrong else -np.inf
     for t in range(V - 1, 0, -1):
@@ -292,11 +292,11 @@ def best_by_level(shape, work, truth, cap, unit, mode):
                     if score > levels[p, m, k]:
                         levels[p, m, k] = score
     root = shape.order[0]
-    truth_score = levels[root, 0, truth[root]]
+    gold_score = levels[root, 0, gold[root]]
     best_value, best_level, best_label = -np.inf, 0, 0
     for m in range(1, reach[root] + 1):
         label = first_argmax(levels[root, m], work.n_labels[root])
-        gain = levels[root, m, label] - truth_score
+        gain = levels[root, m, label] - gold_score
         if gain == -np.inf:
             continue
         value = violation(m * unit, gain, mode)
@@ -325,15 +325,15 @@ def best_by_level(shape, work, truth, cap, unit, mode):
 
 
 @kernel
-def search_tree(shape, work, truth, mode, unit):
-    """Find the labelling that the mode asks for; False where the truth is the answer.
+def search_tree(shape, work, gold, mode, unit):
+    """Find the labelling that the mode asks for; False where the gold labelling is the answer.
 
     With ADDITIVE the loss is part of ``work.unary`` already.
     """
     if mode.kind == ADDITIVE:
         best_labelling(shape, work)
         return True
-    cap = len(truth)
+    cap = len(gold)
     if mode.kind == DEVIATION:  # in one call with the rest: constants would be compiled once more
         cap, unit = 1, 1.0
-    return best_by_level(shape, work, truth, cap, unit, mode) > 0.0
+    return best_by_level(shape, work, gold, cap, unit, mode) > 0.0

@@ -185,7 +185,7 @@ class LabelTreeProblem(TreeProblem):
         self.shape, self.columns, self.n_features = layout.shape_and_columns()
         check_number_of_weights(self.n_features)
         unit = 1.0 / V if loss == "normalized-hamming" else 1.0
-        self.truths = TrueLabels(self.labels, unit, loss == "zero-one")
+        self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one")
 
     def input_of(self, i: int) -> Any:
         """Inputs of all nodes and edges of example i, a CSR matrix of one row."""
@@ -208,7 +208,7 @@ class LabelTreeProblem(TreeProblem):
     def loss(self, y: Any, y_hat: Any) -> float:
         """Wrong labels, their share, or whether there are any; see `Problem.loss`."""
         normalized = self.loss_name == "normalized-hamming"
-        return counted_loss(np.not_equal(y, y_hat), normalized, self.truths.zero_one)
+        return counted_loss(np.not_equal(y, y_hat), normalized, self.true_labels.zero_one)
 
     def predict(self, x: Any, w: Floats) -> Ints:
         """Best labels of all nodes; see `Problem.predict`."""
@@ -221,12 +221,12 @@ class LabelTreeProblem(TreeProblem):
     def node_losses(self, i: int) -> Floats:
         """See `TreeProblem`."""
         every = np.arange(self.layout.n_labels.max())
-        return np.where(every == self.labels[i, :, None], 0.0, self.truths.unit)
+        return np.where(every == self.labels[i, :, None], 0.0, self.true_labels.unit)
 
     def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
         """See `TreeProblem`."""
         out = self.allocate(examples)
-        data = (self.shape, self.rows, self.columns, self.truths)
+        data = (self.shape, self.rows, self.columns, self.true_labels)
         found = np.empty((len(examples), len(self.layout.parent)), np.int64)
         work = self.layout.work(n_levels)
         label_oracle(*data, examples, w, mode, work, found, out)
@@ -235,7 +235,7 @@ class LabelTreeProblem(TreeProblem):
     def write(self, examples: Ints, found: Ints) -> Planes:
         """See `TreeProblem`."""
         out = self.allocate(examples)
-        data = (self.shape, self.rows, self.columns, self.layout.n_labels, self.truths)
+        data = (self.shape, self.rows, self.columns, self.layout.n_labels, self.true_labels)
         write_label_rows(*data, examples, found, out)
         return out
 

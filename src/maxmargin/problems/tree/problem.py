@@ -158,14 +158,14 @@ class TreeProblem(NativeProblem):
         return found
 
 
-def _decoder(shape: TreeShape, work: LabellingScratch, losses: Floats, truth: Ints) -> Decoder:
+def _decoder(shape: TreeShape, work: LabellingScratch, losses: Floats, gold: Ints) -> Decoder:
     """The search for sums of gain and loss; see `bounded_search`."""
-    truth_score = score_labelling(shape, work, truth)
-    nodes = np.arange(len(truth))
+    gold_score = score_labelling(shape, work, gold)
+    nodes = np.arange(len(gold))
 
     def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
         score = best_between(shape, work, losses, lower, upper, multiplier)
         slots = losses[nodes, work.path]
-        return Candidate(work.path.copy(), slots, float(slots.sum()), float(score - truth_score))
+        return Candidate(work.path.copy(), slots, float(slots.sum()), float(score - gold_score))
 
     return decode
