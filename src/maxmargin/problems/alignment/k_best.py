@@ -103,9 +103,9 @@ def rank_alignments(
     m, n, levels = len(x), len(y), len(ranking.offsets)
     n_states = 3 * m * n * levels
     if 8 * n_states > MOST_TABLE_BYTES:
-        by_errors = ", told apart by number of errors," if levels > 1 else ""
+        told_apart = ", told apart by number of errors," if levels > 1 else ""
         raise ValueError(
-            f"the search for the k best alignments of strings of {m} and {n} letters{by_errors} "
+            f"the search for the k best alignments of strings of {m} and {n} letters{told_apart} "
             f"takes {8 * n_states / 2**30:.1f} GiB; use shorter strings"
             + (", or rescaling='margin' with sqrt_loss=False" if levels > 1 else "")
         )

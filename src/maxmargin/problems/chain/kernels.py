@@ -226,7 +226,7 @@ def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
             viterbi(unary, length, transition, K, forward, path)
         elif mode.kind == DEVIATION:
             gain = best_deviation(unary, length, transition, K, gold, forward, path)
-            violated = gain > -1.0
+            violated = violation(1.0, gain, mode) > 0.0
         elif mode.kind == PREDICTION:
             viterbi(unary, length, transition, K, forward, path)
         else:

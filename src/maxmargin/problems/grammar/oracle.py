@@ -47,7 +47,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
         if mode.kind == DEVIATION:
             fill_chart(grammar, sentences, first, n, w, gold_label, 0.0, work)
             root, score = fill_deviations(grammar, sentences, first, gold, base, n, w, work)
-            violated = score - gold_score > -1.0
+            violated = violation(1.0, score - gold_score, mode) > 0.0
             if violated:
                 recover(
                     grammar, sentences, first, n, w, gold_label, 0.0, root, gold, base, work, found
