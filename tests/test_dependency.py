@@ -18,12 +18,12 @@ from maxmargin.problems.dependency.features import (
 )
 from maxmargin.problems.dependency.kernels import best_tree
 from maxmargin.problems.dependency.problem import (
+    DependencyDecoder,
     DependencyProblem,
-    TreeDecoder,
     check_trees,
     count_crossing,
 )
-from maxmargin.problems.dependency.work import TreeOptions, make_work
+from maxmargin.problems.dependency.work import DependencyOptions, make_work
 from solving import check_optimal, solve
 from test_k_best import RESCALINGS, check_k_best
 from test_oracles import check_oracle, dense_row
@@ -215,7 +215,7 @@ def as_output(heads, labels):
 def test_search_with_forbidden_arcs(projective, single_root):
     """Random scores, some of them -inf: the best tree, or none."""
     rng = np.random.default_rng(7)
-    options = TreeOptions(projective, single_root, False, False)
+    options = DependencyOptions(projective, single_root, False, False)
     work = make_work(tree_case(rng).problem.arcs, 5, projective)
     n_without = 0
     for _ in range(60):
@@ -246,7 +246,7 @@ def test_projective_is_never_better(n, seed):
     totals, trees = [], []
     for projective in (True, False):
         heads = np.zeros(n + 1, np.int32)
-        options = TreeOptions(projective, True, False, False)
+        options = DependencyOptions(projective, True, False, False)
         totals.append(best_tree(scores, options, make_work(keys, n + 1, projective), heads))
         check_trees(heads[1:], np.array([0, n + 1]), single_root=True)
         trees.append(heads)
@@ -313,10 +313,10 @@ def test_bad_trees_are_refused(heads, message):
 def test_bad_options_are_refused():
     fields = TokenFields.of([[("a", "N")]])
     with pytest.raises(ValueError, match="hash_bits must be"):
-        TreeDecoder(hash_bits=40)
+        DependencyDecoder(hash_bits=40)
     with pytest.raises(ValueError, match="at most"):
-        TreeDecoder(hash_bits=29, n_labels=100)
+        DependencyDecoder(hash_bits=29, n_labels=100)
     with pytest.raises(ValueError, match="loss must be"):
         DependencyProblem(fields, [0], loss="f1")
     with pytest.raises(ValueError, match="unknown field 'lemma'"):
-        TreeDecoder(FEW_TEMPLATES._replace(arcs=(("lemma", ""),))).keys(fields)
+        DependencyDecoder(FEW_TEMPLATES._replace(arcs=(("lemma", ""),))).keys(fields)

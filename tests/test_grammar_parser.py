@@ -16,7 +16,7 @@ from conftest import find_data
 from maxmargin.formats import Tree, clean_tree, parse_tree, read_trees
 from maxmargin.formulation import Formulation
 from maxmargin.metrics import bracket_scores
-from maxmargin.problems.grammar.data import TreeDecoder, encode
+from maxmargin.problems.grammar.data import GrammarDecoder, encode
 from maxmargin.problems.grammar.k_best import best_derivations
 from maxmargin.problems.grammar.rules import Grammar, derive
 from maxmargin.solvers import make_solver, solvers_for
@@ -42,7 +42,7 @@ def check_reversible(trees, horizontal, vertical):
     grammar = Grammar.induce(derivations, sentences)
     grammar = Grammar.from_state(grammar.to_state())
     nodes = encode(grammar, derivations, sentences)
-    decoder, base = TreeDecoder(grammar), 0
+    decoder, base = GrammarDecoder(grammar), 0
     for tree, steps in zip(trees, derivations, strict=True):
         words = tree.words()
         assert len(steps) == 2 * len(words) - 1

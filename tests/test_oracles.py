@@ -17,10 +17,10 @@ from cases import (
     multiclass_case,
 )
 from maxmargin.engine.rows import make_rows
+from maxmargin.problems.chain.layout import ChainLayout
 from maxmargin.problems.chain.problem import (
     ChainConstraints,
     ChainDecoder,
-    ChainLayout,
     ChainProblem,
     bio_constraints,
 )

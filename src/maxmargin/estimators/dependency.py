@@ -15,7 +15,7 @@ from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
-from ..problems.dependency.problem import DependencyProblem, TreeDecoder
+from ..problems.dependency.problem import DependencyDecoder, DependencyProblem
 from ..types import Floats, Ints, Ints32
 from .base import MaxMarginEstimator, checked_k
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
@@ -139,7 +139,7 @@ class DependencyParser(MaxMarginEstimator):
             tuple(templates),
         )
         self._train(make_problem, data, weights)
-        self._decoder = TreeDecoder(
+        self._decoder = DependencyDecoder(
             templates,
             self.hash_bits,
             n_labels,
@@ -285,7 +285,7 @@ class DependencyParser(MaxMarginEstimator):
     def _set_state(self, state: dict[str, Any]) -> None:
         """See `MaxMarginEstimator`."""
         self.labels_ = state["labels"]
-        self._decoder = TreeDecoder(
+        self._decoder = DependencyDecoder(
             ArcTemplates(*state["templates"]),
             int(state["hash_bits"]),
             0 if self.labels_ is None else len(self.labels_),

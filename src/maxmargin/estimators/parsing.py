@@ -14,7 +14,7 @@ from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
 from ..formats.trees import Tree, Treebank, as_tree, clean_tree
 from ..metrics import bracket_scores
-from ..problems.grammar.data import Nodes, Sentences, TreeDecoder, encode, make_sentences
+from ..problems.grammar.data import GrammarDecoder, Nodes, Sentences, encode, make_sentences
 from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.rules import Derivation, Grammar, derive
 from ..types import Floats, Ints
@@ -197,16 +197,16 @@ class ParserMixin(GrammarParameters, Savable):
                 f"{self.grammar_.terminals[-1]!r:.40}{pairs}"
             )
 
-    def _decoder(self) -> TreeDecoder:
+    def _decoder(self) -> GrammarDecoder:
         """What parses with the grammar."""
-        return TreeDecoder(self.grammar_, self._encode([]).n_span_features)
+        return GrammarDecoder(self.grammar_, self._encode([]).n_span_features)
 
     def _is_short(self, sentence: Sequence[Token]) -> bool:
         """Whether a sentence is parsed at all."""
         return self.max_length is None or len(sentence) <= self.max_length
 
     def _parse(
-        self, tokens: list[list[Token]], decoder: TreeDecoder, weights: Floats
+        self, tokens: list[list[Token]], decoder: GrammarDecoder, weights: Floats
     ) -> Iterator[tuple[Nodes, float]]:
         """Best derivation of each sentence; a score of -inf says that there is none."""
         short = [sentence for sentence in tokens if self._is_short(sentence)]

@@ -13,7 +13,8 @@ from .._warn import warn_user
 from ..engine.rows import Rows, make_rows
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
-from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainLayout, ChainProblem
+from ..problems.chain.layout import ChainLayout
+from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints, Ints32
 from .base import MaxMarginEstimator, OnlineMethod, checked_k

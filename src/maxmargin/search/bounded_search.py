@@ -3,7 +3,7 @@
 For many structures there is a decoder for scores and losses that add up over slots (parts, tokens),
 which maximises
 
-    gain(y) + multiplier * Delta(y),    gain(y) = <w, psi(x, y)> - <w, psi(x, truth)>,
+    gain(y) + multiplier * Delta(y),    gain(y) = <w, psi(x, y)> - <w, psi(x, y_i)>,
 
 but none for the rescaled violations
 
@@ -33,17 +33,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..types import Floats
+from .violation import plane_terms
 
 __all__ = ["Candidate", "Decoder", "Violation", "most_violated"]
 
 CLOSE = 1e-10  # bounds that exceed the best value by less, relatively, are not followed up
 NOTHING = 1e-12  # the same for outputs that would hardly be violated at all
 ROUNDING = 1e-13  # of the sums that decoders maximise
-FASTER = 16.0  # growth of the multiplier while the truth is all that is found
+FASTER = 16.0  # growth of the multiplier while the gold output is all that is found
+
+# Not compiled: calls from Python would cost more than the work.
+_plane_terms = getattr(plane_terms, "py_func", plane_terms)
 
 
 class Candidate(NamedTuple):
-    """An output, its loss by slot and in total, and its score less that of the truth."""
+    """An output, its loss by slot and in total, and its score less that of the gold output."""
 
     output: Any
     slot_losses: Floats
@@ -71,9 +75,9 @@ class Violation:
             raise ValueError("a sum of loss and gain is what decoders maximise by themselves")
 
     def value(self, loss: float, gain: float) -> float:
-        """The violation of an output."""
-        factor = math.sqrt(loss) if self.sqrt_loss else loss
-        return factor * (1.0 + gain) if self.slack else factor + gain
+        """The violation of an output; see `violation`."""
+        offset, scale = _plane_terms(loss, self)
+        return float(offset + scale * gain)
 
     def slope(self, loss: float, gain: float) -> float:
         """The multiplier for which no point of the same sum has a larger value than this one."""
@@ -102,7 +106,7 @@ def most_violated(
     Parameters
     ----------
     decode : callable
-        The search for sums; see `Decoder`. Only the truth may have no loss, and its gain is 0.
+        The search for sums; see `Decoder`. Only the gold output has no loss, and its gain is 0.
     largest : array
         The largest loss of each slot.
     violation : Violation

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...engine.native import NativeProblem
 from ...formulation import Rescaling
 from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
-from ...problem import Problem
 from ...search.limits import as_examples, as_weights
 from ...types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
-from .kernels import Strings, best_alignment, errors_of_letters
-from .layout import Aligner, AlignmentLayout, string_at
+from .kernels import Strings, add_counts, best_alignment, errors_of_letters
+from .layout import Aligner, AlignmentLayout, pack_strings, string_at
 from .oracles import TruePairs, homologue_oracle
 from .problem import check_examples, dpsi_row
 
 __all__ = ["HomologueProblem"]
 
 
-class HomologueProblem(Problem):
+class Query(NamedTuple):
+    """A coded string, its homologue with the alignment of both, and the decoys."""
+
+    native: NDArray[np.uint8]
+    homologue: NDArray[np.uint8]
+    partner: Ints32
+    decoys: list[NDArray[np.uint8]]
+
+
+class Match(NamedTuple):
+    """A decoy of a query, or -1 for its homologue, and how it is aligned."""
+
+    decoy: int
+    partner: Ints32
+
+
+class HomologueProblem(NativeProblem):
     """Find the homologue of a string among decoys, by the score of the best alignment.
 
     Every decoy has loss 1, so rescalings are all the same.
@@ -39,9 +57,6 @@ class HomologueProblem(Problem):
         What has a weight.
     """
 
-    trusted = True
-    n_features: int
-
     def __init__(
         self,
         natives: Strings,
@@ -52,7 +67,8 @@ class HomologueProblem(Problem):
         layout: AlignmentLayout,
     ) -> None:
         check_examples(natives, homologues, partners)
-        self.natives, self.decoys, self.layout = natives, decoys, layout
+        self.natives, self.homologues, self.decoys = natives, homologues, decoys
+        self.layout = layout
         self.groups = np.ascontiguousarray(groups, dtype=np.int64)
         n_decoys = len(decoys.offsets) - 1
         rising = len(self.groups) == len(natives.offsets) and (np.diff(self.groups) >= 0).all()
@@ -77,6 +93,43 @@ class HomologueProblem(Problem):
     def n_examples(self) -> int:
         """Number of native strings."""
         return len(self.natives.offsets) - 1
+
+    def input_of(self, i: int) -> Query:
+        """String i with its homologue, their alignment, and the decoys."""
+        own = slice(self.natives.offsets[i], self.natives.offsets[i + 1])
+        return Query(
+            string_at(self.natives, i).copy(),
+            string_at(self.homologues, i).copy(),
+            self.true_pairs.partners[own].copy(),
+            [string_at(self.decoys, d).copy() for d in range(self.groups[i], self.groups[i + 1])],
+        )
+
+    def output_of(self, i: int) -> Match:
+        """The homologue of string i."""
+        own = slice(self.natives.offsets[i], self.natives.offsets[i + 1])
+        return Match(-1, self.true_pairs.partners[own].copy())
+
+    def joint_feature(self, x: Any, y: Any) -> Floats:
+        """See `Problem.joint_feature`: how often the alignment has each operation."""
+        counts = np.zeros(self.n_features)
+        other = x.homologue if y.decoy < 0 else x.decoys[y.decoy]
+        add_counts(x.native, other, y.partner, self.layout.scoring(counts), 1.0, counts)
+        return counts
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """1 for a decoy; see `Problem.loss`."""
+        return float(y.decoy != y_hat.decoy)
+
+    def predict(self, x: Any, w: Floats) -> Match:
+        """The homologue in its alignment, or a decoy that aligns better; see `Problem.predict`."""
+        best = Match(-1, x.partner)
+        highest = float(self.joint_feature(x, best) @ as_weights(w, self.n_features))
+        native = pack_strings([x.native])
+        for d, decoy in enumerate(x.decoys):
+            partners, scores = self.aligner.align(native, pack_strings([decoy]), w)
+            if scores[0] > highest:
+                best, highest = Match(d, partners), float(scores[0])
+        return best
 
     def oracle(
         self,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..._jit import kernel
 from ...search.limits import MOST_TABLE_BYTES
+from ...search.violation import plane_value
 from ...types import Floats, Ints, Ints32
 from .kernels import AlignmentScratch, Scoring, errors_of_letters, score_ends, sum_errors
 
@@ -74,7 +75,7 @@ class Turns(NamedTuple):
 
 
 def _no_turns(k: int) -> Turns:
-    """An empty list with room for k."""
+    """An empty list, made for k at most."""
     level, parent, step, source = np.empty((4, k), np.int64)
     counts = np.zeros(2, np.int64)
     return Turns(np.empty(k), np.empty(k), level, parent, step, source, counts)
@@ -95,16 +96,16 @@ def rank_alignments(
     scoring: Scoring,
     k: int,
     work: AlignmentScratch,
-    truth: Ints32 | None = None,
+    gold: Ints32 | None = None,
     ranking: Ranking = PLAIN,
 ) -> list[Ranked]:
     """The k best alignments, best first; fewer if there are not so many."""
     m, n, levels = len(x), len(y), len(ranking.offsets)
     n_states = 3 * m * n * levels
     if 8 * n_states > MOST_TABLE_BYTES:
-        by_errors = ", told apart by number of errors," if levels > 1 else ""
+        told_apart = ", told apart by number of errors," if levels > 1 else ""
         raise ValueError(
-            f"the search for the k best alignments of strings of {m} and {n} letters{by_errors} "
+            f"the search for the k best alignments of strings of {m} and {n} letters{told_apart} "
             f"takes {8 * n_states / 2**30:.1f} GiB; use shorter strings"
             + (", or rescaling='margin' with sqrt_loss=False" if levels > 1 else "")
         )
@@ -112,13 +113,13 @@ def rank_alignments(
         np.empty(n_states), np.empty(m + 1, np.int64), np.empty(n + 1, np.int64), levels - 1
     )
     partners, scores = np.empty((k, m), np.int32), np.empty(k)
-    if truth is None:
-        truth = np.full(m, -1, np.int32)
+    if gold is None:
+        gold = np.full(m, -1, np.int32)
     found = k_best_alignments(
         x,
         y,
         scoring,
-        truth,
+        gold,
         ranking,
         work,
         table,
@@ -141,7 +142,7 @@ def _extend(before, value, errors, here):
 
 
 @kernel
-def _fill_table(x, y, scoring, truth, unit, work, table):
+def _fill_table(x, y, scoring, gold, unit, work, table):
     """Scores of the best paths to all states, as in `kernels.best_alignment`."""
     m, n, cap = len(x), len(y), table.cap
     best = table.best.reshape(m, n, 3, cap + 1)
@@ -154,7 +155,7 @@ def _fill_table(x, y, scoring, truth, unit, work, table):
         scores = scoring.substitution[x[i]]
         for j in range(n):
             pair, skip_x, skip_y = best[i, j, 0], best[i, j, 1], best[i, j, 2]
-            made = 0.0 if truth[i] == j else wrong_x[i] + wrong_y[j]
+            made = 0.0 if gold[i] == j else wrong_x[i] + wrong_y[j]
             value = scores[y[j]] + unit * made
             first = min(before_x[i] + before_y[j] + np.int64(made), cap)
             pair[first] = begin_x[i] + begin_y[j] + value
@@ -173,11 +174,11 @@ def _fill_table(x, y, scoring, truth, unit, work, table):
 
 
 @kernel
-def _list_ways(x, y, i, j, kind, errors, scoring, truth, unit, work, table, ways):
+def _list_ways(x, y, i, j, kind, errors, scoring, gold, unit, work, table, ways):
     """List the ways into a state (kind 0: pair, 1: skip_x, 2: skip_y); returns their number."""
     n, cap = len(y), table.cap
     if kind == 0:
-        made = 0.0 if truth[i] == j else work.wrong_x[i] + work.wrong_y[j]
+        made = 0.0 if gold[i] == j else work.wrong_x[i] + work.wrong_y[j]
         score = scoring.substitution[x[i], y[j]] + unit * made
         before_i, before_j = i - 1, j - 1
     elif kind == 1:
@@ -262,23 +263,24 @@ def _offer_last_pairs(m, n, ranking, work, table, turns):
                 state = (i * n + j) * 3 * (cap + 1) + e
                 level = min(e + behind, cap)
                 score = best[state] + end
-                value = offsets[level] + scales[level] * score if scales[level] > 0.0 else -np.inf
+                scale = scales[level]
+                value = plane_value(offsets[level], scale, score) if scale > 0.0 else -np.inf
                 if value > -np.inf and (counts[0] < k or value > values[counts[1]]):
                     _offer(turns, value, score, level, -1, -1, state)
 
 
 @kernel
 def k_best_alignments(
-    x, y, scoring, truth, ranking, work, table, ways, turns, paths, partners, scores
+    x, y, scoring, gold, ranking, work, table, ways, turns, paths, partners, scores
 ):
     """The k best alignments into ``partners``, a row each, and their scores; returns their number.
 
-    In: ``truth`` matters where errors do; ``ways``, ``turns``, ``paths`` (k, |x| + |y|) and
+    In: ``gold`` matters where errors do; ``ways``, ``turns``, ``paths`` (k, |x| + |y|) and
     ``work`` are scratch, and so is ``table`` but for the cap.
     """
     m, n, k, cap = len(x), len(y), len(scores), table.cap
     unit = ranking.unit
-    errors_of_letters(truth, m, n, ranking.residues, work)
+    errors_of_letters(gold, m, n, ranking.residues, work)
     end_open, end_extend = scoring.gaps[2], scoring.gaps[3]
     score_ends(m, work.left_x, unit, end_open, end_extend, work.begin_x, work.end_x)
     score_ends(n, work.left_y, unit, end_open, end_extend, work.begin_y, work.end_y)
@@ -288,9 +290,9 @@ def k_best_alignments(
     score = work.begin_x[m] + work.begin_y[n]  # nothing is paired
     level = min(table.before_x[m] + table.before_y[n], cap)
     if ranking.scales[level] > 0.0:
-        value = ranking.offsets[level] + ranking.scales[level] * score
+        value = plane_value(ranking.offsets[level], ranking.scales[level], score)
         _offer(turns, value, score, level, -1, -1, NOWHERE)
-    _fill_table(x, y, scoring, truth, unit, work, table)
+    _fill_table(x, y, scoring, gold, unit, work, table)
     _offer_last_pairs(m, n, ranking, work, table, turns)
     for found in range(k):
         if turns.counts[0] == 0:
@@ -306,9 +308,7 @@ def k_best_alignments(
             cell = state // (cap + 1)
             i, j = cell // 3 // n, cell // 3 % n
             errors = state % (cap + 1)
-            count = _list_ways(
-                x, y, i, j, cell % 3, errors, scoring, truth, unit, work, table, ways
-            )
+            count = _list_ways(x, y, i, j, cell % 3, errors, scoring, gold, unit, work, table, ways)
             way = 0
             for c in range(1, count):
                 if ways.value[c] > ways.value[way]:
@@ -316,7 +316,7 @@ def k_best_alignments(
             for c in range(count):
                 if c != way:
                     other = score - (ways.value[way] - ways.value[c])
-                    value = ranking.offsets[level] + ranking.scales[level] * other
+                    value = plane_value(ranking.offsets[level], ranking.scales[level], other)
                     _offer(turns, value, other, level, found, length, ways.source[c])
             state = ways.source[way]
             length += 1

@@ -64,7 +64,7 @@ class AlignmentScratch(NamedTuple):
 
 
 @kernel
-def errors_of_letters(truth, m, n, residues, work):
+def errors_of_letters(gold, m, n, residues, work):
     """Errors that a letter causes in a wrong pair (wrong_*), and where it is unpaired (left_*).
 
     With ``residues`` every letter of either string whose partner is not the true one is an error;
@@ -74,11 +74,11 @@ def errors_of_letters(truth, m, n, residues, work):
         work.wrong_y[j] = 1.0 if residues else 0.0
         work.left_y[j] = 0.0
     for i in range(m):
-        paired = truth[i] >= 0
+        paired = gold[i] >= 0
         work.wrong_x[i] = 1.0 if residues or paired else 0.0
         work.left_x[i] = 1.0 if paired else 0.0
         if residues and paired:
-            work.left_y[truth[i]] = 1.0
+            work.left_y[gold[i]] = 1.0
 
 
 @kernel
@@ -105,10 +105,10 @@ def sum_errors(left, length, before):
 
 
 @kernel
-def best_alignment(x, y, scoring, truth, unit, work):
+def best_alignment(x, y, scoring, gold, unit, work):
     """Best alignment of x and y into work.partner, each error worth ``unit``; returns its value.
 
-    In: ``truth`` and the errors of letters, in ``work``; none of them matters where unit is 0.
+    In: ``gold`` and the errors of letters, in ``work``; none of them matters where unit is 0.
     A cell of ``back`` holds where pair (2 bits), skip_x (2 bits) and skip_y (2 bits) came from.
     """
     m, n = len(x), len(y)
@@ -125,7 +125,7 @@ def best_alignment(x, y, scoring, truth, unit, work):
         scores = scoring.substitution[x[i]]
         begin, end = work.begin_x[i], work.end_x[i + 1]
         wrong, left = unit * work.wrong_x[i], unit * work.left_x[i] + extend
-        partner = truth[i]
+        partner = gold[i]
         # (i, j) is the cell up and left of the one that is filled; `old_*` are the row above.
         old_pair, old_x, old_y = pair[0], skip_x[0], skip_y[0]
         pair[0] = skip_x[0] = skip_y[0] = -np.inf
@@ -217,36 +217,36 @@ def add_counts(x, y, partner, scoring, sign, counts):
 
 
 @kernel
-def count_errors(x, y, truth, partner, residues):
+def count_errors(x, y, gold, partner, residues):
     """Number of errors of an alignment; see `errors_of_letters`."""
     missed, wrong_x, true_pairs, pairs = 0, 0, 0, 0
     for i in range(len(x)):
-        wrong_x += partner[i] != truth[i]
+        wrong_x += partner[i] != gold[i]
         pairs += partner[i] >= 0
-        if truth[i] >= 0:
+        if gold[i] >= 0:
             true_pairs += 1
-            missed += partner[i] != truth[i]
+            missed += partner[i] != gold[i]
     if not residues:
         return missed
     # Letters of y that either alignment pairs, without those that both pair alike.
     hits = true_pairs - missed
-    wrong_y = true_pairs + pairs - 2 * hits - _differently_paired(truth, partner, len(x))
+    wrong_y = true_pairs + pairs - 2 * hits - _differently_paired(gold, partner, len(x))
     return wrong_x + wrong_y
 
 
 @kernel
-def _differently_paired(truth, partner, m):
+def _differently_paired(gold, partner, m):
     """Letters of y that both alignments pair, with different letters of x."""
     shared = 0
     i, k = 0, 0
     while i < m and k < m:  # both rise, so one walk finds all
-        if truth[i] < 0:
+        if gold[i] < 0:
             i += 1
         elif partner[k] < 0:
             k += 1
-        elif truth[i] < partner[k]:
+        elif gold[i] < partner[k]:
             i += 1
-        elif truth[i] > partner[k]:
+        elif gold[i] > partner[k]:
             k += 1
         else:
             shared += i != k

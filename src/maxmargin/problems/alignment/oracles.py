@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._jit import kernel
+from ...search.modes import ADDITIVE, DEVIATION
+from ...search.violation import violation
 from ...types import Floats, Ints, Ints32
 from .kernels import (
     PAIR,
@@ -22,9 +24,6 @@ from .kernels import (
     sum_errors,
     write_row,
 )
-
-# What the oracle maximises; see `alignment_oracle`.
-ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
 
 
 class TruePairs(NamedTuple):
@@ -45,7 +44,7 @@ class TruePairs(NamedTuple):
 
 
 class LevelScratch(NamedTuple):
-    """Work arrays of `best_by_errors`, with the number of errors as last axis."""
+    """Work arrays of `best_by_level`, with the number of errors as last axis."""
 
     back: NDArray[np.uint16]
     rows: Floats  # states, columns, errors
@@ -67,7 +66,7 @@ def _enter(values, errors, cap, value, source, from_errors, shift, back):
 
 
 @kernel
-def best_by_errors(x, y, scoring, truth, cap, work, levels):
+def best_by_level(x, y, scoring, gold, cap, work, levels):
     """Score of the best alignment for each number of errors; ``cap`` stands for cap or more.
 
     As `best_alignment`, with the number of errors so far in every state: time and memory
@@ -112,7 +111,7 @@ def best_by_errors(x, y, scoring, truth, cap, work, levels):
             first = min(before_x[i] + before_y[j], cap)
             begin = work.begin_x[i] + work.begin_y[j]
             score = scoring.substitution[x[i], y[j]]
-            wrong = 0 if truth[i] == j else np.int64(work.wrong_x[i] + work.wrong_y[j])
+            wrong = 0 if gold[i] == j else np.int64(work.wrong_x[i] + work.wrong_y[j])
             lost = np.int64(work.left_y[j])
             for e in range(cap + 1):
                 if e == first:
@@ -162,30 +161,21 @@ def _trace_level(levels, level, m, partner):
 
 
 @kernel
-def _worst_level(levels, cap, truth_score, unit, deviation, slack, sqrt_loss):
+def _worst_level(levels, cap, gold_score, unit, mode):
     """The level with the largest rescaled violation, and that violation."""
     best_level, best = 0, -np.inf
     for e in range(cap + 1):
-        gain = levels.score[e] - truth_score
-        if gain == -np.inf or (deviation and e < cap):
+        gain = levels.score[e] - gold_score
+        if gain == -np.inf or (mode.kind == DEVIATION and e < cap):
             continue
-        loss = e * unit
-        if deviation:
-            loss = 1.0
-        elif sqrt_loss:
-            loss = np.sqrt(loss)
-        value = loss + gain
-        if slack:
-            value = loss * (1.0 + gain) if e > 0 else 0.0
+        value = violation(1.0 if mode.kind == DEVIATION else e * unit, gain, mode)
         if value > best:
             best_level, best = e, value
     return best_level, best
 
 
 @kernel
-def alignment_oracle(
-    xs, ys, true_pairs, examples, w, scoring, mode, slack, sqrt_loss, work, levels, out
-):
+def alignment_oracle(xs, ys, true_pairs, examples, w, scoring, mode, work, levels, out):
     """Most violated alignment of each listed pair of strings, as a sparse row of dpsi.
 
     Problem solved for strings x, y with the true alignment t, over all alignments a:
@@ -194,8 +184,8 @@ def alignment_oracle(
         DEVIATION   max  1 - <dpsi(a), w>               over a with errors
         LEVELS      max  the rescaled violation         by the number of errors
 
-    Out: ``out``, with room for n_features entries a row. A row is empty, with loss 0, where nothing
-    beats the truth.
+    Out: ``out``, made for rows of n_features entries. A row is empty, with loss 0, where nothing
+    beats the gold alignment.
     """
     counts, partner = work.counts, work.partner
     filled = 0
@@ -204,25 +194,23 @@ def alignment_oracle(
         i = examples[r]
         x = xs.letters[xs.offsets[i] : xs.offsets[i + 1]]
         y = ys.letters[ys.offsets[i] : ys.offsets[i + 1]]
-        truth = true_pairs.partners[xs.offsets[i] : xs.offsets[i + 1]]
+        gold = true_pairs.partners[xs.offsets[i] : xs.offsets[i + 1]]
         unit = true_pairs.units[i]
-        errors_of_letters(truth, len(x), len(y), true_pairs.residues, work)
-        truth_score = _load_truth(true_pairs, i, w, counts)
+        errors_of_letters(gold, len(x), len(y), true_pairs.residues, work)
+        gold_score = _load_gold(true_pairs, i, w, counts)
         violated = True
-        if mode == ADDITIVE:
-            best_alignment(x, y, scoring, truth, unit, work)
+        if mode.kind == ADDITIVE:
+            best_alignment(x, y, scoring, gold, unit, work)
         else:
-            cap = 1 if mode == DEVIATION else true_pairs.most_errors[i]
-            best_by_errors(x, y, scoring, truth, cap, work, levels)
-            level, value = _worst_level(
-                levels, cap, truth_score, unit, mode == DEVIATION, slack, sqrt_loss
-            )
+            cap = 1 if mode.kind == DEVIATION else true_pairs.most_errors[i]
+            best_by_level(x, y, scoring, gold, cap, work, levels)
+            level, value = _worst_level(levels, cap, gold_score, unit, mode)
             violated = value > 0.0
             if violated:
                 _trace_level(levels, level, len(x), partner)
         errors = 0
         if violated:
-            errors = count_errors(x, y, truth, partner, true_pairs.residues)
+            errors = count_errors(x, y, gold, partner, true_pairs.residues)
             add_counts(x, y, partner, scoring, -1.0, counts)
         else:
             counts[:] = 0.0
@@ -233,8 +221,8 @@ def alignment_oracle(
 
 
 @kernel
-def _load_truth(true_pairs, i, w, counts):
-    """Put psi(truth of example i) into counts, which are zero; returns its score."""
+def _load_gold(true_pairs, i, w, counts):
+    """Put psi of the gold alignment of example i into counts, which are zero; returns its score."""
     score = 0.0
     for e in range(true_pairs.indptr[i], true_pairs.indptr[i + 1]):
         f = true_pairs.indices[e]
@@ -260,13 +248,13 @@ def homologue_oracle(
     for r in range(len(examples)):
         i = examples[r]
         x = natives.letters[natives.offsets[i] : natives.offsets[i + 1]]
-        truth = true_pairs.partners[natives.offsets[i] : natives.offsets[i + 1]]
-        truth_score = _load_truth(true_pairs, i, w, counts)
-        best, best_decoy = truth_score - 1.0, -1
+        gold = true_pairs.partners[natives.offsets[i] : natives.offsets[i + 1]]
+        gold_score = _load_gold(true_pairs, i, w, counts)
+        best, best_decoy = gold_score - 1.0, -1
         for d in range(groups[i], groups[i + 1]):
             y = decoys.letters[decoys.offsets[d] : decoys.offsets[d + 1]]
-            errors_of_letters(truth, len(x), len(y), False, work)
-            score = best_alignment(x, y, scoring, truth, 0.0, work)
+            errors_of_letters(gold, len(x), len(y), False, work)
+            score = best_alignment(x, y, scoring, gold, 0.0, work)
             if score > best:
                 best, best_decoy = score, d
                 best_partner[: len(x)] = work.partner[: len(x)]

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulation import Formulation, Rescaling
+from ...engine.native import NativeProblem
+from ...formulation import Rescaling
 from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
-from ...problem import Problem
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
+from ...search.modes import ADDITIVE, DEVIATION, SearchMode, level_terms, search_mode
 from ...types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
-from .layout import Aligner, AlignmentLayout, string_at
-from .oracles import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    LevelScratch,
-    TruePairs,
-    alignment_oracle,
-)
+from .layout import Aligner, AlignmentLayout, pack_strings, string_at
+from .oracles import LevelScratch, TruePairs, alignment_oracle
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
 AlignmentLoss = Literal["pairs", "residues", "zero-one"]
+
+
+class Partners(NamedTuple):
+    """An alignment: for the letters of either string the position of the partner, or -1."""
+
+    of_x: Ints32
+    of_y: Ints32
+
+    @classmethod
+    def of(cls, partner: Ints32, n: int) -> Partners:
+        """From the partners of the letters of x, where y has n letters."""
+        of_y = np.full(n, -1, np.int32)
+        paired = np.flatnonzero(partner >= 0)
+        of_y[partner[paired]] = paired
+        return cls(partner.copy(), of_y)
 
 
 def dpsi_row(
@@ -38,7 +47,7 @@ def dpsi_row(
     scoring: Scoring,
     size: int,
 ) -> Row:
-    """Joint features of the truth of example i minus those of an alignment of x and y."""
+    """Joint features of the gold alignment of example i minus those of an alignment of x and y."""
     counts = np.zeros(size)
     own = slice(true_pairs.indptr[i], true_pairs.indptr[i + 1])
     counts[true_pairs.indices[own]] = true_pairs.values[own]
@@ -59,7 +68,7 @@ def check_examples(xs: Strings, ys: Strings, partners: NDArray[Any]) -> None:
         raise ValueError(f"example {int(np.argmin(lengths))} has an empty string")
 
 
-class AlignmentProblem(Problem):
+class AlignmentProblem(NativeProblem):
     """Predict the alignment of two strings, with exact oracles for every rescaling.
 
     Parameters
@@ -74,9 +83,6 @@ class AlignmentProblem(Problem):
         Share of the true pairs that are missed; share of all letters whose partner (or lack of
         one) is not the true one; or 1 if the alignments differ.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -115,6 +121,37 @@ class AlignmentProblem(Problem):
         """Number of pairs of strings."""
         return len(self.xs.offsets) - 1
 
+    def input_of(self, i: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The two coded strings of example i."""
+        return string_at(self.xs, i).copy(), string_at(self.ys, i).copy()
+
+    def output_of(self, i: int) -> Partners:
+        """The gold alignment of example i."""
+        own = slice(self.xs.offsets[i], self.xs.offsets[i + 1])
+        n = self.ys.offsets[i + 1] - self.ys.offsets[i]
+        return Partners.of(self.true_pairs.partners[own], int(n))
+
+    def joint_feature(self, x: Any, y: Any) -> Floats:
+        """See `Problem.joint_feature`: how often an alignment has each operation."""
+        counts = np.zeros(self.n_features)
+        add_counts(x[0], x[1], y.of_x, self.layout.scoring(counts), 1.0, counts)
+        return counts
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Share of true pairs or of letters that are wrong, or whether any is."""
+        wrong_x, wrong_y = y.of_x != y_hat.of_x, y.of_y != y_hat.of_y
+        if self.true_pairs.zero_one:
+            return float(wrong_x.any())
+        if self.true_pairs.residues:
+            n_wrong = np.count_nonzero(wrong_x) + np.count_nonzero(wrong_y)
+            return float(n_wrong / (len(wrong_x) + len(wrong_y)))
+        return float(wrong_x[y.of_x >= 0].mean())
+
+    def predict(self, x: Any, w: Floats) -> Partners:
+        """The best alignment; see `Problem.predict`."""
+        partners, _ = self.aligner.align(pack_strings([x[0]]), pack_strings([x[1]]), w)
+        return Partners.of(partners, len(x[1]))
+
     def oracle(
         self,
         indices: Ints,
@@ -125,7 +162,7 @@ class AlignmentProblem(Problem):
         """Most violated alignment of each listed pair of strings; see `Problem.oracle`."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
-        mode = self._mode(rescaling, sqrt_loss)
+        mode = search_mode(rescaling, sqrt_loss, self.true_pairs.zero_one)
         out = empty_planes(len(examples), len(examples) * self.layout.size)
         alignment_oracle(
             self.xs,
@@ -135,8 +172,6 @@ class AlignmentProblem(Problem):
             w,
             self.layout.scoring(w),
             mode,
-            rescaling == "slack",
-            sqrt_loss,
             self.aligner.scratch(self.xs, self.ys),
             self._level_scratch(examples, mode),
             out,
@@ -154,7 +189,7 @@ class AlignmentProblem(Problem):
         """The k best wrong alignments of each listed pair of strings; see `Problem.k_best`.
 
         With slack rescaling and with none, an alignment without loss (the true pairs and others
-        beside them, if the loss is "pairs") counts as the truth.
+        beside them, if the loss is "pairs") counts as the gold alignment.
         """
         w = as_weights(w, self.n_features)
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
@@ -162,12 +197,12 @@ class AlignmentProblem(Problem):
         found: list[list[tuple[Row, float]]] = []
         for i in as_examples(indices, self.n_examples).tolist():
             x, y = string_at(self.xs, i), string_at(self.ys, i)
-            truth = given.partners[bounds[i] : bounds[i + 1]]
+            gold = given.partners[bounds[i] : bounds[i + 1]]
             ranking = self._ranking(i, w, rescaling, sqrt_loss)
             listed: list[tuple[Row, float]] = []
-            for partner, _ in rank_alignments(x, y, scoring, k + 1, work, truth, ranking):
-                if len(listed) < k and not np.array_equal(partner, truth):
-                    errors = int(count_errors(x, y, truth, partner, given.residues))
+            for partner, _ in rank_alignments(x, y, scoring, k + 1, work, gold, ranking):
+                if len(listed) < k and not np.array_equal(partner, gold):
+                    errors = int(count_errors(x, y, gold, partner, given.residues))
                     loss = float(min(errors, 1) if given.zero_one else errors * given.units[i])
                     row = dpsi_row(given, i, x, y, partner, scoring, self.layout.size)
                     listed.append((row, loss))
@@ -176,31 +211,26 @@ class AlignmentProblem(Problem):
 
     def _ranking(self, i: int, w: Floats, rescaling: Rescaling, sqrt_loss: bool) -> Ranking:
         """What alignments of example i are ranked by."""
-        given, mode = self.true_pairs, self._mode(rescaling, sqrt_loss)
-        if mode == ADDITIVE:
+        given = self.true_pairs
+        kind = search_mode(rescaling, sqrt_loss, given.zero_one).kind
+        if kind == ADDITIVE:
             return PLAIN._replace(unit=float(given.units[i]), residues=given.residues)
-        if mode == DEVIATION:  # no errors, or any
+        if kind == DEVIATION:  # no errors, or any
             return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), given.residues)
         losses = np.arange(given.most_errors[i] + 1) * given.units[i]
-        offsets, scales = Formulation(rescaling, sqrt_loss=sqrt_loss).plane_terms(losses)
         own = slice(given.indptr[i], given.indptr[i + 1])
-        truth_score = float(w[given.indices[own]] @ given.values[own])
-        return Ranking(0.0, offsets - scales * truth_score, scales.copy(), given.residues)
+        gold_score = float(w[given.indices[own]] @ given.values[own])
+        terms = level_terms(losses, gold_score, rescaling, sqrt_loss)
+        return Ranking(0.0, *terms, given.residues)
 
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Which search finds the most violated alignment."""
-        if self.true_pairs.zero_one or rescaling == "none":
-            return DEVIATION
-        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
-
-    def _level_scratch(self, examples: Ints, mode: int) -> LevelScratch:
+    def _level_scratch(self, examples: Ints, mode: SearchMode) -> LevelScratch:
         """Work arrays for searches by number of errors; empty where there is none."""
         m = n = levels = 0
-        if mode != ADDITIVE and len(examples):
+        if mode.kind != ADDITIVE and len(examples):
             m = int(np.diff(self.xs.offsets)[examples].max())
             n = int(np.diff(self.ys.offsets)[examples].max())
-            most = 1 if mode == DEVIATION else int(self.true_pairs.most_errors[examples].max())
-            levels = most + 1
+            whole = mode.kind == DEVIATION
+            levels = 2 if whole else int(self.true_pairs.most_errors[examples].max()) + 1
         if 2 * m * n * levels > MOST_TABLE_BYTES:  # 2 bytes for each cell and number of errors
             raise ValueError(
                 f"slack rescaling and square-root losses search by number of errors, which takes "

@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
+from ...search.choice import first_argmax
 from ...search.limits import MOST_TABLE_BYTES
+from ...search.modes import ADDITIVE, LEVELS
+from ...search.violation import plane_terms, plane_value
 from ...types import Floats, Ints32
 from .kernels import (
-    ADDITIVE,
-    LEVELS,
+    add_loss,
     best_predecessor,
     chain_scores,
     fill_levels,
-    first_argmax,
-    level_terms,
     viterbi,
     write_difference,
 )
@@ -88,18 +88,18 @@ def make_k_best_scratch(longest: int, K: int, k: int, by_level: bool = False) ->
 
 
 @kernel
-def _first_before(transition, t, state, truth, K, paths):
+def _first_before(transition, t, state, gold, K, paths):
     """First of the K states before ``state``, and which of them is on the best path."""
     label = state % K
     base = state - label
-    if len(paths.offsets) > 1 and label != truth[t]:
+    if len(paths.offsets) > 1 and label != gold[t]:
         base -= K
     before = paths.forward[t - 1, base : base + K]
     return base, base + best_predecessor(before, transition, label, K)
 
 
 @kernel
-def _next_path(unary, transition, K, truth, end, state, paths):
+def _next_path(unary, transition, K, gold, end, state, paths):
     """Find one more path that ends in ``state`` at token ``end``; returns whether there is one."""
     t = end
     while True:  # down to the first token where the path that is needed is known
@@ -108,7 +108,7 @@ def _next_path(unary, transition, K, truth, end, state, paths):
             break
         last = paths.known[t, state] - 1
         if last == 0:
-            base, best = _first_before(transition, t, state, truth, K, paths)
+            base, best = _first_before(transition, t, state, gold, K, paths)
             for j in range(K):
                 score = paths.forward[t - 1, base + j] + transition[j, state % K]
                 paths.next_score[t, state, j] = score
@@ -151,21 +151,21 @@ def _next_path(unary, transition, K, truth, end, state, paths):
 def _end_value(paths, state, score, K):
     """What a path to a last state is ranked by."""
     scale = paths.scales[state // K]
-    return paths.offsets[state // K] + scale * score if scale > 0.0 else -np.inf
+    return plane_value(paths.offsets[state // K], scale, score) if scale > 0.0 else -np.inf
 
 
 @kernel
-def k_best_labellings(unary, length, transition, K, k, truth, path, paths):
+def k_best_labellings(unary, length, transition, K, k, gold, path, paths):
     """The k best labellings, best first, into paths.labels and paths.label_scores.
 
-    Returns how many there are, k at most. ``path`` is scratch. ``truth``, ``paths.offsets`` and
+    Returns how many there are, k at most. ``path`` is scratch. ``gold``, ``paths.offsets`` and
     ``paths.scales`` matter where these have more than one level.
     """
     n_states = K
     if len(paths.offsets) > 1:
         n_states = (length + 1) * K
         levels = paths.forward.reshape(len(paths.forward), len(paths.offsets), K)
-        fill_levels(unary, length, transition, K, truth, levels)
+        fill_levels(unary, length, transition, K, gold, levels)
     else:
         viterbi(unary, length, transition, K, paths.forward, path)
     end = length - 1
@@ -187,13 +187,13 @@ def k_best_labellings(unary, length, transition, K, k, truth, path, paths):
             paths.labels[found, t] = last % K
             if t > 0:
                 if at == 0:
-                    _, last = _first_before(transition, t, last, truth, K, paths)
+                    _, last = _first_before(transition, t, last, gold, K, paths)
                 else:
                     before, before_rank = paths.before[t, last, at], paths.before_rank[t, last, at]
                     last, at = before, before_rank
         if found + 1 < k:
             has_more = paths.known[end, state] > rank + 1
-            if has_more or _next_path(unary, transition, K, truth, end, state, paths):
+            if has_more or _next_path(unary, transition, K, gold, end, state, paths):
                 score = paths.scores[end, state, rank + 1]
                 paths.end_value[state] = _end_value(paths, state, score, K)
                 paths.end_rank[state] = rank + 1
@@ -224,12 +224,12 @@ def decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, score
 
 
 @kernel
-def chain_k_best(chain, examples, w, transition, k, mode, slack, sqrt_loss, work, paths, out):
-    """The k best labellings but the truth, as rows of dpsi: k rows for each example, best first.
+def chain_k_best(chain, examples, w, transition, k, mode, work, paths, out):
+    """The k best labellings but the gold one, as rows of dpsi: k rows for each example, best first.
 
     See `kernels.chain_oracle` for the arguments and for what labellings are ranked by;
-    ``paths`` has room for k + 1, and levels if the mode is LEVELS. Rows that nothing is left for
-    are empty, with loss 0.
+    ``paths`` is made for k + 1 of them, and for levels if the mode is LEVELS. Rows that nothing is
+    left for are empty, with loss 0.
     """
     K = chain.n_labels
     unary = work.unary
@@ -240,32 +240,29 @@ def chain_k_best(chain, examples, w, transition, k, mode, slack, sqrt_loss, work
         i = examples[r]
         first = chain.offsets[i]
         length = chain.offsets[i + 1] - first
-        truth = chain.labels[first : first + length]
+        gold = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
         chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
-        if mode == ADDITIVE:
-            for t in range(length):
-                for label in range(K):
-                    unary[t, label] += loss_unit
-                unary[t, truth[t]] -= loss_unit
-        elif mode == LEVELS:
-            truth_score = unary[0, truth[0]]
+        if mode.kind == ADDITIVE:
+            add_loss(unary, length, K, gold, loss_unit)
+        elif mode.kind == LEVELS:
+            gold_score = unary[0, gold[0]]
             for t in range(1, length):
-                truth_score += transition[truth[t - 1], truth[t]] + unary[t, truth[t]]
+                gold_score += transition[gold[t - 1], gold[t]] + unary[t, gold[t]]
             for m in range(length + 1):
-                offset, scale = level_terms(m, loss_unit, slack, sqrt_loss)
-                paths.offsets[m] = offset - scale * truth_score
+                offset, scale = plane_terms(m * loss_unit, mode)
+                paths.offsets[m] = plane_value(offset, scale, -gold_score)
                 paths.scales[m] = scale
-        found = k_best_labellings(unary, length, transition, K, k + 1, truth, work.path, paths)
+        found = k_best_labellings(unary, length, transition, K, k + 1, gold, work.path, paths)
         end_row = row + k
         for c in range(found):
             labels = paths.labels[c]
             wrong = 0
             for t in range(length):
-                if labels[t] != truth[t]:
+                if labels[t] != gold[t]:
                     wrong += 1
             if wrong > 0 and row < end_row:
-                filled = write_difference(chain, first, length, truth, labels, False, out, filled)
+                filled = write_difference(chain, first, length, gold, labels, False, out, filled)
                 out.losses[row] = 1.0 if chain.zero_one else wrong * loss_unit
                 row += 1
                 out.indptr[row] = filled

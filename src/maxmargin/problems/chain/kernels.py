@@ -8,7 +8,7 @@ start and stop weights folded into the first and last row of ``unary``; a forbid
 -inf. Three searches, each over all K^L labellings:
 
 * `viterbi`          the best labelling;
-* `best_deviation`   the best labelling other than the truth (zero-one loss, and no rescaling);
+* `best_deviation`   the best labelling but the gold one (zero-one loss, and no rescaling);
 * `best_by_level`    the best labelling for each number of wrong labels, then the best level
                      (slack rescaling and square-root losses; Tsochantaridis et al. 2005, sec. 3.2).
 
@@ -22,9 +22,9 @@ import numpy as np
 
 from ..._jit import kernel
 from ...engine.rows import add_scores, write_pair, write_row
-
-# What the oracle maximises; see `chain_oracle`.
-ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
+from ...search.choice import first_argmax
+from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
+from ...search.violation import violation
 
 
 @kernel(allocates=False)
@@ -38,6 +38,34 @@ def chain_scores(rows, first, length, w, K, start, stop, unary):
     for k in range(K):
         unary[0, k] += start[k]
         unary[length - 1, k] += stop[k]
+
+
+@kernel(inline=True)
+def add_loss(unary, length, K, gold, loss_unit):
+    """Add the loss of a wrong label to the scores of all but the gold labels."""
+    for t in range(length):
+        for k in range(K):
+            unary[t, k] += loss_unit
+        unary[t, gold[t]] -= loss_unit
+
+
+@kernel(inline=True)
+def fill_potentials(chain, w, forbidden, transition, start, stop):
+    """Transition, start and stop scores at w; ``forbidden`` adds 0 or, where forbidden, -inf.
+
+    Its rows 0..K-1 are those of transitions, row K is for starts and row K + 1 for stops.
+    """
+    K, at = chain.n_labels, chain.at
+    for j in range(K):
+        base = at.transitions + j * K
+        for k in range(K):
+            transition[j, k] = w[base + k] + forbidden[j, k]
+    for k in range(K):
+        start[k] = forbidden[K, k]
+        stop[k] = forbidden[K + 1, k]
+        if chain.boundary:
+            start[k] += w[at.starts + k]
+            stop[k] += w[at.stops + k]
 
 
 @kernel(allocates=False)
@@ -55,16 +83,6 @@ def _advance(previous, transition, K, reached):
     if j < K:
         for k in range(K):
             reached[k] = max(reached[k], previous[j] + transition[j, k])
-
-
-@kernel(allocates=False)
-def first_argmax(values, K):
-    """Position of the first largest value."""
-    best = 0
-    for k in range(1, K):
-        if values[k] > values[best]:
-            best = k
-    return best
 
 
 @kernel(allocates=False)
@@ -97,22 +115,22 @@ def viterbi(unary, length, transition, K, forward, path):
 
 
 @kernel
-def best_deviation(unary, length, transition, K, truth, forward, path):
-    """Best labelling other than ``truth``; returns its score minus the truth's, or -inf if none.
+def best_deviation(unary, length, transition, K, gold, forward, path):
+    """Best labelling other than ``gold``; returns its score minus that of gold, or -inf if none.
 
-    forward[t, k] is the best prefix score that ends in k and has left the truth at or before t;
-    the truth's own prefix score is carried along.
+    forward[t, k] is the best prefix score that ends in k and has left the gold labelling at or
+    before t; the gold labelling's own prefix score is carried along.
     """
     prefix = np.empty(length)
-    prefix[0] = unary[0, truth[0]]
+    prefix[0] = unary[0, gold[0]]
     for k in range(K):
-        forward[0, k] = unary[0, k] if k != truth[0] else -np.inf
+        forward[0, k] = unary[0, k] if k != gold[0] else -np.inf
     for t in range(1, length):
-        prefix[t] = prefix[t - 1] + transition[truth[t - 1], truth[t]] + unary[t, truth[t]]
+        prefix[t] = prefix[t - 1] + transition[gold[t - 1], gold[t]] + unary[t, gold[t]]
         _advance(forward[t - 1], transition, K, forward[t])
         for k in range(K):
-            if k != truth[t]:
-                leave = prefix[t - 1] + transition[truth[t - 1], k]
+            if k != gold[t]:
+                leave = prefix[t - 1] + transition[gold[t - 1], k]
                 if leave > forward[t, k]:
                     forward[t, k] = leave
             forward[t, k] += unary[t, k]
@@ -125,11 +143,11 @@ def best_deviation(unary, length, transition, K, truth, forward, path):
     while t > 0:
         previous = best_predecessor(forward[t - 1], transition, label, K)
         stay = forward[t - 1, previous] + transition[previous, label]
-        if label != truth[t]:
-            leave = prefix[t - 1] + transition[truth[t - 1], label]
+        if label != gold[t]:
+            leave = prefix[t - 1] + transition[gold[t - 1], label]
             if leave >= stay:
                 for s in range(t):
-                    path[s] = truth[s]
+                    path[s] = gold[s]
                 break
         label = previous
         t -= 1
@@ -138,51 +156,38 @@ def best_deviation(unary, length, transition, K, truth, forward, path):
 
 
 @kernel
-def fill_levels(unary, length, transition, K, truth, levels):
+def fill_levels(unary, length, transition, K, gold, levels):
     """levels[t, m, k] = best score of a prefix that ends in k at t with m wrong labels."""
     levels[:length, : length + 1] = -np.inf
     reached = np.empty(K)
     for k in range(K):
-        levels[0, int(k != truth[0]), k] = unary[0, k]
+        levels[0, int(k != gold[0]), k] = unary[0, k]
     for t in range(1, length):
         for m in range(t + 1):
             _advance(levels[t - 1, m], transition, K, reached)
             for k in range(K):
-                levels[t, m + int(k != truth[t]), k] = reached[k] + unary[t, k]
-
-
-@kernel(allocates=False)
-def level_terms(m, loss_unit, slack, sqrt_loss):
-    """Offset and scale of a labelling with m wrong labels, whose loss is m * loss_unit or its root.
-
-    Its violation is offset + scale * gain, with ``gain = score - score(truth)``.
-    """
-    loss = m * loss_unit
-    if sqrt_loss:
-        loss = np.sqrt(loss)
-    return loss, loss if slack else 1.0
+                levels[t, m + int(k != gold[t]), k] = reached[k] + unary[t, k]
 
 
 @kernel
-def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path):
-    """Labelling that maximises the rescaled violation; returns that maximum (0 at the truth)."""
+def best_by_level(unary, length, transition, K, gold, loss_unit, mode, path):
+    """Labelling that maximises the rescaled violation; returns that maximum (0: gold)."""
     levels = np.empty((length, length + 1, K))
-    fill_levels(unary, length, transition, K, truth, levels)
-    truth_score = levels[length - 1, 0, truth[length - 1]]
-    best_value, best_level, best_label = 0.0, 0, truth[length - 1]
+    fill_levels(unary, length, transition, K, gold, levels)
+    gold_score = levels[length - 1, 0, gold[length - 1]]
+    best_value, best_level, best_label = 0.0, 0, gold[length - 1]
     for m in range(1, length + 1):
         label = first_argmax(levels[length - 1, m], K)
-        gain = levels[length - 1, m, label] - truth_score
+        gain = levels[length - 1, m, label] - gold_score
         if gain == -np.inf:
             continue
-        offset, scale = level_terms(m, loss_unit, slack, sqrt_loss)
-        value = offset + scale * gain
+        value = violation(m * loss_unit, gain, mode)
         if value > best_value:
             best_value, best_level, best_label = value, m, label
     m, label = best_level, best_label
     path[length - 1] = label
     for t in range(length - 1, 0, -1):
-        if label != truth[t]:
+        if label != gold[t]:
             m -= 1
         label = best_predecessor(levels[t - 1, m], transition, label, K)
         path[t - 1] = label
@@ -190,10 +195,10 @@ def best_by_level(unary, length, transition, K, truth, loss_unit, slack, sqrt_lo
 
 
 @kernel
-def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out):
+def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
     """Most violated labelling of each example as a sparse row of dpsi, in features or in parts.
 
-    Problem solved for example i, truth y, over all labellings z:
+    Problem solved for example i, gold labelling y, over all labellings z:
 
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels
         DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
@@ -202,7 +207,7 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
 
     In: ``chain`` (ChainData), ``transition`` (K, K) with -inf where forbidden, ``work``
     (ChainScratch). Out: ``out.indptr, out.indices, out.values, out.losses``, large enough for the
-    longest rows possible. A row is empty, with loss 0, where nothing beats the truth.
+    longest rows possible. A row is empty, with loss 0, where nothing beats the gold labelling.
     """
     K = chain.n_labels
     unary, forward, path = work.unary, work.forward, work.path
@@ -212,33 +217,28 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
         i = examples[r]
         first = chain.offsets[i]
         length = chain.offsets[i + 1] - first
-        truth = chain.labels[first : first + length]
+        gold = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
         chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
         violated = True
-        if mode == ADDITIVE:
-            for t in range(length):
-                for k in range(K):
-                    unary[t, k] += loss_unit
-                unary[t, truth[t]] -= loss_unit
+        if mode.kind == ADDITIVE:
+            add_loss(unary, length, K, gold, loss_unit)
             viterbi(unary, length, transition, K, forward, path)
-        elif mode == DEVIATION:
-            gain = best_deviation(unary, length, transition, K, truth, forward, path)
-            violated = gain > -1.0
-        elif mode == PREDICTION:
+        elif mode.kind == DEVIATION:
+            gain = best_deviation(unary, length, transition, K, gold, forward, path)
+            violated = violation(1.0, gain, mode) > 0.0
+        elif mode.kind == PREDICTION:
             viterbi(unary, length, transition, K, forward, path)
         else:
-            value = best_by_level(
-                unary, length, transition, K, truth, loss_unit, slack, sqrt_loss, path
-            )
+            value = best_by_level(unary, length, transition, K, gold, loss_unit, mode, path)
             violated = value > 0.0
         wrong = 0
         if violated:
             for t in range(length):
-                if path[t] != truth[t]:
+                if path[t] != gold[t]:
                     wrong += 1
         if wrong > 0:
-            filled = write_difference(chain, first, length, truth, path, as_parts, out, filled)
+            filled = write_difference(chain, first, length, gold, path, as_parts, out, filled)
         out.losses[r] = wrong * loss_unit
         if chain.zero_one and wrong > 0:
             out.losses[r] = 1.0
@@ -246,12 +246,14 @@ def chain_oracle(chain, examples, w, transition, mode, slack, sqrt_loss, as_part
 
 
 @kernel(allocates=False)
-def write_difference(chain, first, length, truth, path, as_parts, out, filled):
-    """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
+def write_difference(chain, first, length, gold, path, as_parts, out, filled):
+    """Append psi(x, gold) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
-    singles = len(chain.labels) * K if as_parts else chain.n_inputs * K
+    # In parts, what is behind the token features keeps its order and moves.
+    at = chain.at
+    shift = len(chain.labels) * K - at.transitions if as_parts else 0
     for t in range(length):
-        good, bad = truth[t], path[t]
+        good, bad = gold[t], path[t]
         if good == bad:
             continue
         row = first + t
@@ -260,15 +262,15 @@ def write_difference(chain, first, length, truth, path, as_parts, out, filled):
         else:
             filled = write_row(rows, row, K, good, bad, out, filled)
     for t in range(1, length):
-        good = truth[t - 1] * K + truth[t]
+        good = gold[t - 1] * K + gold[t]
         bad = path[t - 1] * K + path[t]
         if good != bad:
-            filled = write_pair(out, filled, singles + good, singles + bad, 1.0)
+            first_transition = shift + at.transitions
+            filled = write_pair(out, filled, first_transition + good, first_transition + bad, 1.0)
     if chain.boundary:
-        base = singles + K * K
-        for t, shift in ((0, 0), (length - 1, K)):
-            if truth[t] != path[t]:
-                good, bad = base + shift + truth[t], base + shift + path[t]
+        for t, begin in ((0, at.starts), (length - 1, at.stops)):
+            if gold[t] != path[t]:
+                good, bad = shift + begin + gold[t], shift + begin + path[t]
                 filled = write_pair(out, filled, good, bad, 1.0)
     return filled
 

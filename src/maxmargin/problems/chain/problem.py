@@ -1,8 +1,7 @@
 """First-order chains: one label per token, with transitions between neighbours.
 
-Joint features, with K labels and feature-major weights: the token features of each label
-(``w[f * K + k]``, an optional constant feature last), then the K x K transitions (from-major),
-then, with ``boundary_weights``, K start and K stop weights.
+Joint features are token features under labels, transitions, and on request first and last labels;
+`layout` tells where their weights are.
 """
 
 from __future__ import annotations
@@ -12,24 +11,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...engine.native import NativeProblem, counted_loss, entries_of, matrix_of, rows_of, sparse_row
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
-from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints, Ints32
 from .accelerators import ChainAccelerators
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
-from .kernels import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    PREDICTION,
-    chain_oracle,
-    decode_chains,
-)
+from .kernels import chain_oracle, decode_chains
+from .layout import ChainLayout, WeightOffsets
 from .online import chain_online
 
 __all__ = ["ChainProblem", "bio_constraints"]
@@ -44,7 +38,7 @@ class ChainData(NamedTuple):
     offsets: Ints
     labels: Ints32
     n_labels: int
-    n_inputs: int
+    at: WeightOffsets
     boundary: bool
     normalized: bool
     zero_one: bool
@@ -75,36 +69,6 @@ class ChainConstraints(NamedTuple):
         broken[first] = ~self.start[labels[first]]
         broken[last] |= ~self.stop[labels[last]]
         return broken
-
-
-class ChainLayout(NamedTuple):
-    """Where the parts of a chain's weight vector are."""
-
-    n_inputs: int
-    n_labels: int
-    boundary: bool
-
-    @property
-    def size(self) -> int:
-        """Length of the weight vector."""
-        K = self.n_labels
-        return (self.n_inputs + K) * K + (2 * K if self.boundary else 0)
-
-    def emissions(self, w: Floats) -> Floats:
-        """View of the token weights, shape (n_inputs, n_labels)."""
-        return w[: self.n_inputs * self.n_labels].reshape(self.n_inputs, self.n_labels)
-
-    def transitions(self, w: Floats) -> Floats:
-        """View of the transition weights, shape (n_labels, n_labels), from-label first."""
-        K = self.n_labels
-        return w[self.n_inputs * K : (self.n_inputs + K) * K].reshape(K, K)
-
-    def boundaries(self, w: Floats) -> tuple[Floats, Floats]:
-        """Start and stop weights; zeros where the model has none."""
-        K = self.n_labels
-        if not self.boundary:
-            return np.zeros(K), np.zeros(K)
-        return w[-2 * K : -K].copy(), w[-K:].copy()
 
 
 def bio_constraints(labels: list[str]) -> ChainConstraints:
@@ -208,7 +172,7 @@ class ChainDecoder:
         return answers
 
 
-class ChainProblem(Problem):
+class ChainProblem(NativeProblem):
     """Label sequences with exact oracles for every rescaling.
 
     Parameters
@@ -230,9 +194,6 @@ class ChainProblem(Problem):
     constraints : ChainConstraints, optional
         Forbidden transitions; they hold in the oracles and in `decode`.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -275,7 +236,7 @@ class ChainProblem(Problem):
             bounds,
             codes,
             K,
-            rows.n_inputs,
+            self.layout.offsets,
             boundary_weights,
             loss == "normalized-hamming",
             loss == "zero-one",
@@ -288,7 +249,7 @@ class ChainProblem(Problem):
         parts = rows_under_labels(rows, K, self.layout.size)
         self.parts = parts if parts.n_parts < 2**31 else None
         if constraints is not None:
-            self._check_truth(constraints)
+            self._check_gold(constraints)
 
     @property
     def n_examples(self) -> int:
@@ -299,6 +260,35 @@ class ChainProblem(Problem):
         """Parts, a store with the oracle inside and steps of online solvers."""
         return ChainAccelerators(self, formulation)
 
+    def input_of(self, i: int) -> Any:
+        """Token features of sequence i, a CSR matrix without the constant."""
+        return matrix_of(self.data.rows, self.data.offsets[i], self.data.offsets[i + 1])
+
+    def output_of(self, i: int) -> Ints32:
+        """Gold labels of sequence i."""
+        return self.data.labels[self.data.offsets[i] : self.data.offsets[i + 1]].copy()
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and `layout` for the order of the features."""
+        K, at, labels = self.data.n_labels, self.data.at, np.asarray(y, dtype=np.int64)
+        tokens, inputs, values = entries_of(x, self.data.rows)
+        columns = [inputs * K + labels[tokens], at.transitions + labels[:-1] * K + labels[1:]]
+        if self.data.boundary:
+            columns += [at.starts + labels[:1], at.stops + labels[-1:]]
+        n_ones = sum(map(len, columns[1:]))
+        given = np.concatenate([values, np.ones(n_ones)])
+        return sparse_row(np.concatenate(columns), given, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Wrong labels, their share, or whether there are any; see `Problem.loss`."""
+        wrong = np.not_equal(y, y_hat)
+        return counted_loss(wrong, self.data.normalized, self.data.zero_one)
+
+    def predict(self, x: Any, w: Floats) -> Ints32:
+        """Best labels that the constraints allow; see `Problem.predict`."""
+        rows = rows_of(x, self.data.rows)
+        return self.decoder.decode(rows, np.array([0, rows.n_rows]), w)
+
     def oracle(
         self,
         indices: Ints,
@@ -307,19 +297,19 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated labelling of each listed sequence; see `Problem.oracle`."""
-        mode = self._mode(rescaling, sqrt_loss)
-        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=False)
+        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
+        return self._search(indices, w, mode, as_parts=False)
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best labelling of each listed sequence; see `Problem.predictions`."""
-        return self._search(indices, w, PREDICTION, False, False, as_parts=False)
+        return self._search(indices, w, PREDICT, as_parts=False)
 
     def part_oracle(
         self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """The oracle in parts: a token under a label, and the single weights behind those."""
-        mode = self._mode(rescaling, sqrt_loss)
-        return self._search(indices, w, mode, rescaling == "slack", sqrt_loss, as_parts=True)
+        """The same, in parts: a token under a label, and the single weights behind those."""
+        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
+        return self._search(indices, w, mode, as_parts=True)
 
     def k_best(
         self,
@@ -330,7 +320,7 @@ class ChainProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
-        mode = self._mode(rescaling, sqrt_loss)
+        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.layout.size)
         capacity = k * int(self._row_bounds[examples].sum())
@@ -338,41 +328,21 @@ class ChainProblem(Problem):
         transition, start, stop = self.decoder.potentials(w)
         longest = int(self._lengths[examples].max(initial=1))
         work = self.decoder.scratch(longest, start, stop)
-        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode == LEVELS)
-        slack = rescaling == "slack"
-        chain_k_best(
-            self.data, examples, w, transition, k, mode, slack, sqrt_loss, work, paths, out
-        )
+        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode.kind == LEVELS)
+        chain_k_best(self.data, examples, w, transition, k, mode, work, paths, out)
         return trim(out)
 
     def online_pass(
         self, examples: Ints, weights: Floats, rule: OnlineRule, state: OnlineState
     ) -> None:
         """Steps of an online solver, one sequence after the other, where the loss adds up."""
-        K, free = self.data.n_labels, self.decoder.constraints
-        barred = np.zeros((K + 2, K))  # -inf where forbidden: transitions, start, stop
-        if free is not None:
-            barred[~np.vstack([free.transitions, free.start, free.stop])] = -np.inf
+        K, forbidden = self.data.n_labels, self.decoder.forbidden()
         work = self.decoder.scratch(self.longest, np.empty(K), np.empty(K))
         capacity = int(self._row_bounds[examples].max(initial=0))
         row = empty_planes(1, capacity)
-        chain_online(self.data, examples, weights, barred, rule, state, work, row)
+        chain_online(self.data, examples, weights, forbidden, rule, state, work, row)
 
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Which search finds the most violated labelling."""
-        if self.data.zero_one or rescaling == "none":
-            return DEVIATION
-        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
-
-    def _search(
-        self,
-        indices: Ints,
-        w: Floats,
-        mode: int,
-        slack: bool,
-        sqrt_loss: bool,
-        as_parts: bool,
-    ) -> Planes:
+    def _search(self, indices: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
         """Run the oracle kernel for the listed sequences."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.layout.size)
@@ -381,9 +351,7 @@ class ChainProblem(Problem):
         out = empty_planes(len(examples), capacity)
         transition, start, stop = self.decoder.potentials(w)
         work = self.decoder.scratch(self.longest, start, stop)
-        chain_oracle(
-            self.data, examples, w, transition, mode, slack, sqrt_loss, as_parts, work, out
-        )
+        chain_oracle(self.data, examples, w, transition, mode, as_parts, work, out)
         return trim(out)
 
     def _longest_rows(self) -> Ints:
@@ -393,7 +361,7 @@ class ChainProblem(Problem):
         entries = rows.indptr[offsets[1:]] - rows.indptr[offsets[:-1]]
         return 2 * (entries + lengths * (1 + int(rows.bias != 0.0)) + 2)
 
-    def _check_truth(self, constraints: ChainConstraints) -> None:
+    def _check_gold(self, constraints: ChainConstraints) -> None:
         """Raise if a training sequence breaks the constraints."""
         labels, offsets = self.data.labels, self.data.offsets
         bad = constraints.broken_by(labels, offsets)

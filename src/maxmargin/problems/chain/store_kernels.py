@@ -22,27 +22,10 @@ from ...engine.plane_kernels import (
     load_new_plane,
     score_block,
 )
-from .kernels import chain_scores, viterbi, write_difference
+from .kernels import add_loss, chain_scores, fill_potentials, viterbi, write_difference
 
 # A recombination is stored if it makes this much of its block's gap: more planes cost time too.
 WORTHWHILE = 0.3
-
-
-@kernel(inline=True)
-def refresh_potentials(chain, w, work):
-    """Transition, start and stop scores at w, with -inf where forbidden."""
-    K = chain.n_labels
-    base = chain.n_inputs * K
-    for j in range(K):
-        for k in range(K):
-            work.transition[j, k] = w[base + j * K + k] + work.forbidden[j, k]
-    base += K * K
-    for k in range(K):
-        work.start[k] = work.forbidden[K, k]
-        work.stop[k] = work.forbidden[K + 1, k]
-        if chain.boundary:
-            work.start[k] += w[base + k]
-            work.stop[k] += w[base + K + k]
 
 
 @kernel(inline=True)
@@ -55,32 +38,29 @@ def path_score(unary, length, transition, path):
 
 
 @kernel(inline=True)
-def search_chain(chain, first, length, truth, loss_unit, w, work):
+def search_chain(chain, first, length, gold, loss_unit, w, work):
     """Most violated labelling into work.path; returns its hinge value."""
     K, unary = chain.n_labels, work.unary
-    refresh_potentials(chain, w, work)
+    fill_potentials(chain, w, work.forbidden, work.transition, work.start, work.stop)
     chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
-    for t in range(length):
-        for k in range(K):
-            unary[t, k] += loss_unit
-        unary[t, truth[t]] -= loss_unit
+    add_loss(unary, length, K, gold, loss_unit)
     best = viterbi(unary, length, work.transition, K, work.forward, work.path)
-    return best - path_score(unary, length, work.transition, truth)
+    return best - path_score(unary, length, work.transition, gold)
 
 
 @kernel(inline=True)
-def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_row_parts, w, work):
+def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_row_parts, w, work):
     """The same over the labels that the block's parts use; returns the hinge value.
 
-    Column 0 of ``labels`` is the truth. Where no part names a token, all stored planes agree with
-    the truth there, and its score does not matter.
+    Column 0 of ``labels`` is the gold labelling. Where no part names a token, all stored planes
+    agree with it there, and its score does not matter.
     """
     K = chain.n_labels
     labels, n_labels, unary, forward = work.labels, work.n_labels, work.unary, work.forward
-    transitions = chain.n_inputs * K
+    transitions = chain.at.transitions
     for t in range(length):
         n_labels[t] = 1
-        labels[t, 0] = truth[t]
+        labels[t, 0] = gold[t]
         unary[t, 0] = 0.0
     for f in range(n_local):
         part = scratch.features[f]
@@ -89,7 +69,7 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
         row = part // K
         label = part - row * K
         t = row - first
-        if label == truth[t]:
+        if label == gold[t]:
             unary[t, 0] = scratch.weights[f]
         else:
             a = n_labels[t]
@@ -97,16 +77,15 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
             unary[t, a] = scratch.weights[f] + loss_unit
             n_labels[t] = a + 1
     if chain.boundary:
-        base = transitions + K * K
         for a in range(n_labels[0]):
-            unary[0, a] += w[base + labels[0, a]]
+            unary[0, a] += w[chain.at.starts + labels[0, a]]
         for a in range(n_labels[length - 1]):
-            unary[length - 1, a] += w[base + K + labels[length - 1, a]]
+            unary[length - 1, a] += w[chain.at.stops + labels[length - 1, a]]
     for a in range(n_labels[0]):
         forward[0, a] = unary[0, a] + work.forbidden[K, labels[0, a]]
-    of_truth = unary[0, 0]
+    of_gold = unary[0, 0]
     for t in range(1, length):
-        of_truth += unary[t, 0] + w[transitions + truth[t - 1] * K + truth[t]]
+        of_gold += unary[t, 0] + w[transitions + gold[t - 1] * K + gold[t]]
         for a in range(n_labels[t]):
             k = labels[t, a]
             best = -np.inf
@@ -127,7 +106,7 @@ def search_lattice(chain, first, length, truth, loss_unit, scratch, n_local, n_r
         work.path[t] = labels[t, chosen]
         if t > 0:
             chosen = work.back[t, chosen]
-    return best - of_truth
+    return best - of_gold
 
 
 @kernel(allocates=False)
@@ -151,8 +130,8 @@ def visit_chains(
 ):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
 
-    Like `plane_kernels.absorb_planes`, which see, with the plane found here, at the weights of the
-    moment. ``row`` has room for one sparse row. Returns how many examples are done.
+    Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
+    ``row`` is scratch for one sparse row. Returns how many examples are done.
     """
     for r in range(done, len(examples)):
         i = examples[r]
@@ -164,7 +143,7 @@ def visit_chains(
             continue
         if not has_capacity(arena, blocks, used, scratch, i, 4 * length + 4):
             return r
-        truth = chain.labels[first : first + length]
+        gold = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
         n_live, n_known = list_block(arena, blocks, i, scratch)
         shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
@@ -172,10 +151,10 @@ def visit_chains(
         best = scratch.scores[u]
         if cached:
             value = search_lattice(
-                chain, first, length, truth, loss_unit, scratch, n_known, parts.n_row_parts, w, work
+                chain, first, length, gold, loss_unit, scratch, n_known, parts.n_row_parts, w, work
             )
         else:
-            value = search_chain(chain, first, length, truth, loss_unit, w, work)
+            value = search_chain(chain, first, length, gold, loss_unit, w, work)
             hinges[r] = max(value, 0.0)
         value -= shift
         found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
@@ -192,8 +171,8 @@ def visit_chains(
         if new:
             wrong = 0
             for t in range(length):
-                wrong += work.path[t] != truth[t]
-            row.indptr[1] = write_difference(chain, first, length, truth, work.path, True, row, 0)
+                wrong += work.path[t] != gold[t]
+            row.indptr[1] = write_difference(chain, first, length, gold, work.path, True, row, 0)
             n_local, _ = load_new_plane(parts, scratch, row, 0, 1.0, n_known, w)
             offset = wrong * loss_unit
             append_plane(

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike
 
 from ..._jit import kernel
 from ...engine.accelerators import Accelerators
+from ...engine.native import NativeProblem, entries_of, matrix_of, rows_of, sparse_row
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, add_scores, check_codes, make_rows
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
-from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.violation import plane_value
 from ...types import Bools, Floats, Ints, Ints32
 from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
@@ -40,7 +41,7 @@ class OutputFeatures(NamedTuple):
     n_columns: int
 
 
-class ClassFeatureProblem(Problem):
+class ClassFeatureProblem(NativeProblem):
     """Classes with output features and any costs.
 
     Parameters
@@ -60,9 +61,6 @@ class ClassFeatureProblem(Problem):
     fit_intercept : bool
         Append a constant input.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -116,6 +114,36 @@ class ClassFeatureProblem(Problem):
         """Inputs under output features as parts."""
         return ClassFeatureAccelerators(self, formulation)
 
+    def input_of(self, i: int) -> Any:
+        """Row i of the inputs, a CSR matrix of one row."""
+        return matrix_of(self.rows, i, i + 1)
+
+    def output_of(self, i: int) -> int:
+        """Class of example i."""
+        return int(self.labels[i])
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`: all products of x and the features of class y."""
+        _, inputs, values = entries_of(x, self.rows)
+        features = self._features()[[y]]
+        columns = np.add.outer(inputs * self.output.n_columns, features.indices)
+        return sparse_row(columns.ravel(), np.outer(values, features.data).ravel(), self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """The cost of predicting ``y_hat`` for ``y``; see `Problem.loss`."""
+        return float(self.costs[y, y_hat])
+
+    def predict(self, x: Any, w: Floats) -> int:
+        """The allowed class of the largest score; see `Problem.predict`."""
+        w = as_weights(w, self.n_features)
+        scores = described_class_scores(rows_of(x, self.rows), w, self._features())[0]
+        return int(np.argmax(np.where(self.output.allowed, scores, -np.inf)))
+
+    def _features(self) -> sp.csr_matrix:
+        """Output features of all classes, a class in a row."""
+        arrays = self.output.values, self.output.indices, self.output.indptr
+        return sp.csr_matrix(arrays, shape=(self.n_classes, self.output.n_columns))
+
     def oracle(
         self,
         indices: Ints,
@@ -166,8 +194,8 @@ class ClassFeatureProblem(Problem):
         described_class_oracle(
             self.rows, self.labels, examples, w, self.output, offsets, scales, k, as_parts, out
         )
-        truths = np.repeat(self.labels[examples], n_each)
-        losses = self.costs[truths, out.losses.astype(np.int64)]
+        gold = np.repeat(self.labels[examples], n_each)
+        losses = self.costs[gold, out.losses.astype(np.int64)]
         return trim(out._replace(losses=losses))
 
 
@@ -203,9 +231,9 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k
         max  offsets[t, y] - scales[t, y] <x W, Lambda(t) - Lambda(y)>
 
     In: ``output`` (OutputFeatures); weights ``w[f * m + r]``. Out: ``out.indptr, out.indices,
-    out.values``, and the class itself in ``out.losses``: the truth, with an empty row, where no
+    out.values``, and the class itself in ``out.losses``: the gold one, with an empty row, where no
     value is positive. With k > 0 there are k rows for each example instead, of the k best classes
-    but the truth whatever the sign of their values, and behind these of the truth.
+    but the gold one whatever the sign of their values, and behind these of the gold one.
     """
     m = output.n_columns
     K = len(output.indptr) - 1
@@ -218,37 +246,37 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k
     out.indptr[0] = 0
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         products[:] = 0.0
         add_scores(rows, i, w, m, products)
-        own = _class_score(output, truth, products)
+        own = _class_score(output, gold, products)
         found = 0
         for y in range(K):
-            if y != truth and output.allowed[y]:
-                margin = own - _class_score(output, y, products)
-                values[y] = offsets[truth, y] - scales[truth, y] * margin
+            if y != gold and output.allowed[y]:
+                gain = _class_score(output, y, products) - own
+                values[y] = plane_value(offsets[gold, y], scales[gold, y], gain)
                 if k > 0 or values[y] > 0.0:
                     found = keep_best(values, y, best, found, n_each)
-        best[found:] = truth
+        best[found:] = gold
         for c in range(n_each):
             row = r * n_each + c
             out.losses[row] = best[c]
-            if best[c] != truth:
+            if best[c] != gold:
                 filled = _write_difference(
-                    rows, i, truth, best[c], output, difference, as_parts, out, filled
+                    rows, i, gold, best[c], output, difference, as_parts, out, filled
                 )
             out.indptr[row + 1] = filled
 
 
 @kernel
-def _write_difference(rows, i, truth, candidate, output, difference, as_parts, out, filled):
+def _write_difference(rows, i, gold, candidate, output, difference, as_parts, out, filled):
     """Append the row of dpsi of a candidate; ``difference`` is zeros, and left so."""
-    for e in range(output.indptr[truth], output.indptr[truth + 1]):
+    for e in range(output.indptr[gold], output.indptr[gold + 1]):
         difference[output.indices[e]] += output.values[e]
     for e in range(output.indptr[candidate], output.indptr[candidate + 1]):
         difference[output.indices[e]] -= output.values[e]
     m = output.n_columns
-    for y in (truth, candidate):
+    for y in (gold, candidate):
         for e in range(output.indptr[y], output.indptr[y + 1]):
             column = output.indices[e]
             if difference[column] != 0.0:

@@ -11,6 +11,7 @@ from ..._jit import kernel
 from ...engine.oracle import Oracle
 from ...engine.rows import add_scores
 from ...engine.state import Arrays
+from ...search.violation import plane_value
 from ...types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ClassPool:
         return w
 
     def values(self, w: Floats) -> Floats:
-        """Values of all classes at ``w``; the truth has 0."""
+        """Values of all classes at ``w``; the gold class has 0."""
         rows, K = self.problem.rows, self.problem.n_classes
         if rows.dense.shape[0]:
             weights = w.reshape(rows.n_inputs, K).astype(rows.dense.dtype, copy=False)
@@ -73,20 +74,20 @@ class ClassPool:
         """Add the planes of the chosen classes, weighted, to ``plane``; returns their offsets."""
         problem = self.problem
         used = np.flatnonzero((chosen >= 0) & (chosen != problem.labels) & (weights != 0.0))
-        truths, others = problem.labels[used], chosen[used]
-        steps = weights[used] * self.terms.scales[truths, others]
+        gold, others = problem.labels[used], chosen[used]
+        steps = weights[used] * self.terms.scales[gold, others]
         rows, K = problem.rows, problem.n_classes
         if rows.dense.shape[0]:
             signs = np.zeros((len(used), K))
-            signs[np.arange(len(used)), truths] = steps
+            signs[np.arange(len(used)), gold] = steps
             signs[np.arange(len(used)), others] = -steps
             grid = plane.reshape(rows.n_inputs, K)
             grid[: rows.n_columns] += rows.dense[used].T @ signs
             if rows.bias:
                 grid[-1] += rows.bias * signs.sum(axis=0)
         else:
-            add_class_rows(rows, used, truths, others, steps, K, plane)
-        return float(weights[used] @ self.terms.offsets[truths, others])
+            add_class_rows(rows, used, gold, others, steps, K, plane)
+        return float(weights[used] @ self.terms.offsets[gold, others])
 
 
 @kernel
@@ -100,19 +101,20 @@ def sparse_scores(rows, w, K, table):
 def scores_to_values(table, labels, offsets, scales):
     """Turn scores into hinge values, in place."""
     for i in range(table.shape[0]):
-        truth = labels[i]
-        own = table[i, truth]
+        gold = labels[i]
+        own = table[i, gold]
         for y in range(table.shape[1]):
-            table[i, y] = offsets[truth, y] - scales[truth, y] * (own - table[i, y])
-        table[i, truth] = 0.0
+            gain = table[i, y] - own
+            table[i, y] = plane_value(offsets[gold, y], scales[gold, y], gain)
+        table[i, gold] = 0.0
 
 
 @kernel
-def add_class_rows(rows, used, truths, others, steps, K, plane):
-    """Add steps[r] times (row used[r] at its truth minus at the other class) to ``plane``."""
+def add_class_rows(rows, used, gold, others, steps, K, plane):
+    """Add steps[r] times (row used[r] at its gold minus at the other class) to ``plane``."""
     for r in range(len(used)):
         step = steps[r]
-        good, bad = truths[r], others[r]
+        good, bad = gold[r], others[r]
         for e in range(rows.indptr[used[r]], rows.indptr[used[r] + 1]):
             base = np.int64(rows.indices[e]) * K
             x = step * rows.values[e]

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
+from ...engine.native import NativeProblem, entries_of, matrix_of, rows_of, sparse_row
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes
-from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .class_pool import ClassPool
@@ -35,7 +35,7 @@ class ClassTerms(NamedTuple):
     unit_scales: bool
 
 
-class MulticlassProblem(Problem):
+class MulticlassProblem(NativeProblem):
     """Classes with zero-one loss or a cost matrix.
 
     Parameters
@@ -52,9 +52,6 @@ class MulticlassProblem(Problem):
     fit_intercept : bool
         Append a constant feature.
     """
-
-    trusted = True
-    n_features: int
 
     def __init__(
         self,
@@ -84,6 +81,27 @@ class MulticlassProblem(Problem):
     def n_examples(self) -> int:
         """Number of examples."""
         return len(self.labels)
+
+    def input_of(self, i: int) -> Any:
+        """Row i of the inputs, an array or CSR matrix of one row."""
+        return matrix_of(self.rows, i, i + 1)
+
+    def output_of(self, i: int) -> int:
+        """Class of example i."""
+        return int(self.labels[i])
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`: x in the slot of class y."""
+        _, inputs, values = entries_of(x, self.rows)
+        return sparse_row(inputs * self.n_classes + y, values, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """The cost of predicting ``y_hat`` for ``y``; see `Problem.loss`."""
+        return float(self.costs[y, y_hat])
+
+    def predict(self, x: Any, w: Floats) -> int:
+        """The class of the largest score; see `Problem.predict`."""
+        return int(np.argmax(class_scores(rows_of(x, self.rows), w, self.n_classes)[0]))
 
     def terms(self, formulation: Formulation) -> ClassTerms:
         """Offsets and scales of the planes of all pairs of classes."""

@@ -8,11 +8,34 @@ is stored. For squared slack (``ridge > 0``) see `block_steps`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..._jit import kernel
 from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
 from ...engine.rows import add_row, add_scores
+from ...search.violation import plane_value
+from ...types import Floats, Ints
+
+
+class ClassBlock(NamedTuple):
+    """The block of an example: its class, |x|^2, the bound on its multipliers, and its ridge."""
+
+    gold: int
+    square: float
+    cap: float
+    ridge: float
+
+
+class BlockScratch(NamedTuple):
+    """Work arrays of a block: an order of the classes; members, values and products of planes."""
+
+    order: Ints
+    members: Ints
+    scores: Floats
+    alpha: Floats
+    gram: Floats
 
 
 @kernel(inline=True)
@@ -68,18 +91,18 @@ def class_add_row(rows, i, steps, weights, K):
 
 @kernel
 def class_oracle(rows, labels, examples, w, offsets, scales, K, best):
-    """Class with the largest ``b - <a, w>`` for each example; ties: the truth."""
+    """Class with the largest ``b - <a, w>`` for each example; ties: the gold class."""
     scores = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
-        best[r] = truth
+        best[r] = gold
         largest = 0.0
         for y in range(K):
-            value = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
-            if y != truth and value > largest:
+            value = plane_value(offsets[gold, y], scales[gold, y], scores[y] - scores[gold])
+            if y != gold and value > largest:
                 best[r] = y
                 largest = value
 
@@ -100,26 +123,27 @@ def keep_best(values, y, best, found, k):
 
 @kernel
 def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
-    """The k classes but the truth with the largest ``b - <a, w>``, best first; truths behind."""
+    """The k classes but gold with the largest ``b - <a, w>``, best first; gold ones behind."""
     scores = np.empty(K)
     values = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
         for y in range(K):
-            values[y] = offsets[truth, y] - scales[truth, y] * (scores[truth] - scores[y])
+            gain = scores[y] - scores[gold]
+            values[y] = plane_value(offsets[gold, y], scales[gold, y], gain)
         found = 0
         for y in range(K):
-            if y != truth:
+            if y != gold:
                 found = keep_best(values, y, best[r], found, k)
         for c in range(found, k):
-            best[r, c] = truth
+            best[r, c] = gold
 
 
 @kernel(inline=True)
-def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
+def _solve_exactly(hinges, alpha, block, usable, order):
     """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
 
     With v_y = hinge_y / |x|^2 + alpha_y + sum(alpha) the optimum is alpha_y = max(0, v_y - t),
@@ -128,14 +152,15 @@ def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
     and t solves sum(alpha) = t |x|^2 / (|x|^2 + ridge). ``hinges`` is overwritten by v. Returns the
     largest change.
     """
-    share = square / (square + ridge)
-    capped = ridge == 0.0
+    K, gold, square, cap = len(hinges), block.gold, block.square, block.cap
+    share = square / (square + block.ridge)
+    capped = block.ridge == 0.0
     held = 0.0
     for y in range(K):
         held += alpha[y]
     n = 0
     for y in range(K):
-        if y != truth and usable[y]:
+        if y != gold and usable[y]:
             v = hinges[y] / square + alpha[y] + held
             hinges[y] = v
             if v > 0.0:
@@ -163,7 +188,7 @@ def _solve_exactly(hinges, alpha, square, cap, ridge, usable, truth, K, order):
     largest = 0.0
     for y in range(K):
         new = 0.0
-        if y != truth and usable[y] and hinges[y] > level:
+        if y != gold and usable[y] and hinges[y] > level:
             new = hinges[y] - level
         largest = max(largest, abs(new - alpha[y]))
         hinges[y] = new
@@ -200,29 +225,33 @@ def visit_classes(
     values = np.empty(K)
     steps = np.empty(K)
     usable = np.empty(K, np.bool_)
-    order = np.empty(K, np.int64)
-    members = np.empty(K + 1, np.int64)
-    block_scores = np.empty(K + 1)
-    block_alpha = np.empty(K + 1)
-    gram = np.zeros((K + 1, K + 1))
+    work = BlockScratch(
+        np.empty(K, np.int64),
+        np.empty(K + 1, np.int64),
+        np.empty(K + 1),
+        np.empty(K + 1),
+        np.zeros((K + 1, K + 1)),
+    )
     exact = rule.kind == ALL_PLANES and terms.unit_scales
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         cap = caps[i]
         ridge = ridges[i]
         square = squares[i]
+        block = ClassBlock(gold, square, cap, ridge)
         class_row_scores(rows, i, w, K, scores)
-        best = truth
+        best = gold
         top = 0.0
         held = 0.0
         total = 0.0
         for y in range(K):
-            if y == truth:
+            if y == gold:
                 values[y] = 0.0
                 usable[y] = False
                 continue
-            value = terms.offsets[truth, y] - terms.scales[truth, y] * (scores[truth] - scores[y])
+            offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
+            value = plane_value(offset, scale, scores[y] - scores[gold])
             values[y] = value
             usable[y] = seen[i, y] or (not cached and rule.kind == ALL_PLANES)
             held += alpha[i, y] * value
@@ -238,7 +267,7 @@ def visit_classes(
         if not cached:
             hinges[r] = top
             worthwhile = gap > rule.threshold * cap and top - ridge * total >= rule.delta
-            if best != truth and worthwhile:
+            if best != gold and worthwhile:
                 seen[i, best] = True
                 usable[best] = True
         if gap <= rule.threshold * cap or rule.max_steps == 0:
@@ -246,35 +275,17 @@ def visit_classes(
         if square <= 0.0:  # x = 0: the values are constant, and the largest takes it all
             largest = top / ridge if ridge > 0.0 else cap
             for y in range(K):
-                scores[y] = largest if y == best and y != truth else 0.0
+                scores[y] = largest if y == best and y != gold else 0.0
         elif exact:
             for y in range(K):
                 scores[y] = values[y]
-            largest = _solve_exactly(scores, alpha[i], square, cap, ridge, usable, truth, K, order)
+            largest = _solve_exactly(scores, alpha[i], block, usable, work.order)
             if largest <= 0.0:
                 continue
         else:
+            seed, scales = rule.seed + i, terms.scales[gold]
             _solve_by_steps(
-                values,
-                alpha[i],
-                square,
-                cap,
-                ridge,
-                total,
-                usable,
-                truth,
-                K,
-                terms.scales[truth],
-                rule,
-                gap,
-                best,
-                rule.seed + i,
-                order,
-                members,
-                block_scores,
-                block_alpha,
-                gram,
-                scores,
+                values, alpha[i], block, total, usable, scales, rule, gap, best, seed, work, scores
             )
         # scores now holds the new multipliers
         moved = 0.0
@@ -283,52 +294,35 @@ def visit_classes(
         rise = 0.0  # of the sum of the multipliers
         for y in range(K):
             step = 0.0
-            if y != truth:
+            if y != gold:
                 step = scores[y] - alpha[i, y]
                 gain += step * values[y]
                 rise += step
                 alpha[i, y] = scores[y]
                 if scores[y] > 0.0:
                     seen[i, y] = True
-                step *= terms.scales[truth, y]
+                step *= terms.scales[gold, y]
             steps[y] = -step
             moved += step
             spread += step * step
-        steps[truth] = moved
+        steps[gold] = moved
         gain -= 0.5 * square * (spread + moved * moved)
         dual[0] += gain - ridge * rise * (total + 0.5 * rise)
         class_add_row(rows, i, steps, w, K)
 
 
-@kernel
+@kernel(allocates=False)
 def _solve_by_steps(
-    values,
-    alpha,
-    square,
-    cap,
-    ridge,
-    total,
-    usable,
-    truth,
-    K,
-    scales,
-    rule,
-    gap,
-    newest,
-    seed,
-    order,
-    members,
-    block_scores,
-    block_alpha,
-    gram,
-    result,
+    values, alpha, block, total, usable, scales, rule, gap, newest, seed, work, result
 ):
     """Improve a block by the steps of `block_steps`; writes the new multipliers to ``result``."""
+    square, cap, ridge = block.square, block.cap, block.ridge
+    members, block_scores, block_alpha, gram = work.members, work.scores, work.alpha, work.gram
     m = 1
     first = 0
-    for y in range(K):
+    for y in range(len(values)):
         result[y] = alpha[y]
-        if y != truth and usable[y]:
+        if y != block.gold and usable[y]:
             if y == newest:
                 first = m
             members[m] = y
@@ -353,7 +347,7 @@ def _solve_by_steps(
             ridge,
             first,
             seed,
-            order,
+            work.order,
         )
     else:
         improve_block(
@@ -396,16 +390,16 @@ def add_weighted_classes(rows, labels, terms, weights, direction):
     steps = np.empty(K)
     linear = 0.0
     for i in range(n):
-        truth = labels[i]
+        gold = labels[i]
         used = False
         moved = 0.0
         for y in range(K):
             if weights[i, y] != 0.0:
                 used = True
-            linear += weights[i, y] * terms.offsets[truth, y]
-            steps[y] = -weights[i, y] * terms.scales[truth, y]
+            linear += weights[i, y] * terms.offsets[gold, y]
+            steps[y] = -weights[i, y] * terms.scales[gold, y]
             moved -= steps[y]
         if used:
-            steps[truth] += moved
+            steps[gold] += moved
             class_add_row(rows, i, steps, direction, K)
     return linear

@@ -7,6 +7,7 @@ import numpy as np
 from ..._jit import kernel
 from ...engine.online_steps import SCALE, single_step
 from ...engine.rows import add_scores, write_row
+from ...search.violation import plane_value
 
 
 @kernel
@@ -30,21 +31,21 @@ def class_online(rows, labels, examples, weights, terms, costs, rule, state, row
     scores = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        truth = labels[i]
+        gold = labels[i]
         scores[:] = 0.0
         add_scores(rows, i, state.v, K, scores)
         if rule.plain:
             best = np.argmax(scores)
         else:
-            best = truth
+            best = gold
             largest = 0.0
             for y in range(K):
-                margin = state.numbers[SCALE] * (scores[truth] - scores[y])
-                value = terms.offsets[truth, y] - terms.scales[truth, y] * margin
-                if y != truth and value > largest:
+                gain = state.numbers[SCALE] * (scores[y] - scores[gold])
+                value = plane_value(terms.offsets[gold, y], terms.scales[gold, y], gain)
+                if y != gold and value > largest:
                     best, largest = y, value
         row.indptr[1] = 0
-        if best != truth:
-            row.indptr[1] = write_row(rows, i, K, truth, best, row, 0)
-        b, c = terms.offsets[truth, best], terms.scales[truth, best]
-        single_step(row, 0, i, costs[truth, best], b, c, weights[i], rule, state)
+        if best != gold:
+            row.indptr[1] = write_row(rows, i, K, gold, best, row, 0)
+        b, c = terms.offsets[gold, best], terms.scales[gold, best]
+        single_step(row, 0, i, costs[gold, best], b, c, weights[i], rule, state)

@@ -208,11 +208,11 @@ class Taxonomy:
             raise ValueError(f"the shared weight must be finite and >= 0, got {shared}")
         below = self._classes_below()
         weights: dict[Hashable, float] = {}
-        met: set[tuple[Hashable, ...]] = set()
+        seen: set[tuple[Hashable, ...]] = set()
         for node in self._order:
             group = tuple(below[node])
-            weights[node] = 0.0 if group in met else (1.0 if len(group) == 1 else float(shared))
-            met.add(group)
+            weights[node] = 0.0 if group in seen else (1.0 if len(group) == 1 else float(shared))
+            seen.add(group)
         parents = {node: list(above) for node, above in self.parents.items()}
         return Taxonomy(parents, self.classes, weights)
 

@@ -14,12 +14,12 @@ from ...search.bounded_search import Candidate, Decoder, Violation, most_violate
 from ...types import Floats, Ints, Ints32
 from .features import ArcKeys
 from .kernels import best_tree, score_sentence
-from .work import FoundTrees, TreeOptions, TreeWork
+from .work import DependencyOptions, DependencyScratch, FoundTrees
 
-__all__ = ["bounded_tree_oracle"]
+__all__ = ["bounded_dependency_oracle"]
 
 
-def bounded_tree_oracle(
+def bounded_dependency_oracle(
     arcs: ArcKeys,
     gold: Ints32,
     gold_labels: Ints32,
@@ -27,24 +27,24 @@ def bounded_tree_oracle(
     starts: Ints,
     w: Floats,
     scale: float,
-    options: TreeOptions,
+    options: DependencyOptions,
     violation: Violation,
-    work: TreeWork,
+    work: DependencyScratch,
     found: FoundTrees,
 ) -> None:
-    """Most violated tree of each example, into ``found`` with its loss; see `tree_oracle`."""
+    """Most violated tree of each example, into ``found`` with its loss; see `dependency_oracle`."""
     for r, i in enumerate(examples):
         first, end = int(arcs.bounds[i]), int(arcs.bounds[i + 1])
         n = end - first - 1
-        truth, true_labels = gold[first:end], gold_labels[first:end]
-        score_sentence(arcs, first, n, w, scale, truth, true_labels, work)
-        wrong, right = work.scores[: n + 1, : n + 1].copy(), work.truth[0, : n + 1].copy()
+        gold_heads, true_labels = gold[first:end], gold_labels[first:end]
+        score_sentence(arcs, first, n, w, scale, gold_heads, true_labels, work)
+        wrong, right = work.scores[: n + 1, : n + 1].copy(), work.gold_scores[0, : n + 1].copy()
         unit = 1.0 / n if options.normalized else 1.0
-        decode = _decoder(wrong, right, truth, unit, options, work)
+        decode = _decoder(wrong, right, gold_heads, unit, options, work)
         best = most_violated(decode, np.full(n, unit), violation, unit)
         heads = found.heads[starts[r] : starts[r + 1]]
         labels = found.labels[starts[r] : starts[r + 1]]
-        heads[:], labels[:], found.losses[r] = truth, true_labels, 0.0
+        heads[:], labels[:], found.losses[r] = gold_heads, true_labels, 0.0
         if best is not None:
             its_heads, is_wrong = best.output
             tokens = 1 + np.flatnonzero(is_wrong)
@@ -55,7 +55,12 @@ def bounded_tree_oracle(
 
 
 def _decoder(
-    wrong: Floats, right: Floats, gold: Ints32, unit: float, options: TreeOptions, work: TreeWork
+    wrong: Floats,
+    right: Floats,
+    gold: Ints32,
+    unit: float,
+    options: DependencyOptions,
+    work: DependencyScratch,
 ) -> Decoder:
     """The search for sums of gain and loss, with some tokens held right or wrong.
 
@@ -65,7 +70,7 @@ def _decoder(
     """
     tokens = np.arange(1, len(gold))
     gold, right = gold[1:], right[1:]
-    truth_score = right.sum()
+    gold_score = right.sum()
 
     def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
         scores = wrong + multiplier * unit
@@ -75,7 +80,7 @@ def _decoder(
         heads = np.full(len(scores), -1, dtype=np.int32)
         best_tree(scores, options, work, heads)
         is_wrong = (heads[1:] != gold) | (as_wrong > as_right)
-        gain = np.where(is_wrong, wrong[heads[1:], tokens], right).sum() - truth_score
+        gain = np.where(is_wrong, wrong[heads[1:], tokens], right).sum() - gold_score
         loss = unit * np.count_nonzero(is_wrong)
         return Candidate((heads, is_wrong), unit * is_wrong, loss, float(gain))
 

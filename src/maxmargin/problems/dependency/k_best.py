@@ -37,7 +37,7 @@ def rank_trees(arcs: Floats, labels: Floats, k: int, options: Any, work: Any) ->
         Scores to add for the labels; ``n_labels`` may be 0.
     k : int
         How many trees to find.
-    options, work : TreeOptions, TreeWork
+    options, work : DependencyOptions, DependencyScratch
         Which trees there are; scratch.
     """
     scores = _LabeledScores(arcs, labels)

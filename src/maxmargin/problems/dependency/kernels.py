@@ -4,7 +4,7 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
 
     ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong tokens
     DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
-    LEVELS      max  Delta + gain or Delta (1 + gain), Delta or its root, gain = -<dpsi(z), w>
+    LEVELS      max  the rescaled violation         by the number of wrong tokens
     PREDICTION  max  -<dpsi(z), w>, and among equals the largest Delta
 
 ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
@@ -19,6 +19,8 @@ import numpy as np
 
 from ..._jit import kernel
 from ...problem import LARGE
+from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
+from ...search.violation import violation
 from .edmonds import edmonds
 from .eisner import eisner
 from .levels import make_levels, trace_levels
@@ -30,9 +32,8 @@ from .scores import (
     score_labels_alone,
 )
 
-ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
 TIE_BREAKER = 1.0 / LARGE  # times the loss, decides between predictions of the same score
-# Rows of ``work.truth`` and ``work.wrong``; see `work`.
+# Rows of ``work.gold_scores`` and ``work.wrong``; see `work`.
 RIGHT_LABEL, WRONG_LABEL = 0, 1
 ANY_ERROR, ONLY_LABEL = 0, 1
 
@@ -52,10 +53,10 @@ def score_sentence(arcs, first, n, w, scale, gold, gold_labels, work):
     All are at the weights ``scale * w``.
 
     Fills ``work.scores[h, m]`` and ``work.labels[h, m]``, and for tokens with ``gold[m] >= 0``
-    ``work.truth[0, m]``, the score of the true arc; ``work.scores[gold[m], m]`` is then that of
-    the arc under its best wrong label, -inf without labels. Returns the score of the true tree.
+    ``work.gold_scores[0, m]``, the score of the gold arc; ``work.scores[gold[m], m]`` is then that
+    of the arc under its best wrong label, -inf without labels. Returns the score of the gold tree.
     """
-    scores, truth = work.scores, work.truth[RIGHT_LABEL]
+    scores, gold_scores = work.scores, work.gold_scores[RIGHT_LABEL]
     score_arcs(arcs, first, n, w, work.alone, work.passed, scores)
     if arcs.n_labels > 0:
         score_labels_alone(arcs, first, n, w, work.label_alone)
@@ -63,7 +64,7 @@ def score_sentence(arcs, first, n, w, scale, gold, gold_labels, work):
     for m in range(1, n + 1):
         g = gold[m]
         if g >= 0:
-            truth[m] = scores[g, m]
+            gold_scores[m] = scores[g, m]
         if arcs.n_labels > 0:
             _choose_labels(arcs, first, n, m, w, g, gold_labels[m], work)
         elif g >= 0:
@@ -71,8 +72,8 @@ def score_sentence(arcs, first, n, w, scale, gold, gold_labels, work):
         for h in range(n + 1):
             scores[h, m] *= scale
         if g >= 0:
-            truth[m] *= scale
-            total += truth[m]
+            gold_scores[m] *= scale
+            total += gold_scores[m]
     return total
 
 
@@ -90,53 +91,54 @@ def _choose_labels(arcs, first, n, m, w, g, gold_label, work):
             if label_scores[k] > best and k != skipped:
                 best, label = label_scores[k], k
         if h == g:
-            work.truth[RIGHT_LABEL, m] += label_scores[gold_label]
+            work.gold_scores[RIGHT_LABEL, m] += label_scores[gold_label]
         work.scores[h, m] += best
         work.labels[h, m] = label
 
 
 @kernel
-def _search(n, gold, truth_score, options, mode, slack, sqrt_loss, loss_unit, work, heads):
-    """Most violated tree into heads and work.wrong; returns whether it beats the truth."""
-    if mode == ADDITIVE or mode == PREDICTION:
-        _join_true_arcs(n, gold, loss_unit if mode == ADDITIVE else loss_unit * TIE_BREAKER, work)
+def _search(n, gold, gold_score, options, mode, loss_unit, work, heads):
+    """Most violated tree into heads and work.wrong; returns whether it beats the gold tree."""
+    if mode.kind == ADDITIVE or mode.kind == PREDICTION:
+        if mode.kind == PREDICTION:
+            loss_unit *= TIE_BREAKER
+        _join_gold_arcs(n, gold, loss_unit, work)
         total = _best_tree(work.scores, n, options, work, heads)
         _mark_wrong(n, gold, 0, work.wrong, heads)
-        return total > truth_score
+        return total > gold_score
     if not options.projective:  # LEVELS of these is searched elsewhere
-        return _search_deviation(n, gold, truth_score, options, work, heads)
-    truth, single_root = work.truth[RIGHT_LABEL], options.single_root
-    cap = 1 if mode == DEVIATION else n
-    chart = make_levels(work.scores, truth, gold, n, single_root, cap)
+        return _search_deviation(n, gold, gold_score, options, work, heads)
+    gold_scores, single_root = work.gold_scores[RIGHT_LABEL], options.single_root
+    cap = 1 if mode.kind == DEVIATION else n
+    chart = make_levels(work.scores, gold_scores, gold, n, single_root, cap)
     best_value, best_level = 0.0, 0
     for level in range(1, cap + 1):
-        gain = chart[0, 0, n, level] - truth_score
+        gain = chart[0, 0, n, level] - gold_score
         if gain == -np.inf:
             continue
-        loss = 1.0 if mode == DEVIATION else level * loss_unit
-        if sqrt_loss:
-            loss = np.sqrt(loss)
-        value = loss * (1.0 + gain) if slack else loss + gain
+        value = violation(1.0 if mode.kind == DEVIATION else level * loss_unit, gain, mode)
         if value > best_value:
             best_value, best_level = value, level
     if best_level == 0:
         return False
     wrong = work.wrong[ANY_ERROR]
-    trace_levels(chart, work.scores, truth, gold, n, single_root, cap, best_level, heads, wrong)
+    trace_levels(
+        chart, work.scores, gold_scores, gold, n, single_root, cap, best_level, heads, wrong
+    )
     return True
 
 
 @kernel
-def _join_true_arcs(n, gold, loss_unit, work):
+def _join_gold_arcs(n, gold, loss_unit, work):
     """Add the loss to wrong arcs, and let the true ones compete with their wrong labels."""
-    scores, truth, only_label = work.scores, work.truth, work.wrong[ONLY_LABEL]
+    scores, gold_scores, only_label = work.scores, work.gold_scores, work.wrong[ONLY_LABEL]
     for m in range(1, n + 1):
         for h in range(n + 1):
             scores[h, m] += loss_unit
         g = gold[m]
-        truth[WRONG_LABEL, m] = scores[g, m]
-        only_label[m] = int(scores[g, m] > truth[RIGHT_LABEL, m])
-        scores[g, m] = max(scores[g, m], truth[RIGHT_LABEL, m])
+        gold_scores[WRONG_LABEL, m] = scores[g, m]
+        only_label[m] = int(scores[g, m] > gold_scores[RIGHT_LABEL, m])
+        scores[g, m] = max(scores[g, m], gold_scores[RIGHT_LABEL, m])
 
 
 @kernel
@@ -148,27 +150,27 @@ def _mark_wrong(n, gold, left_out, wrong, heads):
 
 
 @kernel
-def _search_deviation(n, gold, truth_score, options, work, heads):
+def _search_deviation(n, gold, gold_score, options, work, heads):
     """The best arborescence with a gain above -1 that lacks at least one of the true arcs."""
     scores = work.scores
-    _join_true_arcs(n, gold, 0.0, work)
-    best, left_out = truth_score - 1.0, 0
+    _join_gold_arcs(n, gold, 0.0, work)
+    best, left_out = gold_score - 1.0, 0
     for m in range(1, n + 1):
         kept = scores[gold[m], m]
-        scores[gold[m], m] = work.truth[WRONG_LABEL, m]
+        scores[gold[m], m] = work.gold_scores[WRONG_LABEL, m]
         total = _best_tree(scores, n, options, work, heads)
         scores[gold[m], m] = kept
         if total > best:
             best, left_out = total, m
     if left_out > 0:
-        scores[gold[left_out], left_out] = work.truth[WRONG_LABEL, left_out]
+        scores[gold[left_out], left_out] = work.gold_scores[WRONG_LABEL, left_out]
         _best_tree(scores, n, options, work, heads)
         _mark_wrong(n, gold, left_out, work.wrong, heads)
     return left_out > 0
 
 
 @kernel
-def tree_oracle(
+def dependency_oracle(
     arcs,
     gold,
     gold_labels,
@@ -178,31 +180,27 @@ def tree_oracle(
     scale,
     options,
     mode,
-    slack,
-    sqrt_loss,
     work,
     found,
 ):
     """Most violated tree of each example at ``scale * w``, into ``found`` with its loss.
 
-    The nodes of example r are there from ``starts[r]`` on; the truth, where nothing beats it.
+    The nodes of example r are there from ``starts[r]`` on; the gold tree, where nothing beats it.
     """
     wrong = work.wrong[ANY_ERROR]
     for r in range(len(examples)):
         first = arcs.bounds[examples[r]]
         n = arcs.bounds[examples[r] + 1] - first - 1
-        truth, true_labels = gold[first : first + n + 1], gold_labels[first : first + n + 1]
+        gold_heads, true_labels = gold[first : first + n + 1], gold_labels[first : first + n + 1]
         heads = found.heads[starts[r] : starts[r] + n + 1]
         labels = found.labels[starts[r] : starts[r] + n + 1]
-        truth_score = score_sentence(arcs, first, n, w, scale, truth, true_labels, work)
+        gold_score = score_sentence(arcs, first, n, w, scale, gold_heads, true_labels, work)
         unit = 1.0 / n if options.normalized else 1.0
-        violated = _search(
-            n, truth, truth_score, options, mode, slack, sqrt_loss, unit, work, heads
-        )
+        violated = _search(n, gold_heads, gold_score, options, mode, unit, work, heads)
         n_wrong = 0
         for m in range(1, n + 1):
             if not violated or wrong[m] == 0:
-                heads[m], labels[m] = truth[m], true_labels[m]
+                heads[m], labels[m] = gold_heads[m], true_labels[m]
                 continue
             labels[m] = work.labels[heads[m], m] if arcs.n_labels > 0 else -1
             n_wrong += 1
@@ -227,7 +225,7 @@ def count_entries(arcs, gold, gold_labels, examples, starts, found):
 
 @kernel
 def write_differences(arcs, gold, gold_labels, examples, starts, found, work, out):
-    """psi(x, truth) - psi(x, found) of each example as rows of ``out`` (Planes)."""
+    """psi(x, gold) - psi(x, found) of each example as rows of ``out`` (Planes)."""
     n_fixed = count_fixed(arcs)
     good, bad = work.features[0], work.features[1]
     filled = 0

@@ -61,17 +61,17 @@ class _Search(LazyRanking):
         self.arcs, self.labels, self.k, self.single_root = arcs, labels, k, single_root
         self.gold, self.gold_labels = gold, gold_labels
         n, tokens = len(arcs) - 1, np.arange(1, len(arcs))
-        truth, wrong = np.zeros(n + 1), arcs.copy()
-        truth[1:] = arcs[gold[1:], tokens]
+        gold_scores, wrong = np.zeros(n + 1), arcs.copy()
+        gold_scores[1:] = arcs[gold[1:], tokens]
         if labels.shape[2]:
             right = (gold[1:], tokens, gold_labels[1:])
-            truth[1:] += labels[right]
+            gold_scores[1:] += labels[right]
             others = labels.copy()
             others[right] = -np.inf
             wrong += others.max(axis=2)
         else:
             wrong[gold[1:], tokens] = -np.inf
-        self.chart = make_levels(wrong, truth, gold, n, single_root, n)
+        self.chart = make_levels(wrong, gold_scores, gold, n, single_root, n)
 
     def best_score(self, place: Place) -> float:
         """See `LazyRanking`."""

@@ -3,11 +3,11 @@
 The chart of `eisner` with one more dimension, the number of wrong arcs in a span:
 ``right[i, j, a]`` and so on. Numbers are counted up to ``cap`` only; level ``cap`` stands for "cap
 or more". With ``cap = n`` the levels are all losses there are (slack rescaling, square-root
-losses); with ``cap = 1`` level 1 is the best tree other than the truth (zero-one loss).
+losses); with ``cap = 1`` level 1 is the best tree other than the gold tree (zero-one loss).
 
 An arc counts as wrong and scores ``scores[h, m]``, except for ``gold[m] -> m``, which may also be
-taken as right with the score ``truth[m]``. (With labels the same arc with another label is wrong;
-without labels ``scores[gold[m], m]`` is -inf.)
+taken as right with the score ``gold_scores[m]``. (With labels the same arc with another label is
+wrong; without labels ``scores[gold[m], m]`` is -inf.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .eisner import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT, push_s
 
 
 @kernel
-def make_levels(scores, truth, gold, n, single_root, cap):
+def make_levels(scores, gold_scores, gold, n, single_root, cap):
     """Fill and return a chart of shape (4 kinds, n + 1, n + 1, cap + 1).
 
     Time O(n^5) for ``cap = n``, O(n^3) for a constant one.
@@ -37,9 +37,9 @@ def make_levels(scores, truth, gold, n, single_root, cap):
             last = i + 1 if i == 0 and single_root else j
             for k in range(i, last):
                 _join(right[i, k], k - i, left[k + 1, j], j - k - 1, cap, span)
-            _add_arc(span, scores[i, j], truth[j], gold[j] == i, cap, open_right[i, j])
+            _add_arc(span, scores[i, j], gold_scores[j], gold[j] == i, cap, open_right[i, j])
             if i > 0:
-                _add_arc(span, scores[j, i], truth[i], gold[i] == j, cap, open_left[i, j])
+                _add_arc(span, scores[j, i], gold_scores[i], gold[i] == j, cap, open_left[i, j])
             for k in range(i + 1, j + 1):
                 _join(open_right[i, k], k - i, right[k, j], j - k, cap, right[i, j])
             if i > 0:
@@ -61,17 +61,17 @@ def _join(first, n_first, second, n_second, cap, joined):
 
 
 @kernel
-def _add_arc(span, score, truth, is_gold, cap, out):
+def _add_arc(span, score, gold_scores, is_gold, cap, out):
     """Put an arc on top of a span."""
     for a in range(cap + 1):
         level = min(a + 1, cap)
         out[level] = max(out[level], span[a] + score)
         if is_gold:
-            out[a] = max(out[a], span[a] + truth)
+            out[a] = max(out[a], span[a] + gold_scores)
 
 
 @kernel
-def trace_levels(chart, scores, truth, gold, n, single_root, cap, level, heads, wrong):
+def trace_levels(chart, scores, gold_scores, gold, n, single_root, cap, level, heads, wrong):
     """Heads of the best tree of a level, and which of its arcs were taken as wrong."""
     right, left = chart[COMPLETE_RIGHT], chart[COMPLETE_LEFT]
     open_right, open_left = chart[OPEN_RIGHT], chart[OPEN_LEFT]
@@ -105,7 +105,7 @@ def trace_levels(chart, scores, truth, gold, n, single_root, cap, level, heads, 
             span[:] = -np.inf
             for k in range(i, last):
                 _join(right[i, k], k - i, left[k + 1, j], j - k - 1, cap, span)
-            below = _level_below(span, scores[h, m], truth[m], gold[m] == h, cap, level)
+            below = _level_below(span, scores[h, m], gold_scores[m], gold[m] == h, cap, level)
             wrong[m] = below >= 0
             level = below if below >= 0 else level
             for k in range(i, last):
@@ -128,11 +128,11 @@ def _find(first, second, cap, level, k, best, pair):
 
 
 @kernel
-def _level_below(span, score, truth, is_gold, cap, level):
+def _level_below(span, score, gold_scores, is_gold, cap, level):
     """Level of the span under a wrong arc; -1 if the arc is best taken as right."""
     best, below = -np.inf, -1
     if is_gold:
-        best = span[level] + truth
+        best = span[level] + gold_scores
     if level > 0 and span[level - 1] + score > best:
         best, below = span[level - 1] + score, level - 1
     if level == cap and cap > 0 and span[cap] + score > best:

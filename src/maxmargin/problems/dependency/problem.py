@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import logging
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
+from ...engine.native import NativeProblem, counted_loss, sparse_row
 from ...engine.rows import check_codes
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
-from ...problem import Problem
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, level_terms, search_mode
 from ...types import Floats, Ints, Ints32
-from .bounded import bounded_tree_oracle
+from .bounded import bounded_dependency_oracle
 from .features import (
     DEFAULT_TEMPLATES,
     ArcKeys,
@@ -31,27 +32,30 @@ from .features import (
 )
 from .k_best import RankedTree, rank_trees
 from .kernels import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    PREDICTION,
     all_scores,
     count_entries,
     decode_trees,
-    tree_oracle,
+    dependency_oracle,
     write_differences,
 )
 from .level_k_best import rank_trees_by_level
-from .work import FoundTrees, TreeOptions, TreeWork, make_work
+from .scores import arc_features
+from .work import (
+    DependencyOptions,
+    DependencyScratch,
+    FoundTrees,
+    make_work,
+    most_arc_features,
+)
 
-__all__ = ["DependencyProblem", "TreeDecoder", "check_trees", "count_crossing"]
+__all__ = ["DependencyDecoder", "DependencyProblem", "check_trees", "count_crossing"]
 
 logger = logging.getLogger(__name__)
-TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+DependencyLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LARGEST_HASH = 30
 
 
-class TreeDecoder:
+class DependencyDecoder:
     """Finds best trees of new sentences with given weights; holds no examples.
 
     Parameters
@@ -80,7 +84,7 @@ class TreeDecoder:
         self.templates = templates
         self.hash_bits = int(hash_bits)
         self.n_labels = n_labels
-        self.options = TreeOptions(bool(projective), bool(single_root), False, False)
+        self.options = DependencyOptions(bool(projective), bool(single_root), False, False)
         self.size = 2**self.hash_bits + 2 ** (self.hash_bits - 5) * n_labels
         check_number_of_weights(self.size, f"hash_bits={hash_bits} with {n_labels} labels makes")
 
@@ -90,8 +94,11 @@ class TreeDecoder:
 
     def decode(self, fields: TokenFields, w: Floats) -> FoundTrees:
         """Best tree of each sentence, by node, with their scores."""
+        return self.decode_keys(self.keys(fields), w)
+
+    def decode_keys(self, keys: ArcKeys, w: Floats) -> FoundTrees:
+        """The same, of sentences whose keys are known."""
         w = as_weights(w, self.size)
-        keys = self.keys(fields)
         longest = int(np.diff(keys.bounds).max(initial=1))
         found = _new_trees(int(keys.bounds[-1]), len(keys.bounds) - 1)
         unknown = np.full(longest, -1, dtype=np.int32)
@@ -133,7 +140,14 @@ def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats
     return arcs, labels
 
 
-class DependencyProblem(Problem):
+class Arcs(NamedTuple):
+    """A tree: heads of the tokens (0: the root), and labels of their arcs (-1 without labels)."""
+
+    heads: Ints32
+    labels: Ints32
+
+
+class DependencyProblem(NativeProblem):
     """Dependency trees with exact oracles.
 
     Parameters
@@ -150,7 +164,7 @@ class DependencyProblem(Problem):
     loss : {"hamming", "normalized-hamming", "zero-one"}
         Number of tokens with a wrong head (or label), their share, or 1 if there is any.
     projective : bool
-        Whether candidates are projective trees or all trees. The truth may be either.
+        Whether candidates are projective trees or all trees. The gold tree may be either.
     single_root : bool
         Whether exactly one token hangs on the root.
     templates : ArcTemplates
@@ -159,9 +173,6 @@ class DependencyProblem(Problem):
         Arcs have ``2 ** hash_bits`` weights.
     """
 
-    trusted = True
-    n_features: int
-
     def __init__(
         self,
         fields: TokenFields,
@@ -169,7 +180,7 @@ class DependencyProblem(Problem):
         labels: ArrayLike | None = None,
         n_labels: int | None = None,
         *,
-        loss: TreeLoss = "hamming",
+        loss: DependencyLoss = "hamming",
         projective: bool = True,
         single_root: bool = True,
         templates: ArcTemplates = DEFAULT_TEMPLATES,
@@ -184,7 +195,7 @@ class DependencyProblem(Problem):
             codes = np.ascontiguousarray(labels, dtype=np.int32)
             K = int(n_labels if n_labels is not None else codes.max(initial=-1) + 1)
             check_codes(codes, K, "labels")
-        self.decoder = TreeDecoder(
+        self.decoder = DependencyDecoder(
             templates, hash_bits, K, projective=projective, single_root=single_root
         )
         self.options = self.decoder.options._replace(
@@ -208,6 +219,38 @@ class DependencyProblem(Problem):
         """Number of sentences."""
         return len(self.arcs.bounds) - 1
 
+    def input_of(self, i: int) -> ArcKeys:
+        """Keys of the nodes of sentence i alone."""
+        nodes = slice(self.arcs.bounds[i], self.arcs.bounds[i + 1])
+        bounds = np.array([0, nodes.stop - nodes.start])
+        return self.arcs._replace(
+            bounds=bounds, keys=self.arcs.keys[nodes], same=self.arcs.same[nodes]
+        )
+
+    def output_of(self, i: int) -> Arcs:
+        """Gold heads and labels of the tokens of sentence i."""
+        tokens = slice(self.arcs.bounds[i] + 1, self.arcs.bounds[i + 1])
+        return Arcs(self.gold[tokens].copy(), self.gold_labels[tokens].copy())
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and `scores` for the features of an arc."""
+        features = np.empty(most_arc_features(x, len(y.heads) + 1), np.int32)
+        listed = []
+        for token, (head, label) in enumerate(zip(y.heads, y.labels, strict=True), 1):
+            count = arc_features(x, 0, head, token, label, features)
+            listed.append(features[:count].copy())
+        return sparse_row(np.concatenate(listed), 1.0, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Tokens with a wrong head or label, their share, or whether there are any."""
+        wrong = np.not_equal(y.heads, y_hat.heads) | np.not_equal(y.labels, y_hat.labels)
+        return counted_loss(wrong, self.options.normalized, self.options.zero_one)
+
+    def predict(self, x: Any, w: Floats) -> Arcs:
+        """The best tree; see `Problem.predict`."""
+        found = self.decoder.decode_keys(x, w)
+        return Arcs(found.heads[1:], found.labels[1:])
+
     def oracle(
         self,
         indices: Ints,
@@ -225,13 +268,13 @@ class DependencyProblem(Problem):
     def oracle_at_scale(
         self, indices: Ints, v: Floats, scale: float, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """The oracle at ``scale * v``, by scaling the scores."""
-        mode = self._mode(rescaling, sqrt_loss)
-        return self._search(indices, v, mode, rescaling == "slack", sqrt_loss, scale)
+        """The same at ``scale * v``, by scaling the scores; see `Problem.oracle_at_scale`."""
+        mode = search_mode(rescaling, sqrt_loss, self.options.zero_one)
+        return self._search(indices, v, mode, scale)
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best tree of each listed sentence; see `Problem.predictions`."""
-        return self._search(indices, w, PREDICTION)
+        return self._search(indices, w, PREDICT)
 
     def k_best(
         self,
@@ -242,31 +285,32 @@ class DependencyProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong trees of each listed sentence; see `Problem.k_best`."""
-        mode = self._mode(rescaling, sqrt_loss)
-        if mode == LEVELS and not self.options.projective:
+        kind = search_mode(rescaling, sqrt_loss, self.options.zero_one).kind
+        if kind == LEVELS and not self.options.projective:
             raise ValueError(
                 "there is no search for the k best non-projective trees where the loss does not "
                 "add up over arcs; use rescaling='margin' with sqrt_loss=False, loss='zero-one', "
                 "or projective=True"
             )
-        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
         work = self._work(examples)
         repeated = np.repeat(examples, k)
-        starts, found = self._room(repeated)
+        starts, found = self._allocate(repeated)
         for r, i in enumerate(examples):
-            truth = slice(int(self.arcs.bounds[i]), int(self.arcs.bounds[i + 1]))
-            gold, gold_labels = self.gold[truth], self.gold_labels[truth]
+            own = slice(int(self.arcs.bounds[i]), int(self.arcs.bounds[i + 1]))
+            gold, gold_labels = self.gold[own], self.gold_labels[own]
             arcs, labels = sentence_scores(self.arcs, i, w, work)
             unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
-            if mode == LEVELS:
-                terms = formulation.plane_terms(np.arange(len(gold), dtype=np.float64) * unit)
-                offsets = terms[0] - terms[1] * _tree_score(arcs, labels, gold, gold_labels)
-                truth_and_terms = (gold, gold_labels, offsets, terms[1])
-                listed = rank_trees_by_level(arcs, labels, k + 1, self.options, *truth_and_terms)
+            if kind == LEVELS:
+                gold_score = _tree_score(arcs, labels, gold, gold_labels)
+                losses = np.arange(len(gold), dtype=np.float64) * unit
+                terms = level_terms(losses, gold_score, rescaling, sqrt_loss)
+                listed = rank_trees_by_level(
+                    arcs, labels, k + 1, self.options, gold, gold_labels, *terms
+                )
             else:
-                if mode == ADDITIVE:
+                if kind == ADDITIVE:
                     _add_loss(arcs, labels, gold, gold_labels, unit)
                 listed = rank_trees(arcs, labels, k + 1, self.options, work)
             ranked = [
@@ -285,43 +329,27 @@ class DependencyProblem(Problem):
                 found.losses[row] = min(n_wrong, 1) if self.options.zero_one else n_wrong * unit
         return self._rows(repeated, starts, found, work)
 
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Kind of search for a formulation."""
-        if self.options.zero_one or rescaling == "none":
-            return DEVIATION
-        if rescaling == "margin" and not sqrt_loss:
-            return ADDITIVE
-        return LEVELS
-
-    def _search(
-        self,
-        indices: Ints,
-        w: Floats,
-        mode: int,
-        slack: bool = False,
-        sqrt_loss: bool = False,
-        scale: float = 1.0,
-    ) -> Planes:
+    def _search(self, indices: Ints, w: Floats, mode: SearchMode, scale: float = 1.0) -> Planes:
         """Run the oracle kernel for the listed sentences."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
         work = self._work(examples)
-        starts, found = self._room(examples)
+        starts, found = self._allocate(examples)
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
-        if mode == LEVELS and not self.options.projective:
-            violation = Violation(slack, sqrt_loss)
-            bounded_tree_oracle(*given, self.options, violation, work, found)
+        if mode.kind == LEVELS and not self.options.projective:
+            violation = Violation(mode.slack, mode.sqrt_loss)
+            bounded_dependency_oracle(*given, self.options, violation, work, found)
         else:
-            tree_oracle(*given, self.options, mode, slack, sqrt_loss, work, found)
+            dependency_oracle(*given, self.options, mode, work, found)
         return self._rows(examples, starts, found, work)
 
-    def _work(self, examples: Ints) -> TreeWork:
+    def _work(self, examples: Ints) -> DependencyScratch:
         """Scratch for the longest of these sentences."""
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         return make_work(self.arcs, int(sizes.max(initial=1)), self.options.projective)
 
-    def _room(self, examples: Ints) -> tuple[Ints, FoundTrees]:
-        """Room for one tree of each of these sentences, and where each begins."""
+    def _allocate(self, examples: Ints) -> tuple[Ints, FoundTrees]:
+        """Arrays for one tree of each of these sentences, and where each begins."""
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         return starts, _new_trees(int(starts[-1]), len(examples))
@@ -331,9 +359,9 @@ class DependencyProblem(Problem):
         examples: Ints,
         starts: Ints,
         found: FoundTrees,
-        work: TreeWork,
+        work: DependencyScratch,
     ) -> Planes:
-        """Differences between the truth and the trees found."""
+        """Differences between the gold tree and the trees found."""
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, found)
         out = empty_planes(len(examples), count_entries(*given))._replace(losses=found.losses)
         write_differences(*given, work, out)
@@ -373,7 +401,7 @@ def _add_loss(arcs: Floats, labels: Floats, gold: Ints32, gold_labels: Ints32, u
 
 
 def _new_trees(n_nodes: int, n_sentences: int) -> FoundTrees:
-    """Room for trees."""
+    """Arrays for trees."""
     return FoundTrees(
         np.full(n_nodes, -1, np.int32), np.full(n_nodes, -1, np.int32), np.empty(n_sentences)
     )

@@ -10,10 +10,10 @@ from ...types import Floats, Hashes, Ints, Ints32
 from .features import BETWEEN_HEAD, BETWEEN_MODIFIER, N_BUCKETS, ArcKeys
 from .scores import count_fixed
 
-__all__ = ["FoundTrees", "TreeOptions", "TreeWork", "make_work"]
+__all__ = ["DependencyOptions", "DependencyScratch", "FoundTrees", "make_work", "most_arc_features"]
 
 
-class TreeOptions(NamedTuple):
+class DependencyOptions(NamedTuple):
     """Which trees are searched, and what is lost by a wrong one."""
 
     projective: bool
@@ -30,14 +30,14 @@ class FoundTrees(NamedTuple):
     losses: Floats
 
 
-class TreeWork(NamedTuple):
+class DependencyScratch(NamedTuple):
     """Scratch for sentences of up to N nodes; few arrays, for each costs time to compile.
 
     Attributes
     ----------
     scores, labels : arrays of shape (N, N)
         Scores and best labels of all arcs.
-    truth : array of shape (2, N)
+    gold_scores : array of shape (2, N)
         Scores of the true arcs, and of the same arcs under their best wrong labels.
     wrong : array of int of shape (2, N)
         Tokens whose arc is wrong; those whose true head goes with a wrong label.
@@ -55,7 +55,7 @@ class TreeWork(NamedTuple):
 
     scores: Floats
     labels: Ints32
-    truth: Floats
+    gold_scores: Floats
     wrong: Ints32
     alone: Floats
     passed: Hashes
@@ -69,13 +69,12 @@ class TreeWork(NamedTuple):
     cycles: Ints32
 
 
-def make_work(arcs: ArcKeys, longest: int, projective: bool) -> TreeWork:
+def make_work(arcs: ArcKeys, longest: int, projective: bool) -> DependencyScratch:
     """Scratch for sentences of at most ``longest`` nodes, the root included."""
     N, K = longest, arcs.n_labels
-    n_between = int(arcs.starts[BETWEEN_MODIFIER] - arcs.starts[BETWEEN_HEAD])
     E, V = (N, 0) if projective else (0, 2 * N)
     L = N if K else 0
-    return TreeWork(
+    return DependencyScratch(
         np.zeros((N, N)),  # the diagonal stands for no arc: never set, but added to
         _ints(L, L),
         np.empty((2, N)),
@@ -84,13 +83,19 @@ def make_work(arcs: ArcKeys, longest: int, projective: bool) -> TreeWork:
         np.empty(N, np.uint64),
         np.empty((2, L, 2, K)),
         np.empty(K),
-        _ints(2, int(count_fixed(arcs)) + n_between * N),
+        _ints(2, most_arc_features(arcs, N)),
         np.empty((4, E, E)),
         np.empty((2 * E + 4, 3), np.int64),
         np.empty((V, N)),
         _ints(V, N),
         _ints(6, V),
     )
+
+
+def most_arc_features(arcs: ArcKeys, n_nodes: int) -> int:
+    """Upper bound on the features of an arc in a sentence of so many nodes."""
+    n_between = int(arcs.starts[BETWEEN_MODIFIER] - arcs.starts[BETWEEN_HEAD])
+    return int(count_fixed(arcs)) + n_between * n_nodes
 
 
 def _ints(*shape: int) -> Ints32:

@@ -16,10 +16,10 @@ from .rules import Derivation, Grammar
 from .tree import Tree
 
 __all__ = [
+    "GrammarDecoder",
     "GrammarScratch",
     "Nodes",
     "Sentences",
-    "TreeDecoder",
     "count_rules",
     "encode",
     "make_sentences",
@@ -97,7 +97,7 @@ def make_sentences(
 
 
 def empty_nodes(size: int) -> Nodes:
-    """Room for so many nodes."""
+    """Arrays for so many nodes."""
     return Nodes(*(np.empty(size, np.int32) for _ in Nodes._fields))
 
 
@@ -133,7 +133,7 @@ def count_rules(grammar: Grammar, nodes: Nodes, lengths: Sequence[int]) -> Count
     return counts
 
 
-class TreeDecoder:
+class GrammarDecoder:
     """Parses sentences with given weights; holds no examples."""
 
     def __init__(self, grammar: Grammar, n_span_features: int = 0) -> None:

@@ -2,31 +2,42 @@
 
 Places of the chart are ``(layer, start, end, symbol, level)``. Where derivations are ranked by a
 loss that does not add up, the level is the number of right nodes, and the chart that of
-`strata`; otherwise it is 0.
+`levels`; otherwise it is 0.
 """
 
 from __future__ import annotations
 
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from ...formulation import Formulation
 from ...search.lazy_k_best import LazyRanking, Place, Way
 from ...search.limits import as_weights
+from ...search.modes import level_terms
 from ...types import Floats, Ints32
-from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes
+from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
-from .strata import ROUNDING, Lists, list_levels
+from .levels import ROUNDING, Lists, list_levels
 
-__all__ = ["best_derivations", "best_rescaled_derivations"]
+__all__ = ["GoldDerivation", "best_derivations", "best_rescaled_derivations"]
 
 LOW, TOP = 0, 1  # layers: a symbol without, and with what may be a unary rule on top
 ANY_LEVEL = 0
 
 
+class GoldDerivation(NamedTuple):
+    """Gold nodes and where they begin, their labels by span, and their score."""
+
+    nodes: Nodes
+    base: int
+    label: Ints32
+    score: float
+
+
 def best_derivations(
-    decoder: TreeDecoder,
+    decoder: GrammarDecoder,
     sentences: Sentences,
     w: Floats,
     k: int,
@@ -50,41 +61,41 @@ def best_derivations(
 
 
 def best_rescaled_derivations(
-    decoder: TreeDecoder,
+    decoder: GrammarDecoder,
     sentences: Sentences,
     w: Floats,
     k: int,
     i: int,
-    truth: tuple[Nodes, int, Ints32, float],
+    gold: GoldDerivation,
     formulation: Formulation,
 ) -> list[tuple[Nodes, float]]:
     """The k derivations of sentence i with the largest rescaled violations, and their scores.
 
-    ``truth`` has the true nodes and where they begin, their labels by span, and their score. It is
-    among the k best where its violation of 0 is large enough, but with slack rescaling never.
+    The gold one is among the k best where its violation of 0 is large enough, but with slack
+    rescaling never.
     """
-    gold, base, gold_label, truth_score = truth
+    nodes, base, gold_label, gold_score = gold
     first = sentences.offsets[i]
     n = int(sentences.offsets[i + 1] - first)
     arrays, n_nodes = decoder.grammar.arrays, 2 * n - 1
     losses = np.arange(n_nodes, -1, -1) / n_nodes  # by number of right nodes
-    offsets, scales = formulation.plane_terms(losses)
-    offsets = offsets - scales * truth_score
+    rescaling, sqrt_loss = formulation.rescaling, formulation.uses_sqrt_loss
+    offsets, scales = level_terms(losses, gold_score, rescaling, sqrt_loss)
     # Derivations that are best with the loss added are candidates: what is among the k best has
     # no smaller a violation than the k-th of them.
     unit = 1.0 / n_nodes
     values = []
-    for nodes, score in best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit):
-        right = int(count_right(arrays, nodes, n, gold_label))
+    for found, score in best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit):
+        right = int(count_right(arrays, found, n, gold_label))
         if scales[right] > 0.0:
             values.append(offsets[right] + scales[right] * (score - losses[right]))
     least = sorted(values)[-k] if len(values) >= k else -np.inf
     # The loss, or its root, is between 1 / n_nodes and 1, which bounds the score from below.
-    needed = truth_score - 1.0 + min(least, least * n_nodes)
+    needed = gold_score - 1.0 + min(least, least * n_nodes)
     needed -= ROUNDING * (1.0 + abs(needed))
     work = decoder.scratch(n, len(sentences.view_sizes), outside=True)
     work.gold_label[:] = gold_label[: len(work.gold_label)]
-    lists = list_levels(arrays, sentences, first, n, gold, base, w, needed, True, work)
+    lists = list_levels(arrays, sentences, first, n, nodes, base, w, needed, True, work)
     search = _Search(decoder, sentences, int(first), n, w, work, 0.0, lists)
     return search.best(k, offsets, scales)
 
@@ -94,7 +105,7 @@ class _Search(LazyRanking):
 
     def __init__(
         self,
-        decoder: TreeDecoder,
+        decoder: GrammarDecoder,
         sentences: Sentences,
         first: int,
         n: int,

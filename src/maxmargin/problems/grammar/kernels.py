@@ -11,8 +11,8 @@ nodes, so that with m right ones precision, recall and F1 are all m / (2n - 1), 
 adds up over the nodes.
 
 Two searches here, each over all derivations: `fill_chart` with `recover` finds the best one, and
-with `fill_deviations` the best other than the truth (what a list of the two best is needed for).
-Where the loss does not add up, `strata` searches.
+with `fill_deviations` the best but the gold one (what a list of the two best is needed for). Where
+the loss does not add up, `levels` searches.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def best_root(grammar, w, top, n):
 
 @kernel
 def fill_deviations(grammar, sentences, first, gold, base, n, w, work):
-    """Best scores of derivations that differ from the truth's, for each of its nodes.
+    """Best scores of derivations that differ from the gold derivation's, for each of its nodes.
 
-    ``work.low_other[t]``: of node t's symbol over its span, by other steps than the truth's;
+    ``work.low_other[t]``: of node t's symbol over its span, by other steps than the gold ones;
     ``work.top_other[t]``: the same, of the symbol above its unary rule. All other symbols and
     spans differ anyway. Returns the best root symbol of a whole derivation that differs, and its
     score, (-1, -inf) if there is none.
@@ -207,7 +207,7 @@ def lexical_rule(grammar, terminal, symbol):
 def recover(grammar, sentences, first, n, w, gold_label, unit, root, gold, base, work, found):
     """Nodes of the best derivation from ``root`` into ``found``, in preorder.
 
-    With ``base >= 0`` the best derivation other than the truth, whose nodes begin at ``base`` of
+    With ``base >= 0`` the best derivation but the gold one, whose nodes begin at ``base`` of
     ``gold``: an entry of the stack that is marked with a node must differ from it.
     """
     low, top, stack = work.low, work.top, work.stack

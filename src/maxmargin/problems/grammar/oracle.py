@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..._jit import kernel
+from ...search.modes import DEVIATION, LEVELS
+from ...search.violation import violation
 from .features import list_features, score_nodes
 from .kernels import (
     best_root,
@@ -13,20 +15,15 @@ from .kernels import (
     mark_gold,
     recover,
 )
-from .strata import best_by_level, rescaled
-
-# What the oracle maximises; see `grammar_oracle`.
-ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
+from .levels import best_by_level
 
 
 @kernel
-def grammar_oracle(
-    grammar, sentences, gold, examples, w, mode, slack, sqrt_loss, zero_one, work, found, out
-):
+def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, found, out):
     """Most violated derivation of each example as a sparse row of dpsi.
 
-    Problem solved for example i with n words, truth y, over all derivations z, of which m nodes
-    are right and Delta = 1 - m / (2n - 1):
+    Problem solved for example i with n words, gold derivation y, over all derivations z, of which m
+    nodes are right and Delta = 1 - m / (2n - 1):
 
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>
         DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1 with ``zero_one``
@@ -34,7 +31,7 @@ def grammar_oracle(
 
     In: ``grammar`` (GrammarArrays), ``sentences`` (Sentences), ``gold`` (Nodes of all examples),
     ``work`` (GrammarScratch), ``found`` (Nodes of one derivation). Out: CSR rows, large enough
-    for the longest rows possible. A row is empty, with loss 0, where nothing beats the truth.
+    for the longest rows possible. A row is empty, with loss 0, where nothing beats ``gold``.
     """
     filled = 0
     out.indptr[0] = 0
@@ -45,12 +42,12 @@ def grammar_oracle(
         base = 2 * first - i
         gold_label = work.gold_label
         mark_gold(grammar, gold, base, n, gold_label)
-        truth_score = score_nodes(grammar, sentences, first, n, gold, base, w, work)
+        gold_score = score_nodes(grammar, sentences, first, n, gold, base, w, work)
         violated = False
-        if mode == DEVIATION:
+        if mode.kind == DEVIATION:
             fill_chart(grammar, sentences, first, n, w, gold_label, 0.0, work)
             root, score = fill_deviations(grammar, sentences, first, gold, base, n, w, work)
-            violated = score - truth_score > -1.0
+            violated = violation(1.0, score - gold_score, mode) > 0.0
             if violated:
                 recover(
                     grammar, sentences, first, n, w, gold_label, 0.0, root, gold, base, work, found
@@ -61,12 +58,12 @@ def grammar_oracle(
             root, score = best_root(grammar, w, work.top, n)
             recover(grammar, sentences, first, n, w, gold_label, unit, root, gold, -1, work, found)
             violated = not is_same(found, gold, base, n)
-        if mode == LEVELS:
+        if mode.kind == LEVELS:
             known = 0.0
             if violated:
                 loss = 1.0 - count_right(grammar, found, n, gold_label) / (2.0 * n - 1.0)
                 score = score_nodes(grammar, sentences, first, n, found, 0, w, work)
-                known = rescaled(loss, score - truth_score, slack, sqrt_loss)
+                known = violation(loss, score - gold_score, mode)
                 if known <= 0.0:
                     violated, known = False, 0.0
             value = best_by_level(
@@ -77,10 +74,9 @@ def grammar_oracle(
                 gold,
                 base,
                 w,
-                truth_score,
+                gold_score,
                 known,
-                slack,
-                sqrt_loss,
+                mode,
                 work,
                 found,
             )
@@ -97,7 +93,7 @@ def grammar_oracle(
 
 @kernel
 def _write_difference(grammar, sentences, first, n, gold, base, found, work, out, filled):
-    """Append psi(x, truth) - psi(x, found) at position ``filled``; returns the new position."""
+    """Append psi(x, gold) - psi(x, found) at position ``filled``; returns the new position."""
     counts, listed = work.counts, work.listed
     n_true = list_features(grammar, sentences, first, n, gold, base, work.features, listed)
     for f in range(n_true):

@@ -12,23 +12,24 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...engine.native import NativeProblem, sparse_row
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
-from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, LEVELS, search_mode
 from ...types import Floats, Ints
-from .data import GrammarScratch, Nodes, Sentences, TreeDecoder, empty_nodes, longest_row
-from .k_best import best_derivations, best_rescaled_derivations
+from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes, longest_row
+from .k_best import GoldDerivation, best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
-from .oracle import ADDITIVE, DEVIATION, LEVELS, grammar_oracle
+from .oracle import grammar_oracle
 from .rules import Grammar
 
 __all__ = ["GrammarProblem"]
 
-TreeLoss = Literal["f1", "zero-one"]
+GrammarLoss = Literal["f1", "zero-one"]
 
 
-class GrammarProblem(Problem):
+class GrammarProblem(NativeProblem):
     """Derivations of a grammar, with exact oracles for every rescaling.
 
     Parameters
@@ -49,16 +50,13 @@ class GrammarProblem(Problem):
     -----
     All derivations of a sentence have the same number of nodes, and so precision, recall and F1
     are the same share of right nodes. Work arrays take ``16 n^2`` bytes per symbol of the
-    grammar for a longest sentence of n words, and the stratified search (slack rescaling, square
+    grammar for a longest sentence of n words, and the search by levels (slack rescaling, square
     roots) about three times as much, and ``16 n`` bytes more for each symbol over a span that it
     cannot leave out.
     """
 
-    trusted = True
-    n_features: int
-
     def __init__(
-        self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: TreeLoss = "f1"
+        self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: GrammarLoss = "f1"
     ) -> None:
         if loss not in ("f1", "zero-one"):
             raise ValueError(f"loss must be 'f1' or 'zero-one', got {loss!r}")
@@ -70,7 +68,7 @@ class GrammarProblem(Problem):
                 f"{len(lengths)} sentences of {lengths.sum()} words have "
                 f"{2 * lengths.sum() - len(lengths)} nodes, but gold has {len(gold.start)}"
             )
-        self.decoder = TreeDecoder(grammar, sentences.n_span_features)
+        self.decoder = GrammarDecoder(grammar, sentences.n_span_features)
         self.n_features = self.decoder.n_features
         check_number_of_weights(self.n_features)
         self.sentences, self.gold, self.loss_name = sentences, gold, loss
@@ -84,6 +82,43 @@ class GrammarProblem(Problem):
         """Number of sentences."""
         return len(self.sentences.offsets) - 1
 
+    def input_of(self, i: int) -> Sentences:
+        """Sentence i alone."""
+        words = slice(self.sentences.offsets[i], self.sentences.offsets[i + 1])
+        return self.sentences._replace(
+            offsets=np.array([0, words.stop - words.start]),
+            terminals=self.sentences.terminals[words],
+            views=np.ascontiguousarray(self.sentences.views[:, words]),
+        )
+
+    def output_of(self, i: int) -> Nodes:
+        """The gold derivation of sentence i."""
+        offsets = self.sentences.offsets
+        own = slice(2 * offsets[i] - i, 2 * offsets[i + 1] - i - 1)
+        return Nodes(*(column[own].copy() for column in self.gold))
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`: how often a derivation has each feature."""
+        return sparse_row(self.decoder.psi(x, 0, y, 0), 1.0, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """1 - F1 of the nodes, or whether the derivations differ; see `Problem.loss`."""
+        n_nodes = len(y.start)
+        n = (n_nodes + 1) // 2
+        if self.loss_name == "zero-one":
+            return float(not is_same(y_hat, y, 0, n))
+        arrays, gold_label = self.decoder.grammar.arrays, np.empty(n * (n + 1) // 2, np.int32)
+        mark_gold(arrays, y, 0, n, gold_label)
+        return 1.0 - int(count_right(arrays, y_hat, n, gold_label)) / n_nodes
+
+    def predict(self, x: Any, w: Floats) -> Nodes:
+        """The best derivation; see `Problem.predict`."""
+        found, score = next(self.decoder.parse(x, w))
+        if score == -np.inf:
+            raise ValueError("the grammar has no derivation of the sentence")
+        n = int(x.offsets[1])
+        return Nodes(*(column[: 2 * n - 1].copy() for column in found))
+
     def oracle(
         self,
         indices: Ints,
@@ -94,10 +129,10 @@ class GrammarProblem(Problem):
         """Most violated derivation of each listed sentence; see `Problem.oracle`."""
         examples = as_examples(indices, self.n_examples)
         weights = as_weights(w, self.n_features)
-        mode = self._mode(rescaling, sqrt_loss)
+        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         capacity = int(self._row_bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
-        work, found = self._work(mode == LEVELS)
+        work, found = self._work(mode.kind == LEVELS)
         grammar_oracle(
             self.decoder.grammar.arrays,
             self.sentences,
@@ -105,8 +140,6 @@ class GrammarProblem(Problem):
             examples,
             weights,
             mode,
-            rescaling == "slack",
-            sqrt_loss,
             self.loss_name == "zero-one",
             work,
             found,
@@ -134,7 +167,7 @@ class GrammarProblem(Problem):
     def _wrong_derivations(
         self, i: int, w: Floats, k: int, formulation: Formulation
     ) -> list[tuple[Row, float]]:
-        """Rows of dpsi and losses of the k best derivations of sentence i but the truth."""
+        """Rows of dpsi and losses of the k best derivations of sentence i but the gold one."""
         decoder, sentences, gold = self.decoder, self.sentences, self.gold
         arrays = decoder.grammar.arrays
         n = int(sentences.offsets[i + 1] - sentences.offsets[i])
@@ -142,12 +175,14 @@ class GrammarProblem(Problem):
         gold_label = np.empty(n * (n + 1) // 2, np.int32)
         mark_gold(arrays, gold, base, n, gold_label)
         true = decoder.psi(sentences, i, gold, base)
-        mode = self._mode(formulation.rescaling, formulation.uses_sqrt_loss)
-        if mode == LEVELS:
-            truth = (gold, base, gold_label, float(w[true].sum()))
-            ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, truth, formulation)
+        kind = search_mode(
+            formulation.rescaling, formulation.uses_sqrt_loss, self.loss_name == "zero-one"
+        ).kind
+        if kind == LEVELS:
+            given = GoldDerivation(gold, base, gold_label, float(w[true].sum()))
+            ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, given, formulation)
         else:
-            unit = 1.0 / (2 * n - 1) if mode == ADDITIVE else 0.0
+            unit = 1.0 / (2 * n - 1) if kind == ADDITIVE else 0.0
             ranked = best_derivations(decoder, sentences, w, k + 1, i, gold_label, unit)
         answers: list[tuple[Row, float]] = []
         for nodes, _ in ranked:
@@ -162,12 +197,6 @@ class GrammarProblem(Problem):
             loss = 1.0 if self.loss_name == "zero-one" else 1.0 - right / (2 * n - 1)
             answers.append(((columns[keep].astype(np.int32), values[keep]), loss))
         return answers
-
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Which search finds the most violated derivation."""
-        if self.loss_name == "zero-one" or rescaling == "none":
-            return DEVIATION
-        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
 
     def _work(self, outside: bool) -> tuple[GrammarScratch, Nodes]:
         """Work arrays of this thread, made once: charts are large, and batches may be small."""

@@ -13,13 +13,14 @@ of the size of the example (Franc 2014, LANDMARK), or counts wrong positions.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights
+from ...search.modes import SearchMode
 from ...types import Floats, Ints
 from .grid_parts_kernels import (
     add_part_losses,
@@ -29,7 +30,7 @@ from .grid_parts_kernels import (
     write_part_rows,
 )
 from .k_best import rank_labellings
-from .kernels import TreeShape, TreeWork
+from .kernels import LabellingScratch, TreeShape
 from .problem import TreeProblem, make_work
 
 __all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
@@ -107,7 +108,7 @@ class GridLayout(NamedTuple):
         found[inner, 4] = (a * anchors**2 - linear * anchors / spreads).sum(axis=1)
         return found
 
-    def work(self, grids: Ints, w: Floats, n_levels: int = 0) -> TreeWork:
+    def work(self, grids: Ints, w: Floats, n_levels: int = 0) -> LabellingScratch:
         """Work arrays for grids of these sizes, with the deformations at ``w``."""
         V = len(self.parent)
         most = int(grids.prod(axis=1).max(initial=1))
@@ -132,6 +133,13 @@ class TrueParts(NamedTuple):
     zero_one: bool
 
 
+class Positions(NamedTuple):
+    """Rows and columns of the parts, and what an error, or a distance of 1, costs in the image."""
+
+    pixels: Ints
+    share: float = 0.0
+
+
 class PartScores:
     """Potentials of the parts in images; see `TreeScores`."""
 
@@ -140,7 +148,7 @@ class PartScores:
         self.work = layout.work(maps.grids[examples], w)
         self.strip = _strip(maps, examples)
 
-    def fill(self, i: int) -> TreeWork:
+    def fill(self, i: int) -> LabellingScratch:
         """See `TreeScores`."""
         part_scores(self.maps, i, self.w, self.strip, self.work)
         return self.work
@@ -210,22 +218,56 @@ class GridPartsProblem(TreeProblem):
             loss == "zero-one",
         )
 
+    def input_of(self, i: int) -> Maps:
+        """Image i alone."""
+        own = slice(self.maps.offsets[i], self.maps.offsets[i + 1])
+        return self.maps._replace(
+            values=self.maps.values[own],
+            offsets=np.array([0, own.stop - own.start]),
+            grids=self.maps.grids[i : i + 1],
+        )
+
+    def output_of(self, i: int) -> Positions:
+        """Gold positions of the parts in image i, and what an error costs there."""
+        width = self.maps.grids[i, 1]
+        pixels = np.stack([self.labels[i] // width, self.labels[i] % width], axis=1)
+        return Positions(pixels, float(self.true_parts.shares[i]))
+
+    def joint_feature(self, x: Any, y: Any) -> Floats:
+        """See `Problem.joint_feature`, and the module for the order of the features."""
+        patch, layout = x.patch, self.layout
+        height, width = x.grids[0]
+        image = x.values.reshape(x.channels, height + patch - 1, width + patch - 1)
+        templates = [image[:, r : r + patch, c : c + patch].ravel() for r, c in y.pixels]
+        inner = layout.parent >= 0
+        offsets = y.pixels[inner] - y.pixels[layout.parent[inner]]
+        u = (offsets - layout.anchors[inner]) / layout.spreads[inner]
+        return np.concatenate([*templates, np.stack([u, u * u], axis=2).ravel()])
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Mean distance, wrong positions, their share, or whether there are any."""
+        far = np.hypot(*(y.pixels - y_hat.pixels).T)
+        errors = far if self.true_parts.deviation else (far > 0).astype(np.float64)
+        return float((far > 0).any() if self.true_parts.zero_one else y.share * errors.sum())
+
+    def predict(self, x: Any, w: Floats) -> Positions:
+        """Best positions of the parts; see `Problem.predict`."""
+        return Positions(find_parts(x, self.layout, w)[0])
+
     def scores(self, examples: Ints, w: Floats) -> PartScores:
         """See `TreeProblem`."""
         return PartScores(self.maps, self.layout, examples, w)
 
     def node_losses(self, i: int) -> Floats:
         """See `TreeProblem`."""
-        grid, truth = self.maps.grids[i], self.true_parts
+        grid, gold = self.maps.grids[i], self.true_parts
         losses = np.zeros((len(self.layout.parent), grid.prod()))
-        add_part_losses(self.labels[i], grid, truth.shares[i], truth.deviation, losses)
+        add_part_losses(self.labels[i], grid, gold.shares[i], gold.deviation, losses)
         return losses
 
-    def search(
-        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
-    ) -> Planes:
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
+        out = self.allocate(examples)
         parts_oracle(
             self.shape,
             self.maps,
@@ -233,8 +275,6 @@ class GridPartsProblem(TreeProblem):
             examples,
             w,
             mode,
-            slack,
-            sqrt_loss,
             _strip(self.maps, examples),
             self.layout.work(self.maps.grids[examples], w, n_levels),
             np.empty((len(examples), len(self.layout.parent)), np.int64),
@@ -244,12 +284,12 @@ class GridPartsProblem(TreeProblem):
 
     def write(self, examples: Ints, found: Ints) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
+        out = self.allocate(examples)
         write_part_rows(self.shape, self.maps, self.true_parts, examples, found, out)
         return out
 
-    def room(self, examples: Ints) -> Planes:
-        """Room for a row of each of these examples."""
+    def allocate(self, examples: Ints) -> Planes:
+        """Arrays for a row of each of these examples."""
         return empty_planes(len(examples), len(examples) * self.layout.size)
 
 

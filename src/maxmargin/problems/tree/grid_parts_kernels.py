@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from .kernels import ADDITIVE, best_labelling, search_tree
+from ...search.modes import ADDITIVE
+from .kernels import best_labelling, search_tree
 
 
 @kernel
@@ -53,13 +54,13 @@ def _add_template_row(values, weights, length, strip):
 
 
 @kernel
-def add_part_losses(truth, grid, share, deviation, out):
+def add_part_losses(gold, grid, share, deviation, out):
     """Add to out[v, k] the loss of part v at pixel k.
 
     It is ``share`` times the distance from the true pixel (``deviation``), or for all but that one.
     """
-    for v in range(len(truth)):
-        y_true, x_true = truth[v] // grid[1], truth[v] % grid[1]
+    for v in range(len(gold)):
+        y_true, x_true = gold[v] // grid[1], gold[v] % grid[1]
         for y in range(grid[0]):
             row = out[v, y * grid[1] : (y + 1) * grid[1]]
             dy = float(y - y_true)
@@ -70,58 +71,58 @@ def add_part_losses(truth, grid, share, deviation, out):
 
 
 @kernel
-def parts_oracle(shape, maps, parts, examples, w, mode, slack, sqrt_loss, strip, work, found, out):
+def parts_oracle(shape, maps, parts, examples, w, mode, strip, work, found, out):
     """Most violated positions of the parts in each image: pixels in ``found``, rows in ``out``.
 
-    With ``mode`` ADDITIVE it maximises ``Delta - <dpsi, w>``; see `search_tree` for the others. The
-    truth is found where nothing beats it. In: ``parts`` (`grid_parts.TrueParts`).
+    With the mode ADDITIVE it maximises ``Delta - <dpsi, w>``; `search_tree` has the others. Gold
+    is found where nothing beats it. In: ``parts`` (`grid_parts.TrueParts`).
     """
     for r in range(len(examples)):
         i = examples[r]
-        truth, share = parts.labels[i], parts.shares[i]
+        gold, share = parts.labels[i], parts.shares[i]
         part_scores(maps, i, w, strip, work)
-        if mode == ADDITIVE:
-            add_part_losses(truth, maps.grids[i], share, parts.deviation, work.unary)
-        if search_tree(shape, work, truth, mode, share, slack, sqrt_loss):
+        if mode.kind == ADDITIVE:
+            add_part_losses(gold, maps.grids[i], share, parts.deviation, work.unary)
+        if search_tree(shape, work, gold, mode, share):
             found[r] = work.path
         else:
-            found[r] = truth
+            found[r] = gold
     write_part_rows(shape, maps, parts, examples, found, out)
 
 
 @kernel
 def write_part_rows(shape, maps, parts, examples, found, out):
-    """psi(x, truth) - psi(x, found) of each image as rows of ``out``, with the losses."""
+    """psi(x, gold) - psi(x, found) of each image as rows of ``out``, with the losses."""
     filled = 0
     out.indptr[0] = 0
     for r in range(len(examples)):
         i = examples[r]
-        truth, width = parts.labels[i], maps.grids[i, 1]
+        gold, width = parts.labels[i], maps.grids[i, 1]
         filled = _write_difference(
-            shape, maps, i, width, parts.anchors, parts.spreads, truth, found[r], out, filled
+            shape, maps, i, width, parts.anchors, parts.spreads, gold, found[r], out, filled
         )
         out.indptr[r + 1] = filled
         loss = 0.0
-        for v in range(len(truth)):
-            if found[r, v] != truth[v]:
-                dy = found[r, v] // width - truth[v] // width
-                dx = found[r, v] % width - truth[v] % width
+        for v in range(len(gold)):
+            if found[r, v] != gold[v]:
+                dy = found[r, v] // width - gold[v] // width
+                dx = found[r, v] % width - gold[v] % width
                 far = np.sqrt(float(dy * dy + dx * dx)) if parts.deviation else 1.0
                 loss += parts.shares[i] * far
         out.losses[r] = min(loss, 1.0) if parts.zero_one else loss
 
 
 @kernel
-def _write_difference(shape, maps, i, width, anchors, spreads, truth, path, out, filled):
-    """Append psi(x, truth) - psi(x, path) at position ``filled``; returns the new position."""
+def _write_difference(shape, maps, i, width, anchors, spreads, gold, path, out, filled):
+    """Append psi(x, gold) - psi(x, path) at position ``filled``; returns the new position."""
     patch, channels = maps.patch, maps.channels
     stride = width + patch - 1
     plane = (maps.grids[i, 0] + patch - 1) * stride
-    V = len(truth)
+    V = len(gold)
     for v in range(V):
-        if path[v] == truth[v]:
+        if path[v] == gold[v]:
             continue
-        good = truth[v] // width * stride + truth[v] % width
+        good = gold[v] // width * stride + gold[v] % width
         bad = path[v] // width * stride + path[v] % width
         for c in range(channels):
             for dy in range(patch):
@@ -138,14 +139,14 @@ def _write_difference(shape, maps, i, width, anchors, spreads, truth, path, out,
         p = shape.parent[v]
         if p < 0:
             continue
-        if path[v] != truth[v] or path[p] != truth[p]:
+        if path[v] != gold[v] or path[p] != gold[p]:
             for axis in range(2):
                 scale, shift = spreads[v, axis], anchors[v, axis]
                 if axis == 0:
-                    good = truth[v] // width - truth[p] // width
+                    good = gold[v] // width - gold[p] // width
                     bad = path[v] // width - path[p] // width
                 else:
-                    good = truth[v] % width - truth[p] % width
+                    good = gold[v] % width - gold[p] % width
                     bad = path[v] % width - path[p] % width
                 u, z = (good - shift) / scale, (bad - shift) / scale
                 if good != bad:

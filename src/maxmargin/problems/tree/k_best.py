@@ -15,13 +15,14 @@ import math
 import numpy as np
 
 from ..._jit import kernel
+from ...search.choice import first_argmax
 from ...types import Floats, Ints
-from .kernels import TreeShape, TreeWork, first_largest, pair_score, send_up
+from .kernels import LabellingScratch, TreeShape, pair_score, send_up
 
 __all__ = ["rank_labellings"]
 
 
-def rank_labellings(shape: TreeShape, work: TreeWork, k: int) -> tuple[Ints, Floats]:
+def rank_labellings(shape: TreeShape, work: LabellingScratch, k: int) -> tuple[Ints, Floats]:
     """The k best labellings at the potentials in ``work``, best first, and their scores.
 
     There are fewer than k where the tree has no more labellings.
@@ -54,7 +55,7 @@ def k_best_labellings(shape, work, labels, scores, origin, set_scores, sets):
     n_sets = 0
     for r in range(1, len(labels)):
         n_sets = _split(shape, work, labels, scores, origin, r - 1, set_scores, sets, n_sets)
-        best = first_largest(set_scores, n_sets)
+        best = first_argmax(set_scores, n_sets)
         source, place, label = sets[best, 0], sets[best, 1], sets[best, 2]
         scores[r] = set_scores[best]
         set_scores[best] = -np.inf
@@ -80,7 +81,7 @@ def _settle(shape, work, labels, place):
     for t in range(place, len(shape.order)):
         v = shape.order[t]
         _values(shape, work, v, labels)
-        labels[v] = first_largest(work.message, work.n_labels[v])
+        labels[v] = first_argmax(work.message, work.n_labels[v])
 
 
 @kernel
@@ -95,7 +96,7 @@ def _split(shape, work, labels, scores, origin, r, set_scores, sets, n_sets):
         while origin[other, 1] == t and origin[other, 0] >= 0:  # taken from this set before
             other = origin[other, 0]
             work.message[labels[other, v]] = -np.inf
-        label = first_largest(work.message, work.n_labels[v])
+        label = first_argmax(work.message, work.n_labels[v])
         if work.message[label] > -np.inf:
             set_scores[n_sets] = scores[r] + (work.message[label] - own)
             sets[n_sets, 0], sets[n_sets, 1], sets[n_sets, 2] = r, t, label

@@ -11,7 +11,7 @@ of the quadratic coefficients.
 
 Two searches: the best labelling, on request within bounds on the loss of each node, and the best
 labelling for each number of wrong labels, from which slack rescaling, square-root losses and the
-best labelling other than the truth follow. Neither stores back-pointers: scores are kept and the
+best labelling but the gold one follow. Neither stores back-pointers: scores are kept and the
 maximiser is found again on the way down.
 """
 
@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
+from ...search.choice import first_argmax
+from ...search.modes import ADDITIVE, DEVIATION
+from ...search.violation import violation
 from ...types import Floats, Ints
-
-# What the oracles maximise; the loss of ADDITIVE is part of ``unary`` already.
-ADDITIVE, DEVIATION, LEVELS = 0, 1, 2
 
 
 class TreeShape(NamedTuple):
@@ -37,7 +37,7 @@ class TreeShape(NamedTuple):
     is_grid: bool
 
 
-class TreeWork(NamedTuple):
+class LabellingScratch(NamedTuple):
     """Potentials of the example at hand, and work arrays.
 
     ``deformation[v]`` is (a_y, b_y, a_x, b_x, constant) of pair_v on a grid of ``grid`` rows and
@@ -246,7 +246,7 @@ def send_up(shape, work):
 def _trace_down(shape, work):
     """Best labelling by the beliefs, from the root down."""
     root = shape.order[0]
-    work.path[root] = first_largest(work.belief[root], work.n_labels[root])
+    work.path[root] = first_argmax(work.belief[root], work.n_labels[root])
     for t in range(1, len(shape.order)):
         v = shape.order[t]
         above = work.path[shape.parent[v]]
@@ -254,31 +254,20 @@ def _trace_down(shape, work):
 
 
 @kernel
-def first_largest(values, n):
-    """Position of the first largest value."""
-    best = 0
-    for k in range(1, n):
-        if values[k] > values[best]:
-            best = k
-    return best
-
-
-@kernel
-def best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss):
-    """Labelling, not the truth, of the largest rescaled violation; returns that violation.
+def best_by_level(shape, work, gold, cap, unit, mode):
+    """Labelling, not the gold one, of the largest rescaled violation; returns that violation.
 
     levels[v, m, k] is the best score of the subtree of v with label k at v and m wrong labels,
-    where all numbers from ``cap`` on are one level. With the loss Delta = m * unit (or its root)
-    and ``gain = score - score(truth)`` the value of a level is Delta + gain, or, with slack
-    rescaling, Delta (1 + gain). With cap = 1 and unit = 1 this is the best deviation from the
-    truth. The labelling goes to ``work.path``; -inf is returned where there is none.
+    where all numbers from ``cap`` on are one level. The loss is m * unit. With cap = 1 and unit = 1
+    this is the best deviation from the gold labelling. The labelling goes to ``work.path``; -inf is
+    returned where there is none.
     """
     V = len(shape.order)
     levels, before, sent, reach = work.levels, work.before, work.sent, work.reach
     for v in range(V):
         reach[v] = 1
         for k in range(work.n_labels[v]):
-            wrong = k != truth[v]
+            wrong = k != gold[v]
             levels[v, 0, k] = -np.inf if wrong else work.unary[v, k]
             levels[v, 1, k] = work.unary[v, k] if wrong else -np.inf
     for t in range(V - 1, 0, -1):
@@ -303,15 +292,14 @@ def best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss):
                     if score > levels[p, m, k]:
                         levels[p, m, k] = score
     root = shape.order[0]
-    truth_score = levels[root, 0, truth[root]]
+    gold_score = levels[root, 0, gold[root]]
     best_value, best_level, best_label = -np.inf, 0, 0
     for m in range(1, reach[root] + 1):
-        label = first_largest(levels[root, m], work.n_labels[root])
-        gain = levels[root, m, label] - truth_score
+        label = first_argmax(levels[root, m], work.n_labels[root])
+        gain = levels[root, m, label] - gold_score
         if gain == -np.inf:
             continue
-        loss = np.sqrt(m * unit) if sqrt_loss else m * unit
-        value = loss * (1.0 + gain) if slack else loss + gain
+        value = violation(m * unit, gain, mode)
         if value > best_value:
             best_value, best_level, best_label = value, m, label
     if best_value == -np.inf:
@@ -337,12 +325,15 @@ def best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss):
 
 
 @kernel
-def search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
-    """Find the labelling that the mode asks for; False where the truth is the answer."""
-    if mode == ADDITIVE:
+def search_tree(shape, work, gold, mode, unit):
+    """Find the labelling that the mode asks for; False where the gold labelling is the answer.
+
+    With ADDITIVE the loss is part of ``work.unary`` already.
+    """
+    if mode.kind == ADDITIVE:
         best_labelling(shape, work)
         return True
-    cap = len(truth)
-    if mode == DEVIATION:  # in one call with the rest: constants would be compiled once more
-        cap, unit, slack, sqrt_loss = 1, 1.0, False, False
-    return best_by_level(shape, work, truth, cap, unit, slack, sqrt_loss) > 0.0
+    cap = len(gold)
+    if mode.kind == DEVIATION:  # in one call with the rest: constants would be compiled once more
+        cap, unit = 1, 1.0
+    return best_by_level(shape, work, gold, cap, unit, mode) > 0.0

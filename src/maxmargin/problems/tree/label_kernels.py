@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..._jit import kernel
-from .kernels import ADDITIVE, best_labelling, search_tree
+from ...search.modes import ADDITIVE
+from .kernels import best_labelling, search_tree
 
 
 @kernel
@@ -28,46 +29,44 @@ def label_potentials(rows, columns, i, w, work):
 
 
 @kernel
-def label_oracle(
-    shape, rows, columns, truths, examples, w, mode, slack, sqrt_loss, work, found, out
-):
+def label_oracle(shape, rows, columns, true_labels, examples, w, mode, work, found, out):
     """Most violated labelling of each example: labels in ``found``, rows in ``out``.
 
-    With ``mode`` ADDITIVE it maximises ``Delta - <dpsi, w>``; see `search_tree` for the others. The
-    truth is found where nothing beats it. In: ``columns`` (`tree.LabelColumns`), ``truths``
+    With the mode ADDITIVE it maximises ``Delta - <dpsi, w>``; `search_tree` has the others. Gold
+    is found where nothing beats it. In: ``columns`` (`tree.LabelColumns`), ``true_labels``
     (`tree.TrueLabels`).
     """
-    unit = truths.unit
+    unit = true_labels.unit
     for r in range(len(examples)):
-        truth = truths.labels[examples[r]]
+        gold = true_labels.labels[examples[r]]
         label_potentials(rows, columns, examples[r], w, work)
-        if mode == ADDITIVE:
-            for v in range(len(truth)):
+        if mode.kind == ADDITIVE:
+            for v in range(len(gold)):
                 for k in range(work.n_labels[v]):
                     work.unary[v, k] += unit
-                work.unary[v, truth[v]] -= unit
-        if search_tree(shape, work, truth, mode, unit, slack, sqrt_loss):
+                work.unary[v, gold[v]] -= unit
+        if search_tree(shape, work, gold, mode, unit):
             found[r] = work.path
         else:
-            found[r] = truth
-    write_label_rows(shape, rows, columns, work.n_labels, truths, examples, found, out)
+            found[r] = gold
+    write_label_rows(shape, rows, columns, work.n_labels, true_labels, examples, found, out)
 
 
 @kernel
-def write_label_rows(shape, rows, columns, n_labels, truths, examples, found, out):
-    """psi(x, truth) - psi(x, found) of each example as rows of ``out``, with the losses."""
+def write_label_rows(shape, rows, columns, n_labels, true_labels, examples, found, out):
+    """psi(x, gold) - psi(x, found) of each example as rows of ``out``, with the losses."""
     filled = 0
     out.indptr[0] = 0
     for r in range(len(examples)):
         i = examples[r]
-        truth = truths.labels[i]
+        gold = true_labels.labels[i]
         for e in range(rows.indptr[i], rows.indptr[i + 1]):
             column = rows.indices[e]
             v = columns.node[column]
-            good, bad = truth[v], found[r, v]
+            good, bad = gold[v], found[r, v]
             if columns.table_start[column] >= 0:
                 p = shape.parent[v]
-                good += truth[p] * n_labels[v]
+                good += gold[p] * n_labels[v]
                 bad += found[r, p] * n_labels[v]
             if good != bad:
                 base = columns.weight_start[column]
@@ -78,9 +77,9 @@ def write_label_rows(shape, rows, columns, n_labels, truths, examples, found, ou
                 filled += 2
         out.indptr[r + 1] = filled
         wrong = 0
-        for v in range(len(truth)):
-            wrong += found[r, v] != truth[v]
-        out.losses[r] = min(wrong, 1) if truths.zero_one else wrong * truths.unit
+        for v in range(len(gold)):
+            wrong += found[r, v] != gold[v]
+        out.losses[r] = min(wrong, 1) if true_labels.zero_one else wrong * true_labels.unit
 
 
 @kernel

@@ -14,12 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ...engine.native import counted_loss, matrix_of, rows_of, sparse_row
 from ...engine.rows import Rows, check_codes, make_rows
 from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights, check_number_of_weights
+from ...search.modes import SearchMode
 from ...types import Floats, Ints
 from .k_best import rank_labellings
-from .kernels import TreeShape, TreeWork
+from .kernels import LabellingScratch, TreeShape
 from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
 from .problem import TreeProblem, make_work
 
@@ -32,7 +34,7 @@ __all__ = [
     "root_tree",
 ]
 
-TreeLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+LabelLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 
@@ -115,7 +117,7 @@ class LabelLayout(NamedTuple):
         arrays = (np.array(a, np.int64) for a in (node, weight_start, width, table_start))
         return TreeShape(self.parent, self.order, tables, False), LabelColumns(*arrays), start
 
-    def work(self, n_levels: int) -> TreeWork:
+    def work(self, n_levels: int) -> LabellingScratch:
         """Work arrays; ``n_levels`` is 0 where no search by levels is made."""
         inner = self.parent >= 0
         size = int((self.n_labels[inner] * self.n_labels[self.parent[inner]]).sum())
@@ -144,7 +146,7 @@ class LabelScores:
         self.rows, self.columns, self.w = rows, layout.shape_and_columns()[1], w
         self.work = layout.work(0)
 
-    def fill(self, i: int) -> TreeWork:
+    def fill(self, i: int) -> LabellingScratch:
         """See `TreeScores`."""
         label_potentials(self.rows, self.columns, i, self.w, self.work)
         return self.work
@@ -166,7 +168,7 @@ class LabelTreeProblem(TreeProblem):
     """
 
     def __init__(
-        self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: TreeLoss = "hamming"
+        self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: LabelLoss = "hamming"
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
@@ -183,7 +185,34 @@ class LabelTreeProblem(TreeProblem):
         self.shape, self.columns, self.n_features = layout.shape_and_columns()
         check_number_of_weights(self.n_features)
         unit = 1.0 / V if loss == "normalized-hamming" else 1.0
-        self.truths = TrueLabels(self.labels, unit, loss == "zero-one")
+        self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one")
+
+    def input_of(self, i: int) -> Any:
+        """Inputs of all nodes and edges of example i, a CSR matrix of one row."""
+        return matrix_of(self.rows, i, i + 1)
+
+    def output_of(self, i: int) -> Ints:
+        """Gold labels of the nodes of example i."""
+        return self.labels[i].copy()
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and the module for the order of the features."""
+        labels = np.asarray(y, dtype=np.int64)
+        nodes = self.columns.node[x.indices]
+        above = np.where(self.shape.parent < 0, 0, labels[self.shape.parent])
+        pairs = above * self.layout.n_labels + labels
+        on_edges = self.columns.table_start[x.indices] >= 0
+        places = np.where(on_edges, pairs[nodes], labels[nodes])
+        return sparse_row(self.columns.weight_start[x.indices] + places, x.data, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Wrong labels, their share, or whether there are any; see `Problem.loss`."""
+        normalized = self.loss_name == "normalized-hamming"
+        return counted_loss(np.not_equal(y, y_hat), normalized, self.true_labels.zero_one)
+
+    def predict(self, x: Any, w: Floats) -> Ints:
+        """Best labels of all nodes; see `Problem.predict`."""
+        return decode_label_trees(rows_of(x, self.rows), self.layout, w)[0]
 
     def scores(self, examples: Ints, w: Floats) -> LabelScores:
         """See `TreeProblem`."""
@@ -192,28 +221,26 @@ class LabelTreeProblem(TreeProblem):
     def node_losses(self, i: int) -> Floats:
         """See `TreeProblem`."""
         every = np.arange(self.layout.n_labels.max())
-        return np.where(every == self.labels[i, :, None], 0.0, self.truths.unit)
+        return np.where(every == self.labels[i, :, None], 0.0, self.true_labels.unit)
 
-    def search(
-        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
-    ) -> Planes:
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
-        data = (self.shape, self.rows, self.columns, self.truths)
+        out = self.allocate(examples)
+        data = (self.shape, self.rows, self.columns, self.true_labels)
         found = np.empty((len(examples), len(self.layout.parent)), np.int64)
         work = self.layout.work(n_levels)
-        label_oracle(*data, examples, w, mode, slack, sqrt_loss, work, found, out)
+        label_oracle(*data, examples, w, mode, work, found, out)
         return out
 
     def write(self, examples: Ints, found: Ints) -> Planes:
         """See `TreeProblem`."""
-        out = self.room(examples)
-        data = (self.shape, self.rows, self.columns, self.layout.n_labels, self.truths)
+        out = self.allocate(examples)
+        data = (self.shape, self.rows, self.columns, self.layout.n_labels, self.true_labels)
         write_label_rows(*data, examples, found, out)
         return out
 
-    def room(self, examples: Ints) -> Planes:
-        """Room for a row of each of these examples."""
+    def allocate(self, examples: Ints) -> Planes:
+        """Arrays for a row of each of these examples."""
         lengths = self.rows.indptr[examples + 1] - self.rows.indptr[examples]
         return empty_planes(len(examples), 2 * int(lengths.sum()))
 

@@ -7,31 +7,24 @@ from typing import Protocol
 
 import numpy as np
 
+from ...engine.native import NativeProblem
 from ...formulation import Rescaling
 from ...plane_rows import Planes, trim
-from ...problem import Problem
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.limits import as_examples, as_weights
+from ...search.modes import ADDITIVE, DEVIATION, LEVELS, SearchMode, search_mode
 from ...types import Floats, Ints
 from .k_best import rank_labellings
-from .kernels import (
-    ADDITIVE,
-    DEVIATION,
-    LEVELS,
-    TreeShape,
-    TreeWork,
-    best_between,
-    score_labelling,
-)
+from .kernels import LabellingScratch, TreeShape, best_between, score_labelling
 
 __all__ = ["TreeProblem", "TreeScores", "make_work"]
 
 
-def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> TreeWork:
+def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> LabellingScratch:
     """Work arrays for trees of at most ``most`` labels a node, on grids of at most ``side``."""
     V = len(n_labels)
     by_level = (V, n_levels, most) if n_levels else (0, 0, 0)
-    return TreeWork(
+    return LabellingScratch(
         n_labels,
         np.zeros(2, np.int64),
         np.zeros((V, 5)),
@@ -58,13 +51,13 @@ def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) 
 class TreeScores(Protocol):
     """Potentials of examples at given weights."""
 
-    work: TreeWork
+    work: LabellingScratch
 
-    def fill(self, i: int) -> TreeWork:
+    def fill(self, i: int) -> LabellingScratch:
         """Put the potentials of example i into the work arrays, which are returned."""
 
 
-class TreeProblem(Problem):
+class TreeProblem(NativeProblem):
     """Labellings of a tree with their losses; a subclass has the inputs.
 
     Attributes
@@ -79,8 +72,6 @@ class TreeProblem(Problem):
         Whether a wrong node costs the same whatever its label.
     """
 
-    trusted = True
-    n_features: int
     labels: Ints
     shape: TreeShape
     loss_name: str
@@ -100,14 +91,12 @@ class TreeProblem(Problem):
         """Losses of example i by node and label, shape (n_nodes, at least all labels)."""
 
     @abstractmethod
-    def search(
-        self, examples: Ints, w: Floats, mode: int, n_levels: int, slack: bool, sqrt_loss: bool
-    ) -> Planes:
-        """Rows of the most violated labellings, with room left, by a search of `kernels`."""
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
+        """Rows of the most violated labellings, untrimmed, by a search of `kernels`."""
 
     @abstractmethod
     def write(self, examples: Ints, found: Ints) -> Planes:
-        """Rows of these labellings, shape (len(examples), n_nodes), with room left."""
+        """Rows of these labellings, shape (len(examples), n_nodes), untrimmed."""
 
     def oracle(
         self,
@@ -119,12 +108,12 @@ class TreeProblem(Problem):
         """Most violated labelling of each listed example; see `Problem.oracle`."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
-        mode = self._mode(rescaling, sqrt_loss)
-        if mode == LEVELS and not self.counts_errors:
-            found = self._bounded(examples, w, Violation(rescaling == "slack", sqrt_loss))
+        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
+        if mode.kind == LEVELS and not self.counts_errors:
+            found = self._bounded(examples, w, Violation(mode.slack, mode.sqrt_loss))
             return trim(self.write(examples, found))
-        n_levels = {ADDITIVE: 0, DEVIATION: 2, LEVELS: len(self.shape.order) + 1}[mode]
-        return trim(self.search(examples, w, mode, n_levels, rescaling == "slack", sqrt_loss))
+        n_levels = {ADDITIVE: 0, DEVIATION: 2, LEVELS: len(self.shape.order) + 1}[mode.kind]
+        return trim(self.search(examples, w, mode, n_levels))
 
     def k_best(
         self,
@@ -135,8 +124,8 @@ class TreeProblem(Problem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong labellings of each listed example; see `Problem.k_best`."""
-        mode = self._mode(rescaling, sqrt_loss)
-        if mode == LEVELS:
+        kind = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one").kind
+        if kind == LEVELS:
             raise ValueError(
                 "the k best labellings of trees are found for losses that add up over nodes: use "
                 "rescaling='margin' with sqrt_loss=False, or 'none', or loss='zero-one'"
@@ -148,19 +137,13 @@ class TreeProblem(Problem):
         scores = self.scores(examples, w)
         for r, i in enumerate(examples.tolist()):
             work = scores.fill(i)
-            if mode == ADDITIVE:
+            if kind == ADDITIVE:
                 losses = self.node_losses(i)
                 work.unary[:, : losses.shape[1]] += losses
             ranked, _ = rank_labellings(self.shape, work, k + 1)
             wrong = ranked[(ranked != self.labels[i]).any(axis=1)][:k]
             found[r * k : r * k + len(wrong)] = wrong
         return trim(self.write(repeated, found))
-
-    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> int:
-        """Which search of `kernels` a formulation needs."""
-        if self.loss_name == "zero-one" or rescaling == "none":
-            return DEVIATION
-        return ADDITIVE if rescaling == "margin" and not sqrt_loss else LEVELS
 
     def _bounded(self, examples: Ints, w: Floats, violation: Violation) -> Ints:
         """Most violated labellings where losses have no levels, by branch and bound."""
@@ -175,14 +158,14 @@ class TreeProblem(Problem):
         return found
 
 
-def _decoder(shape: TreeShape, work: TreeWork, losses: Floats, truth: Ints) -> Decoder:
+def _decoder(shape: TreeShape, work: LabellingScratch, losses: Floats, gold: Ints) -> Decoder:
     """The search for sums of gain and loss; see `bounded_search`."""
-    truth_score = score_labelling(shape, work, truth)
-    nodes = np.arange(len(truth))
+    gold_score = score_labelling(shape, work, gold)
+    nodes = np.arange(len(gold))
 
     def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
         score = best_between(shape, work, losses, lower, upper, multiplier)
         slots = losses[nodes, work.path]
-        return Candidate(work.path.copy(), slots, float(slots.sum()), float(score - truth_score))
+        return Candidate(work.path.copy(), slots, float(slots.sum()), float(score - gold_score))
 
     return decode

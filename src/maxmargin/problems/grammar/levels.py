@@ -1,4 +1,4 @@
-"""Most violated derivations where the loss does not add up: search stratified by right nodes.
+"""Most violated derivations where the loss does not add up: search by levels of right nodes.
 
 Slack rescaling and square roots of the loss do not add up over nodes, so derivations are told
 apart by their number m of right nodes (Tsochantaridis et al. 2005, sec. 4.5.2): a table holds the
@@ -8,9 +8,9 @@ keep this short without loss of exactness:
 * Among derivations of the same symbol and span, one with fewer right nodes and no smaller score is
   at least as good in any context, so that lists of (m, score) rise in both. (Not for the k best,
   whose lists have every m.)
-* A derivation beats a known value v only if its score exceeds the truth's by more than v - 1, for
-  the loss is at most 1. Symbols over spans through which no derivation scores as much are left out;
-  the best score through each comes from an inside and an outside pass.
+* A derivation beats a known value v only if its score exceeds the gold derivation's by more than
+  v - 1, for the loss is at most 1. Symbols over spans through which no derivation scores as much
+  are left out; the best score through each comes from an inside and an outside pass.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
+from ...search.violation import violation
 from ...types import Floats, Ints, Ints32
 from .features import add_span_scores
 from .kernels import cell_of, fill_chart, lexical_rule, push, put_node
@@ -96,7 +97,7 @@ class Lists(NamedTuple):
 
 @kernel
 def _make_lists(inner, around, needed, inside, n_cells):
-    """Room for the lists of all symbols over spans that are kept, and none for others."""
+    """Arrays for the lists of all symbols over spans that are kept, and of no others."""
     K = inner.shape[1]
     capacity = 0
     for cell in range(n_cells):
@@ -264,14 +265,6 @@ def _span_scores(grammar, sentences, first, n, w, features):
 
 
 @kernel
-def rescaled(loss, gain, slack, sqrt_loss):
-    """Violation of a derivation."""
-    if sqrt_loss:
-        loss = np.sqrt(loss)
-    return loss * (1.0 + gain) if slack else loss + gain
-
-
-@kernel
 def list_levels(grammar, sentences, first, n, gold, base, w, needed, every, work):
     """Lists of both layers, low and top, for derivations with scores above ``needed``.
 
@@ -291,13 +284,13 @@ def list_levels(grammar, sentences, first, n, gold, base, w, needed, every, work
 
 @kernel
 def best_by_level(
-    grammar, sentences, first, n, gold, base, w, truth_score, known, slack, sqrt_loss, work, found
+    grammar, sentences, first, n, gold, base, w, gold_score, known, mode, work, found
 ):
     """Derivation whose rescaled violation is the largest, if it exceeds ``known``; see the module.
 
     Returns that violation, and ``known`` if there is none; ``found`` is then left as it was.
     """
-    needed = truth_score + known - 1.0
+    needed = gold_score + known - 1.0
     needed -= ROUNDING * (1.0 + abs(needed))
     lows, tops = list_levels(grammar, sentences, first, n, gold, base, w, needed, False, work)
     whole = cell_of(0, n, n)
@@ -306,10 +299,10 @@ def best_by_level(
         if grammar.start[A] < 0:
             continue
         for x in range(tops.ptr[whole, A], tops.ptr[whole, A] + tops.size[whole, A]):
-            if tops.levels[x] < 2 * n - 1:  # all others are right: that is the truth
+            if tops.levels[x] < 2 * n - 1:  # all others are right: that is the gold derivation
                 loss = 1.0 - tops.levels[x] / (2.0 * n - 1.0)
-                gain = tops.scores[x] + w[grammar.start[A]] - truth_score
-                value = rescaled(loss, gain, slack, sqrt_loss)
+                gain = tops.scores[x] + w[grammar.start[A]] - gold_score
+                value = violation(loss, gain, mode)
                 if value > best:
                     best, root, level = value, A, tops.levels[x]
     if root >= 0:

@@ -1,0 +1,110 @@
+"""What native problems have in common: examples that are kept packed and unpacked one at a time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from ..problem import Problem
+from ..types import Bools, Floats, Ints
+from .rows import Rows, make_rows
+
+__all__ = ["NativeProblem", "counted_loss", "entries_of", "matrix_of", "rows_of", "sparse_row"]
+
+
+class PackedExamples(Sequence[Any]):
+    """Inputs or outputs of all examples, made when they are asked for."""
+
+    def __init__(self, n_examples: int, unpack: Callable[[int], Any]) -> None:
+        self._numbers, self._unpack = range(n_examples), unpack
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, i: int) -> Any: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Any]: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return [self._unpack(number) for number in self._numbers[i]]
+        return self._unpack(self._numbers[i])
+
+
+class NativeProblem(Problem):
+    """A problem with an oracle of its own, which keeps its examples packed.
+
+    ``X``, ``Y``, ``joint_feature``, ``loss`` and ``predict`` say what the oracle computes, one
+    example at a time, for `check_problem` and for a reader; no solver asks for them.
+    """
+
+    trusted = True
+    n_features: int
+
+    @property
+    def X(self) -> PackedExamples:  # type: ignore[override]
+        """Inputs of the examples."""
+        return PackedExamples(self.n_examples, self.input_of)
+
+    @property
+    def Y(self) -> PackedExamples:  # type: ignore[override]
+        """Gold outputs of the examples."""
+        return PackedExamples(self.n_examples, self.output_of)
+
+    @abstractmethod
+    def input_of(self, i: int) -> Any:
+        """The input of example i."""
+
+    @abstractmethod
+    def output_of(self, i: int) -> Any:
+        """The gold output of example i."""
+
+    def bind(self, X: Sequence[Any], Y: Sequence[Any]) -> Problem:
+        """A native problem is made from its examples, and holds no others."""
+        raise TypeError(f"{type(self).__name__} takes its examples when it is made")
+
+
+def counted_loss(wrong: Bools, normalized: bool, zero_one: bool) -> float:
+    """Number of errors, their share, or 1 if there are any."""
+    if zero_one:
+        return float(wrong.any())
+    return float(wrong.mean() if normalized else wrong.sum())
+
+
+def matrix_of(rows: Rows, first: int, end: int) -> Any:
+    """Rows first..end - 1 as a matrix, dense or CSR as they are kept, without the constant."""
+    if rows.dense.shape[0]:
+        return rows.dense[first:end].copy()
+    own = slice(rows.indptr[first], rows.indptr[end])
+    arrays = rows.values[own], rows.indices[own], rows.indptr[first : end + 1] - rows.indptr[first]
+    return sp.csr_matrix(arrays, shape=(end - first, rows.n_columns), copy=True)
+
+
+def rows_of(matrix: Any, like: Rows) -> Rows:
+    """Such a matrix as CSR rows with the constant and the types of others, for kernels."""
+    rows = make_rows(matrix, fit_intercept=like.bias != 0.0, sparse=True)
+    return rows._replace(values=rows.values.astype(np.float64), dense=np.empty((0, 0)))
+
+
+def entries_of(matrix: Any, like: Rows) -> tuple[Ints, Ints, Floats]:
+    """Rows, columns and values of all entries of such a matrix, with those of the constant."""
+    entries = sp.coo_matrix(matrix)
+    rows, columns, values = entries.row, entries.col, entries.data
+    if like.bias:
+        n = entries.shape[0]
+        rows = np.concatenate([rows, np.arange(n)])
+        columns = np.concatenate([columns, np.full(n, like.n_columns)])
+        values = np.concatenate([values, np.full(n, like.bias)])
+    return rows.astype(np.int64), columns.astype(np.int64), values.astype(np.float64)
+
+
+def sparse_row(columns: ArrayLike, values: ArrayLike, size: int) -> sp.csr_matrix:
+    """A row of joint features; values of the same column add up."""
+    listed = np.asarray(columns, dtype=np.int64)
+    given = np.broadcast_to(np.asarray(values, dtype=np.float64), listed.shape)
+    return sp.csr_matrix((given, (np.zeros(len(listed), np.int64), listed)), shape=(1, size))

@@ -1,0 +1,69 @@
+"""How a search treats the loss: one set of modes for all structures, and the choice among them.
+
+Whether the most violated output can be found at all, and how, depends on what the loss adds to the
+score of an output (see `violation` for the formulas):
+
+    ADDITIVE    Delta + gain                  the loss adds up like the score: any decoder does it
+    DEVIATION   1 + gain, over y != y_i       the best output but the gold one
+    LEVELS      Delta (1 + gain), or with     the best output for each *level*, the number of errors
+                the root of Delta             (or of right nodes), and then the best level
+    PREDICTION  gain                          no loss at all
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..formulation import Formulation, Rescaling
+from ..types import Floats
+
+__all__ = [
+    "ADDITIVE",
+    "DEVIATION",
+    "LEVELS",
+    "PREDICT",
+    "PREDICTION",
+    "SearchMode",
+    "level_terms",
+    "search_mode",
+]
+
+ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
+
+
+class SearchMode(NamedTuple):
+    """What kernels are told of a formulation: the kind of search, and how levels are rescaled."""
+
+    kind: int
+    slack: bool
+    sqrt_loss: bool
+
+
+#: The best output, whatever its loss.
+PREDICT = SearchMode(PREDICTION, False, False)
+
+
+def level_terms(
+    losses: Floats, gold_score: float, rescaling: Rescaling, sqrt_loss: bool
+) -> tuple[Floats, Floats]:
+    """By what outputs of these losses are ranked: ``offsets + scales * score``, their violation.
+
+    Levels with a scale of 0 are left out: with slack rescaling, and with none, an output without
+    loss is never violated.
+    """
+    formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+    offsets, scales = formulation.plane_terms(losses)
+    return offsets - scales * gold_score, scales.copy()
+
+
+def search_mode(rescaling: Rescaling, sqrt_loss: bool, zero_one: bool = False) -> SearchMode:
+    """The search that finds the most violated output.
+
+    With zero-one loss (``zero_one``) all rescalings ask for the same: every wrong output has the
+    loss 1, and so has its root.
+    """
+    formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+    if zero_one or rescaling == "none":
+        return SearchMode(DEVIATION, False, False)
+    slack, sqrt_loss = rescaling == "slack", formulation.uses_sqrt_loss
+    return SearchMode(LEVELS if slack or sqrt_loss else ADDITIVE, slack, sqrt_loss)
