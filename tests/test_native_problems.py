@@ -10,6 +10,9 @@ from brute_classes import ClassFeatureTwin
 from brute_grammar import grammar_case, nodes_of
 from cases import chain_case, multiclass_case, random_costs
 from maxmargin.checking import check_problem
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.state import fingerprint
+from maxmargin.formulation import Formulation
 from maxmargin.problems.alignment.homologues import Match
 from maxmargin.problems.alignment.problem import Partners
 from maxmargin.problems.classes.class_features import ClassFeatureProblem
@@ -194,3 +197,37 @@ def test_native_problems_are_made_from_their_examples():
     problem, _ = multiclass_case(np.random.default_rng(0))
     with pytest.raises(TypeError, match="MulticlassProblem takes its examples when it is made"):
         problem.bind([], [])
+
+
+@every_structure
+@pytest.mark.parametrize("chosen", [[2, 0], [1, 1, 2], []], ids=str)
+def test_subsets_answer_as_the_whole(structure, chosen):
+    if structure == "crossing arcs":
+        chosen = [i for i in chosen if i < 2]
+    make, _ = STRUCTURES[structure]
+    problem, _ = make(np.random.default_rng(5), 3)
+    rng, chosen = np.random.default_rng(6), np.array(chosen, np.int64)
+    part = problem.subset(chosen)
+    assert (part.n_examples, part.n_features) == (len(chosen), problem.n_features)
+    everything = np.arange(len(chosen))
+    for rescaling in RESCALINGS:
+        w = rng.normal(size=problem.n_features)
+        asked = [Oracle(p, Formulation(rescaling)) for p in (part, problem)]
+        answers = [asked[0].ask_features(everything, w), asked[1].ask_features(chosen, w)]
+        for mine, other in zip(answers[0].planes, answers[1].planes, strict=True):
+            assert np.array_equal(mine, other)
+        mine, other = asked[0].ask(everything, w), asked[1].ask(chosen, w)  # in parts
+        assert np.array_equal(mine.planes.losses, other.planes.losses)
+    for i, j in enumerate(chosen):
+        assert problem.loss(problem.Y[j], part.Y[i]) == 0.0
+
+
+@every_structure
+def test_fingerprints_follow_the_data(structure):
+    make, _ = STRUCTURES[structure]
+    problem, again = (make(np.random.default_rng(5), 3)[0] for _ in range(2))
+    w = np.random.default_rng(6).normal(size=problem.n_features)
+    before = fingerprint(problem)
+    problem.oracle(np.arange(1), w)  # leaves no trace
+    assert before == fingerprint(problem) == fingerprint(again) is not None
+    assert fingerprint(make(np.random.default_rng(7), 3)[0]) != before

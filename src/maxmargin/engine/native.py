@@ -14,7 +14,16 @@ from ..problem import Problem
 from ..types import Bools, Floats, Ints
 from .rows import Rows, make_rows
 
-__all__ = ["NativeProblem", "counted_loss", "entries_of", "matrix_of", "rows_of", "sparse_row"]
+__all__ = [
+    "NativeProblem",
+    "counted_loss",
+    "entries_of",
+    "matrix_of",
+    "pieces_of",
+    "rows_at",
+    "rows_of",
+    "sparse_row",
+]
 
 
 class PackedExamples(Sequence[Any]):
@@ -67,6 +76,29 @@ class NativeProblem(Problem):
     def bind(self, X: Sequence[Any], Y: Sequence[Any]) -> Problem:
         """A native problem is made from its examples, and holds no others."""
         raise TypeError(f"{type(self).__name__} takes its examples when it is made")
+
+    @abstractmethod
+    def subset(self, indices: Ints) -> Problem:
+        """See `Problem.subset`; arrays that hold the examples are copied, others are shared."""
+
+
+def pieces_of(offsets: Ints, indices: ArrayLike) -> tuple[Ints, Ints]:
+    """Positions of all entries of the listed pieces, and the offsets of these by themselves.
+
+    Piece i has the entries ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    """
+    chosen = np.asarray(indices, dtype=np.int64)
+    starts, lengths = offsets[chosen], offsets[chosen + 1] - offsets[chosen]
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    return np.repeat(starts - ends[:-1], lengths) + np.arange(ends[-1]), ends
+
+
+def rows_at(rows: Rows, indices: Ints) -> Rows:
+    """The listed rows alone."""
+    if rows.dense.shape[0]:
+        return rows._replace(dense=np.ascontiguousarray(rows.dense[indices]))
+    entries, indptr = pieces_of(rows.indptr, indices)
+    return rows._replace(indptr=indptr, indices=rows.indices[entries], values=rows.values[entries])
 
 
 def counted_loss(wrong: Bools, normalized: bool, zero_one: bool) -> float:

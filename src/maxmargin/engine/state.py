@@ -80,7 +80,8 @@ def of_kind(
 def fingerprint(problem: Problem) -> str | None:
     """Hash of all that a problem holds; None where that cannot be told."""
     try:
-        return str(joblib.hash((type(problem).__qualname__, vars(problem))))
+        held = problem.__getstate__() if hasattr(problem, "__getstate__") else vars(problem)
+        return str(joblib.hash((type(problem).__qualname__, held)))
     except Exception:  # whatever a user's objects raise when they are pickled
         return None
 

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...engine.native import NativeProblem
+from ...engine.native import NativeProblem, pieces_of
 from ...formulation import Rescaling
 from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import as_examples, as_weights
 from ...types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
 from .kernels import Strings, add_counts, best_alignment, errors_of_letters
-from .layout import Aligner, AlignmentLayout, pack_strings, string_at
+from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
 from .oracles import TruePairs, homologue_oracle
 from .problem import check_examples, dpsi_row
 
@@ -93,6 +93,19 @@ class HomologueProblem(NativeProblem):
     def n_examples(self) -> int:
         """Number of native strings."""
         return len(self.natives.offsets) - 1
+
+    def subset(self, indices: Ints) -> HomologueProblem:
+        """See `Problem.subset`."""
+        letters, _ = pieces_of(self.natives.offsets, indices)
+        decoys, groups = pieces_of(self.groups, indices)
+        return HomologueProblem(
+            strings_at(self.natives, indices),
+            strings_at(self.homologues, indices),
+            self.true_pairs.partners[letters],
+            strings_at(self.decoys, decoys),
+            groups,
+            self.layout,
+        )
 
     def input_of(self, i: int) -> Query:
         """String i with its homologue, their alignment, and the decoys."""

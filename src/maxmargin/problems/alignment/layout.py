@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...engine.native import pieces_of
 from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_weights
-from ...types import Floats, Ints32
+from ...types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
 from .kernels import AlignmentScratch, Scoring, Strings, align_pairs, psi_rows
 
@@ -98,6 +99,12 @@ def pack_strings(strings: Sequence[ArrayLike]) -> Strings:
     offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
     np.cumsum([len(array) for array in arrays], out=offsets[1:])
     return Strings(np.concatenate([np.empty(0, np.uint8), *arrays]), offsets)
+
+
+def strings_at(strings: Strings, indices: Ints) -> Strings:
+    """The listed strings alone."""
+    letters, offsets = pieces_of(strings.offsets, indices)
+    return Strings(strings.letters[letters], offsets)
 
 
 def string_at(strings: Strings, i: int) -> NDArray[np.uint8]:

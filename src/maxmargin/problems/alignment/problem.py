@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engine.native import NativeProblem
+from ...engine.native import NativeProblem, pieces_of
 from ...formulation import Rescaling
 from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
@@ -15,7 +15,7 @@ from ...search.modes import ADDITIVE, DEVIATION, SearchMode, level_terms, search
 from ...types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
-from .layout import Aligner, AlignmentLayout, pack_strings, string_at
+from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
 from .oracles import LevelScratch, TruePairs, alignment_oracle
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
@@ -95,12 +95,12 @@ class AlignmentProblem(NativeProblem):
         if loss not in ("pairs", "residues", "zero-one"):
             raise ValueError(f"loss must be 'pairs', 'residues' or 'zero-one', got {loss!r}")
         check_examples(xs, ys, partners)
-        self.xs, self.ys, self.layout = xs, ys, layout
+        self.xs, self.ys, self.layout, self.loss_name = xs, ys, layout, loss
         self.aligner = Aligner(layout)
         self.n_features = layout.size
         letters = np.diff(xs.offsets) + np.diff(ys.offsets)
         n_true = np.add.reduceat(partners >= 0, xs.offsets[:-1]).astype(np.int64)
-        if loss == "pairs" and n_true.min() == 0:
+        if loss == "pairs" and n_true.min(initial=1) == 0:
             raise ValueError(
                 f"the true alignment of example {int(np.argmin(n_true))} has no pairs, so its "
                 "share of wrong pairs is not defined; use loss='residues'"
@@ -120,6 +120,13 @@ class AlignmentProblem(NativeProblem):
     def n_examples(self) -> int:
         """Number of pairs of strings."""
         return len(self.xs.offsets) - 1
+
+    def subset(self, indices: Ints) -> AlignmentProblem:
+        """See `Problem.subset`."""
+        letters, _ = pieces_of(self.xs.offsets, indices)
+        partners = self.true_pairs.partners[letters]
+        xs, ys = strings_at(self.xs, indices), strings_at(self.ys, indices)
+        return AlignmentProblem(xs, ys, partners, self.layout, self.loss_name)
 
     def input_of(self, i: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """The two coded strings of example i."""

@@ -6,12 +6,22 @@ Joint features are token features under labels, transitions, and on request firs
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...engine.native import NativeProblem, counted_loss, entries_of, matrix_of, rows_of, sparse_row
+from ...engine.native import (
+    NativeProblem,
+    counted_loss,
+    entries_of,
+    matrix_of,
+    pieces_of,
+    rows_at,
+    rows_of,
+    sparse_row,
+)
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
@@ -231,7 +241,8 @@ class ChainProblem(NativeProblem):
         self.layout = ChainLayout(rows.n_inputs, K, boundary_weights)
         check_number_of_weights(self.layout.size, f"{rows.n_inputs} features x {K} labels make")
         self.decoder = ChainDecoder(self.layout, constraints)
-        self.data = ChainData(
+        self.n_features = self.layout.size
+        data = ChainData(
             rows,
             bounds,
             codes,
@@ -241,15 +252,27 @@ class ChainProblem(NativeProblem):
             loss == "normalized-hamming",
             loss == "zero-one",
         )
-        self.n_features = self.layout.size
-        self._lengths = lengths
-        self.longest = int(lengths.max()) if len(lengths) else 0
-        self._row_bounds = self._longest_rows()
-        self._part_bounds = 4 * lengths + 4
-        parts = rows_under_labels(rows, K, self.layout.size)
-        self.parts = parts if parts.n_parts < 2**31 else None
+        self._hold(data)
         if constraints is not None:
             self._check_gold(constraints)
+
+    def _hold(self, data: ChainData) -> None:
+        """Take the examples, and note how long they are."""
+        self.data = data
+        self._lengths = np.diff(data.offsets)
+        self.longest = int(self._lengths.max(initial=0))
+        self._row_bounds = self._longest_rows()
+        self._part_bounds = 4 * self._lengths + 4
+        parts = rows_under_labels(data.rows, data.n_labels, self.layout.size)
+        self.parts = parts if parts.n_parts < 2**31 else None
+
+    def subset(self, indices: Ints) -> ChainProblem:
+        """See `Problem.subset`."""
+        tokens, offsets = pieces_of(self.data.offsets, indices)
+        rows, labels = rows_at(self.data.rows, tokens), self.data.labels[tokens]
+        part = copy.copy(self)
+        part._hold(self.data._replace(rows=rows, offsets=offsets, labels=labels))
+        return part
 
     @property
     def n_examples(self) -> int:

@@ -8,6 +8,7 @@ from each other (Tsochantaridis et al. 2005, section 4.2).
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..._jit import kernel
 from ...engine.accelerators import Accelerators
-from ...engine.native import NativeProblem, entries_of, matrix_of, rows_of, sparse_row
+from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, add_scores, check_codes, make_rows
 from ...engine.work import scoring_work
@@ -74,36 +75,51 @@ class ClassFeatureProblem(NativeProblem):
     ) -> None:
         # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
         rows = make_rows(X, fit_intercept=fit_intercept, sparse=True)
-        self.rows = rows._replace(
+        rows = rows._replace(
             values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
         )
-        self.labels = np.ascontiguousarray(y, dtype=np.int64)
+        labels = np.ascontiguousarray(y, dtype=np.int64)
         matrix = sp.csr_matrix(features, dtype=np.float64)
         matrix.sum_duplicates()
         K, m = matrix.shape
-        if len(self.labels) != self.rows.n_rows:
-            raise ValueError(f"X has {self.rows.n_rows} rows but y has {len(self.labels)} labels")
-        check_codes(self.labels, K, "y")
+        if len(labels) != rows.n_rows:
+            raise ValueError(f"X has {rows.n_rows} rows but y has {len(labels)} labels")
+        check_codes(labels, K, "y")
         if m == 0:
             raise ValueError("the classes have no features that tell them apart")
-        self.n_features = self.rows.n_inputs * m
+        self.n_features = rows.n_inputs * m
         check_number_of_weights(
-            self.n_features, f"{self.rows.n_inputs} features x {m} output features make"
+            self.n_features, f"{rows.n_inputs} features x {m} output features make"
         )
         self.n_classes = K
         self.costs = checked_costs(costs, K)
         may = np.zeros(K, dtype=np.bool_)
-        may[self.labels if allowed is None else np.asarray(allowed, dtype=np.bool_)] = True
+        may[labels if allowed is None else np.asarray(allowed, dtype=np.bool_)] = True
         self.output = OutputFeatures(
             matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data, may, m
         )
-        parts = rows_under_labels(self.rows, m, self.n_features)
+        self._terms: dict[tuple[str, bool], tuple[Floats, Floats]] = {}
+        self._hold(rows, labels)
+
+    def _hold(self, rows: Rows, labels: Ints) -> None:
+        """Take the examples, and note how long their planes may be."""
+        self.rows, self.labels = rows, labels
+        parts = rows_under_labels(rows, self.output.n_columns, self.n_features)
         self.parts = parts if parts.n_parts < 2**31 else None
         lengths = np.diff(self.output.indptr)
-        self._longest_parts = lengths[self.labels] + int(lengths.max())
-        inputs = np.diff(self.rows.indptr) + int(self.rows.bias != 0.0)
+        self._longest_parts = lengths[labels] + int(lengths.max())
+        inputs = np.diff(rows.indptr) + int(rows.bias != 0.0)
         self._longest_rows = self._longest_parts * inputs
-        self._terms: dict[tuple[str, bool], tuple[Floats, Floats]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is computed when it is first asked for."""
+        return {**vars(self), "_terms": {}}
+
+    def subset(self, indices: Ints) -> ClassFeatureProblem:
+        """See `Problem.subset`; the allowed classes stay those of all examples."""
+        part = copy.copy(self)
+        part._hold(rows_at(self.rows, indices), self.labels[indices])
+        return part
 
     @property
     def n_examples(self) -> int:

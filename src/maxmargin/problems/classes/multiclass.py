@@ -5,13 +5,14 @@ Weights are feature-major, ``w[f * K + y]``, an optional constant feature last.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
-from ...engine.native import NativeProblem, entries_of, matrix_of, rows_of, sparse_row
+from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
@@ -81,6 +82,12 @@ class MulticlassProblem(NativeProblem):
     def n_examples(self) -> int:
         """Number of examples."""
         return len(self.labels)
+
+    def subset(self, indices: Ints) -> MulticlassProblem:
+        """See `Problem.subset`."""
+        part = copy.copy(self)
+        part.rows, part.labels = rows_at(self.rows, indices), self.labels[indices]
+        return part
 
     def input_of(self, i: int) -> Any:
         """Row i of the inputs, an array or CSR matrix of one row."""

@@ -6,6 +6,7 @@ The score of a tree is the sum of its arcs' scores (first order). Features are h
 
 from __future__ import annotations
 
+import copy
 import logging
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
-from ...engine.native import NativeProblem, counted_loss, sparse_row
+from ...engine.native import NativeProblem, counted_loss, pieces_of, sparse_row
 from ...engine.rows import check_codes
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -218,6 +219,16 @@ class DependencyProblem(NativeProblem):
     def n_examples(self) -> int:
         """Number of sentences."""
         return len(self.arcs.bounds) - 1
+
+    def subset(self, indices: Ints) -> DependencyProblem:
+        """See `Problem.subset`."""
+        nodes, bounds = pieces_of(self.arcs.bounds, indices)
+        part = copy.copy(self)
+        part.arcs = self.arcs._replace(
+            bounds=bounds, keys=self.arcs.keys[nodes], same=self.arcs.same[nodes]
+        )
+        part.gold, part.gold_labels = self.gold[nodes], self.gold_labels[nodes]
+        return part
 
     def input_of(self, i: int) -> ArcKeys:
         """Keys of the nodes of sentence i alone."""

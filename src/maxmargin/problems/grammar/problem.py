@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...engine.native import NativeProblem, sparse_row
+from ...engine.native import NativeProblem, pieces_of, sparse_row
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
@@ -72,7 +72,7 @@ class GrammarProblem(NativeProblem):
         self.n_features = self.decoder.n_features
         check_number_of_weights(self.n_features)
         self.sentences, self.gold, self.loss_name = sentences, gold, loss
-        self._longest = int(lengths.max()) if len(lengths) else 0
+        self._longest = int(lengths.max(initial=1))
         n_views = len(sentences.view_sizes)
         self._row_bounds = np.array([2 * longest_row(int(n), n_views) for n in lengths], np.int64)
         self._local = threading.local()
@@ -81,6 +81,19 @@ class GrammarProblem(NativeProblem):
     def n_examples(self) -> int:
         """Number of sentences."""
         return len(self.sentences.offsets) - 1
+
+    def subset(self, indices: Ints) -> GrammarProblem:
+        """See `Problem.subset`."""
+        words, offsets = pieces_of(self.sentences.offsets, indices)
+        first_nodes = 2 * self.sentences.offsets - np.arange(self.n_examples + 1)
+        nodes, _ = pieces_of(first_nodes, indices)
+        sentences = self.sentences._replace(
+            offsets=offsets,
+            terminals=self.sentences.terminals[words],
+            views=np.ascontiguousarray(self.sentences.views[:, words]),
+        )
+        gold = Nodes(*(column[nodes] for column in self.gold))
+        return GrammarProblem(self.decoder.grammar, sentences, gold, loss=self.loss_name)
 
     def input_of(self, i: int) -> Sentences:
         """Sentence i alone."""

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...engine.native import pieces_of
 from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights
 from ...search.modes import SearchMode
@@ -176,6 +177,8 @@ class GridPartsProblem(TreeProblem):
         is wrong.
     """
 
+    loss_name: GridLoss
+
     def __init__(
         self,
         maps: Maps,
@@ -217,6 +220,15 @@ class GridPartsProblem(TreeProblem):
             not self.counts_errors,
             loss == "zero-one",
         )
+
+    def subset(self, indices: Ints) -> GridPartsProblem:
+        """See `Problem.subset`."""
+        values, offsets = pieces_of(self.maps.offsets, indices)
+        grids, labels = self.maps.grids[indices], self.labels[indices]
+        maps = self.maps._replace(values=self.maps.values[values], offsets=offsets, grids=grids)
+        positions = np.stack([labels // grids[:, 1:], labels % grids[:, 1:]], axis=2)
+        sizes = self.sizes[indices]
+        return GridPartsProblem(maps, positions, self.layout, sizes=sizes, loss=self.loss_name)
 
     def input_of(self, i: int) -> Maps:
         """Image i alone."""

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ...engine.native import counted_loss, matrix_of, rows_of, sparse_row
+from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.rows import Rows, check_codes, make_rows
 from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights, check_number_of_weights
@@ -167,6 +167,8 @@ class LabelTreeProblem(TreeProblem):
         Number of wrong labels, their share, or 1 if any is wrong.
     """
 
+    loss_name: LabelLoss
+
     def __init__(
         self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: LabelLoss = "hamming"
     ) -> None:
@@ -186,6 +188,11 @@ class LabelTreeProblem(TreeProblem):
         check_number_of_weights(self.n_features)
         unit = 1.0 / V if loss == "normalized-hamming" else 1.0
         self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one")
+
+    def subset(self, indices: Ints) -> LabelTreeProblem:
+        """See `Problem.subset`."""
+        rows, labels = rows_at(self.rows, indices), self.labels[indices]
+        return LabelTreeProblem(rows, labels, self.layout, loss=self.loss_name)
 
     def input_of(self, i: int) -> Any:
         """Inputs of all nodes and edges of example i, a CSR matrix of one row."""
