@@ -63,7 +63,7 @@ _HOME = {
     "SequenceAligner": ".estimators.alignment",
     "SequenceTagger": ".estimators.sequence",
     "StructuralSVM": ".estimators.structural",
-    "Taxonomy": ".features.taxonomy",
+    "Taxonomy": ".problems.classes.taxonomy",
     "TreeLabeler": ".estimators.tree",
     "check_problem": ".problem",
     "kernel": "._jit",
