@@ -518,6 +518,7 @@ def test_bad_column_files(folder, content, message, capsys):
     [
         (b"1\n2\n", "data: no features found"),
         (b"0.5 1:1\n1.5 1:2\n", "data: found the label 0.5, expected classes"),
+        (b"1 1:1\n99999999999999999999 1:2\n", "data: found the label 1e+20, expected classes"),
         (b"1 1:1\n1 1:2\n", "data: all labels are 1, expected at least 2"),
         (b"1 1:1\n2 1:1e999\n", "data:2: expected a finite value"),
     ],

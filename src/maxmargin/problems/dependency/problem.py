@@ -25,6 +25,7 @@ from .features import (
     ArcTemplates,
     TokenFields,
     arc_keys,
+    check_templates,
 )
 from .k_best import RankedTree, rank_trees
 from .kernels import (
@@ -74,6 +75,7 @@ class TreeDecoder:
     ) -> None:
         if not 8 <= hash_bits <= LARGEST_HASH:
             raise ValueError(f"hash_bits must be from 8 to {LARGEST_HASH}, got {hash_bits!r}")
+        check_templates(templates)
         self.templates = templates
         self.hash_bits = int(hash_bits)
         self.n_labels = n_labels
