@@ -153,7 +153,7 @@ def read_model(path: str) -> Model:
     if n_columns != len(columns) + 1 or label_column not in range(n_columns):
         raise ValueError(
             f"{path}: the model has features of {len(columns)} columns, but is said to be of files "
-            f"with {n_columns!r:.40}, the labels in column {label_column!r:.40}"
+            f"with {n_columns!r:.40}, the labels in column {label_column!r:.40} (from 0)"
         )
     if separator not in list(SEPARATORS):
         raise ValueError(f"{path}: unknown separator {separator!r:.40}; upgrade maxmargin")
@@ -175,7 +175,8 @@ def read_tokens(model: Model, arguments: argparse.Namespace) -> Tokens:
         return Tokens(data, data, None)
     raise ValueError(
         f"{source}: {found} columns, but the model was trained on {expected}, the labels in "
-        f"column {model.label_column}: expected {expected}, or {expected - 1} without labels"
+        f"column {model.label_column} (from 0): expected {expected}, or {expected - 1} without "
+        "labels"
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from .codes import DONE
 from .options import add_reading_options
 from .signals import Signals
+from .telling import warn
 
 __all__ = ["add_parser", "run"]
 
@@ -44,7 +45,21 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     report, tables = judge(model, arguments)
     text = "\n".join([tables, *_lines(report)])
     write_report(json.dumps(report, indent=2) if arguments.json else text)
+    _warn_of_strangers(model, report)
     return DONE
+
+
+def _warn_of_strangers(model: Any, report: dict[str, Any]) -> None:
+    """Say that the file is of other labels altogether, which its scores might hide."""
+    n_labels = report["tokens"] if report["task"] == "tag" else report["examples"]
+    if sum(report["unknown_labels"].values()) < n_labels:
+        return
+    known = [str(label) for label in model.estimator.classes_.tolist()]
+    shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
+    warn(
+        f"the model knows none of the labels of this file, so that all count as wrong; it was "
+        f"trained on {shown}"
+    )
 
 
 def _judge_tags(model: Any, arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:

@@ -23,11 +23,15 @@ def is_standard(path: str) -> bool:
     return path == STANDARD
 
 
-def check_text_output(output: str, inputs: Iterable[str]) -> None:
+def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
     """Raise, before the work begins, if a text or picture cannot or should not be written there."""
     _refuse_inputs(output, inputs)
     if _has_content(output) and is_model_file(output):
         raise ValueError(f"{output}: there is a model of this name; give another one")
+    if not force and _has_content(output):
+        raise ValueError(
+            f"{output}: there is a file of this name; give another one, or --force to write over it"
+        )
     check_writable(output)
 
 

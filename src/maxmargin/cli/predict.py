@@ -19,7 +19,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "predict",
         help="label a file with a trained model",
         description="Label a file with a trained model. For tags, write its columns with the "
-        "predicted label as one more; for classes, one label on each line.",
+        "predicted label as one more; for classes, one label on each line. A file that is there "
+        "already is written over with --force only.",
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument(
@@ -28,6 +29,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="default -, the standard output"
     )
+    parser.add_argument("--force", action="store_true", help="write over FILE")
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -42,7 +44,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
     to_standard = is_standard(arguments.output)
     if not to_standard:
-        check_text_output(arguments.output, [arguments.model, arguments.data])
+        inputs = [arguments.model, arguments.data]
+        check_text_output(arguments.output, inputs, arguments.force)
     model = read_model(arguments.model)
     predict = _predict_tags if model.task == "tag" else _predict_classes
     opened = (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..defaults import TOL
-from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY
+from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import add_reading_options, non_negative
 from .signals import Signals
 from .telling import tell, tell_result, warn
@@ -100,6 +100,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from .outputs import check_model_output, model_place, save_somewhere
 
     _refuse_misplaced(arguments)
+    _refuse_bad_values(arguments)
     templates = _templates(arguments.templates)
     read = [arguments.data]
     if arguments.templates and templates is not None:
@@ -258,14 +259,29 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
     # Not `in (None, False)`: the column 0 is given, and equals False.
     given = [name for name in names if not _is_absent(getattr(arguments, name))]
     if arguments.task == "multiclass" and given:
-        raise ValueError(f"--{given[0].replace('_', '-')} is for the task 'tag' only")
+        raise UsageError(f"--{given[0].replace('_', '-')} is for the task 'tag' only")
     if arguments.on_violation and not arguments.constraints:
-        raise ValueError("--on-violation is of use with --constraints only")
+        raise UsageError("--on-violation is of use with --constraints only")
     losses = LOSSES[arguments.task]
     if arguments.loss is not None and arguments.loss not in losses:
-        raise ValueError(
+        raise UsageError(
             f"--loss of {arguments.task} must be {' or '.join(losses)}, got {arguments.loss!r:.40}"
         )
+
+
+def _refuse_bad_values(arguments: argparse.Namespace) -> None:
+    """Refuse, before any file is read, values that no training could do with."""
+    from ..estimators.multiclass import MulticlassSVM
+    from ..formulation import Formulation
+    from ..problems.classes.multiclass import MulticlassProblem
+
+    smallest = MulticlassProblem([[0.0], [1.0]], [0, 1], 2)
+    formulation = Formulation(arguments.rescaling, arguments.slack)
+    try:
+        solver = MulticlassSVM(**_shared(arguments))._make_solver()
+        solver.check(smallest, formulation, arguments.C)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _is_absent(value: Any) -> bool:
