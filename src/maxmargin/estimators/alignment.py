@@ -312,6 +312,7 @@ class SequenceAligner(MaxMarginEstimator):
         list of ndarray
             One score for each candidate.
         """
+        self._check_fitted()
         X = as_list(X)
         groups = split_pairs(X, 1)
         for i, candidates in enumerate(groups):
