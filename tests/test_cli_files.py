@@ -80,9 +80,9 @@ def test_templates_and_the_model_are_inputs_too(folder, capsys):
     (folder / "t.txt").write_text("w[0]\n")
     before = files(folder)
     train = ["train", "tag", "ok.txt", "--templates", "t.txt", "--force", "-o", "t.txt"]
-    refused(train, "this is t.txt, which would be overwritten", capsys)
+    refused(train, "t.txt: this is a file that is read, which would be overwritten", capsys)
     predict = ["predict", "model.mm", "ok.txt", "-o", "model.mm"]
-    refused(predict, "this is model.mm, which would be overwritten", capsys)
+    refused(predict, "model.mm: this is a file that is read, which would be", capsys)
     assert files(folder) == before
 
 
@@ -424,7 +424,9 @@ def test_a_reader_that_does_not_read_on(folder):
     pipe = f"{sys.executable} -m maxmargin predict model.mm long.txt | head -n 1"
     command = ["bash", "-c", f"{pipe}; echo ${{PIPESTATUS[0]}}"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stderr == "" and done.stdout.splitlines()[1] == "0", done
+    # On a busy machine kernels are announced that take long to be read.
+    told = [line for line in done.stderr.splitlines() if not line.startswith("compiling")]
+    assert told == [] and done.stdout.splitlines()[1] == "0", done
 
 
 def test_silent_readers_do_not_stop_the_training(folder, monkeypatch):

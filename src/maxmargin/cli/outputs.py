@@ -53,8 +53,9 @@ def _refuse_inputs(output: str, inputs: Iterable[str]) -> None:
     target = _identity(output)
     for path in inputs:
         if target is not None and target == _identity(path):
+            name = "the standard input" if is_standard(path) else path
             raise ValueError(
-                f"{output}: this is {'the standard input' if is_standard(path) else path}, which "
+                f"{output}: this is {'a file that is read' if name == output else name}, which "
                 "would be overwritten; give another name after -o"
             )
 
