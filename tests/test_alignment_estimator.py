@@ -136,8 +136,9 @@ def test_warm_start_goes_on():
 def test_it_is_an_estimator(fitted):
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
-    with pytest.raises(NotFittedError):
-        copy.predict(X)
+    for method in (copy.predict, copy.align, copy.similarity, copy.decision_function):
+        with pytest.raises(NotFittedError):
+            method(X)
 
 
 @pytest.mark.parametrize(

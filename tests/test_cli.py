@@ -110,6 +110,12 @@ def test_evaluate_counts_unknown_labels(tagger, folder, capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["unknown_labels"] == {"B-ODD": 1}
     assert report["accuracy"] == pytest.approx(2 / 3)
+    data.write_text("the DT B-ODD\ncat NN I-ODD\n")
+    assert main(["evaluate", tagger, str(data)]) == 0
+    printed = capsys.readouterr()
+    assert "label 'B-ODD' is unknown to the model: 1 counted as wrong" in printed.out
+    assert "the model knows none of the labels of this file" in printed.err
+    assert "trained on B-NP" in printed.err
 
 
 def test_label_column_and_template_file(folder, capsys):
@@ -159,8 +165,8 @@ def test_features_beyond_the_training_set(classifier, folder, capsys):
     assert main(["predict", classifier, str(data)]) == 0
 
 
-def check_error(arguments, pattern, capsys):
-    assert main(arguments) == 1
+def check_error(arguments, pattern, capsys, code=1):
+    assert main(arguments) == code
     printed = capsys.readouterr()
     last = printed.err.strip().splitlines()[-1]
     assert re.match(f"maxmargin: error: {pattern}", last), last
@@ -197,8 +203,7 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
     check_error([*train, absent, "-o", model], r".*absent\.txt: No such file", capsys)
     check_error(["predict", absent, corpus], r".*absent\.txt: No such file", capsys)
     check_error(["predict", corpus, corpus], r".*ok\.txt: not a model file", capsys)
-    check_error([*train, corpus, "-o", model, "--C", "0"], "C must be a positive", capsys)
-    check_error([*train, corpus, "-o", model, "--solver", "x"], "solver must be one of", capsys)
+    check_error([*train, corpus, "-o", model, "--C", "0"], "C must be a positive", capsys, 2)
     check_error(
         [*train, corpus, "-o", model, "--label-column", "5"], r".*no label column 5", capsys
     )
@@ -206,6 +211,7 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
         ["train", "multiclass", digits[0], "-o", model, "--templates", "ner"],
         "--templates is for the task 'tag' only",
         capsys,
+        2,
     )
     check_error(
         [*train, corpus, "-o", str(folder / "no" / "m")], r".*m: there is no folder .*no", capsys

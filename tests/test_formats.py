@@ -234,6 +234,9 @@ def test_first_feature_unused_does_not_shift(tmp_path):
 def test_labels_stay_what_they_are(tmp_path):
     path = tmp_path / "a"
     assert read_svmlight(write(path, "1.5 1:1\n2 1:1\n")).y.tolist() == [1.5, 2.0]
+    large = [2**53 + 1, 2**53, -(2**63 - 1)]  # floating-point numbers would confuse the first two
+    text = "".join(f"{label} 1:1\n" for label in large)
+    assert read_svmlight(write(path, text)).y.tolist() == large
     words = read_svmlight(write(path, "cat 1:1\ndog 2:1\n3 2:2\n".replace("3", "3rd")))
     assert words.y.tolist() == ["cat", "dog", "3rd"]
     assert words.X.toarray().tolist() == [[1, 0], [0, 1], [0, 2]]

@@ -11,7 +11,7 @@ PACKAGE = ROOT / "src" / "maxmargin"
 
 # The lowest first; ARCHITECTURE.md has these lines too.
 LAYERS = """\
-    _version  _warn  _compiling  _numba  _jit  types  tables  defaults  registry
+    _version  _warn  _compiling  _numba  _jit  types  tables  defaults  registry  declared
     formulation  result  time_left  plane_rows
     problem  objective  checking
     engine

@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
+from every_estimator import KINDS, make
 from maxmargin.datasets import make_digit_words
 from maxmargin.features import WindowFeatures
 from maxmargin.persistence import load_model, save_model
@@ -277,11 +278,75 @@ def test_inconsistent_headers_are_refused(classifier, tmp_path, change):
         mm.load(path)
 
 
-def replace_array(path, data):
-    """Put another content into the place of the first array."""
+WRONG = [{"$type": "tuple", "items": ["x", 2]}, 0.5, None, [0.5], -1]
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"own"}))
+def test_every_field_is_checked(kind, tmp_path):
+    """Fields of other types are refused by name, or change nothing but what they say."""
+    X, y = KINDS[kind].first
+    path = tmp_path / "model.mm"
+    model = make(kind).fit(X, y)
+    model.save(path)
+    good = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+    outcomes = set()
+    for group in ("params", "state", "coef", "result"):
+        for name in header[group]:
+            for value in WRONG[: 1 if group == "params" else None]:
+                path.write_bytes(good)
+                rewrite(path, lambda header: header[group].update({name: value}))  # noqa: B023
+                try:
+                    loaded = mm.load(path)
+                except ValueError as error:
+                    assert str(error).startswith(f"{path}: truncated or damaged"), error
+                    outcomes.add("refused")
+                else:
+                    assert str(loaded.result_) and repr(loaded)
+                    assert len(loaded.predict(X)) == len(model.predict(X)), (group, name, value)
+                    outcomes.add("loaded")
+    assert outcomes == {"refused", "loaded"}
+
+
+def test_errors_name_the_field(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    rewrite(path, lambda header: header["state"].update(intercept="yes"))
+    with pytest.raises(ValueError, match=r"state\.intercept: expected bool, found str 'yes'"):
+        mm.load(path)
+
+
+def test_parameters_of_odd_types_do_not_make_a_file_that_cannot_be_read(iris, tmp_path):
+    model = mm.MulticlassSVM(tol=0.1, verbose=False, warm_start=0, C=np.float32(0.5)).fit(*iris)
+    model.save(tmp_path / "m")
+    loaded = mm.load(tmp_path / "m")
+    assert loaded.C == 0.5 and loaded.warm_start is False
+    model.set_params(tol="tight")
+    with pytest.warns(UserWarning, match="cannot keep the given tol"):
+        model.save(tmp_path / "m")
+    assert mm.load(tmp_path / "m").tol == mm.MulticlassSVM().tol
+
+
+def test_arrays_of_another_machine_are_read(classifier, iris, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+        numbers = [header["coef"]["values"]["number"], header["state"]["classes"]["number"]]
+        arrays = {k: np.load(io.BytesIO(archive.read(f"arrays/{k}.npy"))) for k in numbers}
+    for number, array in arrays.items():
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, array.astype(array.dtype.newbyteorder(">")))
+        replace_array(path, stream.getvalue(), number)
+    assert np.array_equal(mm.load(path).predict(iris[0]), classifier.predict(iris[0]))
+
+
+def replace_array(path, data, number=0):
+    """Put another content into the place of an array."""
     with zipfile.ZipFile(path) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
-    content["arrays/0.npy"] = data
+    content[f"arrays/{number}.npy"] = data
     with zipfile.ZipFile(path, "w") as archive:
         for name, part in content.items():
             archive.writestr(name, part)

@@ -17,13 +17,14 @@ import math
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._version import __version__
 from ._warn import warn_user
+from .declared import Count, as_declared, declared_types, from_values
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
 from .registry import ESTIMATORS, SAVED_TUPLES, SAVED_VALUES, entry_of, import_name
@@ -62,32 +63,32 @@ def load(path: PathLike) -> Any:
 def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
     """Read an estimator and the extra values that were saved with it."""
     with _reading(path) as archive:
-        header = _read_header(path, archive)
+        raw = _read_header(path, archive)
         arrays = {
             name.removeprefix("arrays/").removesuffix(".npy"): _read_array(archive.read(name))
             for name in archive.namelist()
             if name.startswith("arrays/")
         }
-        decode = _Decoder(arrays)
-        cls = _import(SAVED_ESTIMATORS, header["estimator"])
-        _refuse_newer_params(path, header, cls)
-        estimator = cls(**decode(header["params"]))
-        w = _unpack_weights(decode(header["coef"]))
+        cls = _import(SAVED_ESTIMATORS, raw["estimator"])
+        _refuse_newer_params(path, raw, cls)
+        header = from_values(_Header, _Decoder(arrays)(raw), "header")
+        estimator = cls(**_checked_params(cls, header.params))
+        w = _unpack_weights(header.coef)
         estimator._set_weights(w)
-        if header["result"] is not None:
-            estimator.result_ = _unpack_result(decode(header["result"]), w)
-        estimator._set_state(decode(header["state"]))
+        if header.result is not None:
+            estimator.result_ = _unpack_result(header.result, w)
+        state = declared_types(cls._set_state)["state"]
+        estimator._set_state(from_values(state, header.state, "state"))
         estimator._weights  # noqa: B018 - raises ValueError if they are not those of the state
-        extra: dict[str, Any] = decode(header["extra"])
-    if extra:
-        estimator._saved_extra = extra  # so that saving it again keeps them
-    return estimator, extra
+    if header.extra:
+        estimator._saved_extra = header.extra  # so that saving it again keeps them
+    return estimator, header.extra
 
 
 def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = None) -> None:
     """Write a fitted estimator, and extra JSON values that belong to it, to one file."""
     estimator._check_fitted()
-    state = estimator._get_state()
+    state = estimator._get_state()._asdict()
     name, entry = type(estimator).__name__, entry_of(type(estimator))
     if entry is None or not entry.is_saved:
         raise ValueError(
@@ -119,6 +120,16 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
 # ----- parts of a model -------------------------------------------------------------------------
 
 
+class _Header(NamedTuple):
+    """What a model file says of its model."""
+
+    params: dict[str, Any]
+    state: dict[str, Any]
+    coef: dict[str, Any]
+    result: dict[str, Any] | None
+    extra: dict[str, Any]
+
+
 def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
     """Parameters as JSON; what cannot be kept is left to its default, with a warning."""
     packed, lost = {}, []
@@ -127,7 +138,9 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
             continue
         try:
             packed[name] = encode(value)
-        except _CannotEncode:
+            _checked_params(type(estimator), {name: _plain(value)})  # as loading will do
+        except ValueError:
+            packed.pop(name, None)
             lost.append(name)
     if lost:
         warn_user(
@@ -137,8 +150,26 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
     return packed
 
 
+def _checked_params(cls: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of the types that their class has declared."""
+    types = declared_types(cls)
+    return {
+        name: as_declared(value, types.get(name, Any), f"params.{name}")
+        for name, value in params.items()
+    }
+
+
+class _Weights(NamedTuple):
+    """Weights as they are in a file."""
+
+    size: Count
+    indices: NDArray[np.integer] | None
+    values: NDArray[np.floating]
+
+
 def _pack_weights(w: Floats) -> dict[str, Any]:
     """Weights as they are, or the non-zero ones where that is shorter."""
+    w = np.asarray(w, dtype=np.float64)
     nonzero = np.flatnonzero(w)
     if 2 * len(nonzero) < len(w):
         return {"size": len(w), "indices": nonzero, "values": w[nonzero]}
@@ -147,13 +178,14 @@ def _pack_weights(w: Floats) -> dict[str, Any]:
 
 def _unpack_weights(packed: dict[str, Any]) -> Floats:
     """The inverse of `_pack_weights`."""
-    if packed["indices"] is None:
-        w = np.ascontiguousarray(packed["values"], dtype=np.float64)
+    size, indices, values = from_values(_Weights, packed, "coef")
+    if indices is None:
+        w = np.ascontiguousarray(values, dtype=np.float64)
     else:
-        w = np.zeros(packed["size"])
-        w[packed["indices"]] = packed["values"]
-    if w.shape != (packed["size"],):
-        raise ValueError(f"expected {packed['size']} weights, found shape {w.shape}")
+        w = np.zeros(size)
+        w[indices] = values
+    if w.shape != (size,):
+        raise ValueError(f"expected {size} weights, found shape {w.shape}")
     return w
 
 
@@ -188,11 +220,14 @@ def _thinned(history: list[Progress]) -> list[Progress]:
 
 def _unpack_result(packed: dict[str, Any], w: Floats) -> Result:
     """The inverse of `_pack_result`."""
-    fields = packed["history_fields"]
-    history = [Progress(**dict(zip(fields, record, strict=True))) for record in packed["history"]]
-    # Fields that are younger than the file have defaults.
+    fields = as_declared(packed["history_fields"], list[str], "result.history_fields")
+    records = as_declared(packed["history"], list[list[Any]], "result.history")
+    history = [
+        from_values(Progress, dict(zip(fields, record, strict=True)), f"result.history[{k}]")
+        for k, record in enumerate(records)
+    ]
     known = {name: packed[name] for name in _RESULT_FIELDS if name in packed}
-    return Result(w=w, history=history, **known)
+    return from_values(Result, {"w": w, "history": history, **known}, "result")
 
 
 def _plain(value: Any) -> Any:
@@ -232,6 +267,8 @@ class _Encoder:
         name = type(value).__name__
         if name in SAVED_TUPLES:
             return {"$type": name, SAVED_TUPLES[name].items: [self(item) for item in value]}
+        if hasattr(value, "_asdict"):
+            return self(value._asdict())
         if name in SAVED_VALUES and isinstance(value, _import(SAVED_VALUES, name)):
             if _is_unfitted(value):
                 return {"$type": name, "params": self(value.get_params(deep=False))}
@@ -345,7 +382,8 @@ def _read_array(data: bytes) -> NDArray[Any]:
         raise ValueError(f"an array of shape {shape} and type {dtype} in {len(data)} bytes")
     stream.seek(0)
     array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return array
+    # Kernels take arrays in the order of this machine and of C.
+    return np.asarray(array, dtype=dtype.newbyteorder("="), order="C")
 
 
 class _Refused(ValueError):

@@ -1,6 +1,7 @@
 """Soak of the package: random cases for as many minutes as are given.
 
     python tests/soak --seed 1 --minutes 10                    # all parts
+    python tests/soak --seed 1 --minutes 10 --cases 50         # 50 cases of each part at most
     python tests/soak --seed 1 --part solvers --case 41        # one case again
 
 Every case is drawn from its seed, part and number alone, so that it can be run again by itself.
@@ -45,7 +46,7 @@ def main():
     n_failed = 0
     for part in chosen:
         seconds = 60.0 * arguments.minutes * PARTS[part][1] / total
-        n_failed += run_part(arguments.seed, part, seconds, arguments.case, arguments.verbose)
+        n_failed += run_part(arguments, part, seconds)
     return 1 if n_failed else 0
 
 
@@ -54,27 +55,28 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--part", choices=PARTS)
+    parser.add_argument("--cases", type=int, metavar="N", help="end a part after N cases")
     parser.add_argument("--case", type=int, metavar="N", help="run case N of the part only")
     parser.add_argument("-v", "--verbose", action="store_true", help="name every case")
     arguments = parser.parse_args()
     if arguments.case is not None and arguments.part is None:
         parser.error("--case needs --part")
+    if arguments.cases is not None and arguments.cases < 1:
+        parser.error("--cases must be at least 1")
     return arguments
 
 
-def run_part(seed, part, seconds, only, verbose):
+def run_part(arguments, part, seconds):
     """Run the cases of a part one after the other; returns how many failed."""
-    started, number, n_failed = time.monotonic(), only or 0, 0
-    while True:
-        began = time.monotonic()
-        n_failed += not run_case(seed, part, number)
-        if verbose:
+    first, most = (0, arguments.cases) if arguments.case is None else (arguments.case, 1)
+    started, n_cases, n_failed, elapsed = time.monotonic(), 0, 0, 0.0
+    while n_cases == 0 or (elapsed < seconds and n_cases != most):
+        number, began = first + n_cases, time.monotonic()
+        n_failed += not run_case(arguments.seed, part, number)
+        if arguments.verbose:
             print(f"{part} case {number}: {time.monotonic() - began:.2f} s", flush=True)
-        number += 1
+        n_cases += 1
         elapsed = time.monotonic() - started
-        if only is not None or elapsed >= seconds:
-            break
-    n_cases = 1 if only is not None else number
     print(f"{part}: {n_cases} cases, {n_failed} failed, {elapsed:.0f} s", flush=True)
     return n_failed
 

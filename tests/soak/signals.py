@@ -81,6 +81,11 @@ class Child:
         return code
 
 
+def ended_while_python_starts(code, told):
+    """Whether Python itself was interrupted before it ran a line of the program."""
+    return code == 1 and "KeyboardInterrupt" in told and "maxmargin" not in told
+
+
 def prepare(rng, number):
     """One process and one or two signals."""
     kind = signal.SIGINT if rng.random() < 0.6 else signal.SIGTERM
@@ -112,6 +117,8 @@ def run_program(seed, number, solver, on_interrupt, plan):
         if path.exists():
             mm.load(path)
         said = child.output.split()
+        if delay < 0.0 and ended_while_python_starts(code, child.output):
+            return
         if code == 0 and kind == signal.SIGINT:
             outcome = said[1]
             assert outcome == "raised" or said[1:] == ["returned", "interrupted"], child.output
@@ -141,6 +148,8 @@ def run_command(rng, tag, solver, plan, has_model):
         told = child.output
         # Before Python can listen, and at the second signal, the system itself ends the process.
         early = delay < 0.0 or again
+        if early and ended_while_python_starts(code, told):
+            return
         assert code == 128 + kind or (early and code == -kind), (code, told)
         partial = Path(f"{path}.partial")
         if has_model:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .._version import __version__
 from . import demo, evaluate, predict, train
-from .codes import DONE, ERROR, EXIT_CODES
+from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
 from .signals import Signals
 from .telling import finish_output, tell, warn
 
@@ -31,8 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, 1 for an error (one line on the standard error says what is wrong), 3 for
-        training that stopped before the precision asked for, 130 after Ctrl-C.
+        Exit code: 0, 1 for an error (one line on the standard error says what is wrong), 2 for
+        arguments that make no sense, 3 for training that stopped before the precision asked for,
+        130 after Ctrl-C.
     """
     arguments = make_parser().parse_args(argv)
     with warnings.catch_warnings(), Signals() as signals:
@@ -49,8 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Exception as error:
             if arguments.debug:
                 tell(traceback.format_exc().rstrip())
+            if signals.explain_errors:
+                tell("maxmargin: interrupted")
+                return signals.code
             tell(f"maxmargin: error: {' '.join(_in_words(error).split())}")
-            return ERROR
+            return WRONG_USE if isinstance(error, UsageError) else ERROR
 
 
 def make_parser() -> argparse.ArgumentParser:

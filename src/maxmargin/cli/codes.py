@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["DONE", "ERROR", "EXIT_CODES", "STOPPED_EARLY", "of_signal"]
+__all__ = ["DONE", "ERROR", "EXIT_CODES", "STOPPED_EARLY", "WRONG_USE", "UsageError", "of_signal"]
 
-DONE, ERROR, STOPPED_EARLY = 0, 1, 3  # argparse ends with 2 for a wrong use
+DONE, ERROR, WRONG_USE, STOPPED_EARLY = 0, 1, 2, 3  # argparse too ends with 2 for a wrong use
 
 EXIT_CODES = """\
 exit codes:
@@ -15,6 +15,10 @@ exit codes:
   130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP); what was learned was saved if
        training had begun
 """
+
+
+class UsageError(ValueError):
+    """Arguments that are wrong whatever the files hold, as argparse finds most of them."""
 
 
 def of_signal(number: int) -> int:

@@ -10,6 +10,7 @@ from ..registry import TASKS, import_name
 from .codes import DONE
 from .options import add_reading_options, list_tasks
 from .signals import Signals
+from .telling import warn
 
 __all__ = ["add_parser", "run"]
 
@@ -45,4 +46,18 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     model = read_model(arguments.model)
     judgement = import_name(model.task.module, "judge")(model, arguments)
     write_report(json.dumps(judgement.report, indent=2) if arguments.json else judgement.text)
+    _warn_of_strangers(model, judgement.report)
     return DONE
+
+
+def _warn_of_strangers(model: Any, report: dict[str, Any]) -> None:
+    """Say that the file is of other labels altogether, which its scores might hide."""
+    n_labels = report.get("tokens", report.get("examples"))
+    if n_labels is None or sum(report["unknown_labels"].values()) < n_labels:
+        return
+    known = [str(label) for label in model.estimator.classes_.tolist()]
+    shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
+    warn(
+        f"the model knows none of the labels of this file, so that all count as wrong; it was "
+        f"trained on {shown}"
+    )

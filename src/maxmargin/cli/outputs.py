@@ -23,11 +23,15 @@ def is_standard(path: str) -> bool:
     return path == STANDARD
 
 
-def check_text_output(output: str, inputs: Iterable[str]) -> None:
+def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
     """Raise, before the work begins, if a text or picture cannot or should not be written there."""
     _refuse_inputs(output, inputs)
     if _has_content(output) and is_model_file(output):
         raise ValueError(f"{output}: there is a model of this name; give another one")
+    if not force and _has_content(output):
+        raise ValueError(
+            f"{output}: there is a file of this name; give another one, or --force to write over it"
+        )
     check_writable(output)
 
 
@@ -49,8 +53,9 @@ def _refuse_inputs(output: str, inputs: Iterable[str]) -> None:
     target = _identity(output)
     for path in inputs:
         if target is not None and target == _identity(path):
+            name = "the standard input" if is_standard(path) else path
             raise ValueError(
-                f"{output}: this is {'the standard input' if is_standard(path) else path}, which "
+                f"{output}: this is {'a file that is read' if name == output else name}, which "
                 "would be overwritten; give another name after -o"
             )
 

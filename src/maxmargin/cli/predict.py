@@ -17,6 +17,8 @@ DESCRIPTION = f"""\
 Label a file with a trained model. What is written:
 
 {list_tasks({name: task.writes for name, task in TASKS.items()})}
+
+A file that is there already is written over with --force only.
 """
 
 
@@ -35,6 +37,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="default -, the standard output"
     )
+    parser.add_argument("--force", action="store_true", help="write over FILE")
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -49,7 +52,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
     to_standard = is_standard(arguments.output)
     if not to_standard:
-        check_text_output(arguments.output, [arguments.model, arguments.data])
+        inputs = [arguments.model, arguments.data]
+        check_text_output(arguments.output, inputs, arguments.force)
     model = read_model(arguments.model)
     opened = (
         standard_output(arguments.encoding)

@@ -41,6 +41,7 @@ class Signals:
     def __init__(self) -> None:
         self.received: int | None = None
         self._saving = False
+        self._has_saved = False
         self._before: dict[int, Any] = {}
         self._unraisable = sys.unraisablehook
 
@@ -64,6 +65,15 @@ class Signals:
         """The exit code for the signal received."""
         return of_signal(signal.SIGINT if self.received is None else self.received)
 
+    @property
+    def explain_errors(self) -> bool:
+        """Whether an error is what others made of an interrupt.
+
+        A module that is being imported may turn it into an ImportError of its own, or worse.
+        Where a model is saved after an interrupt, an error is an error.
+        """
+        return self.received is not None and not self._has_saved
+
     def check(self, _: Any = None) -> None:
         """Raise again what was raised where exceptions get lost; a callback of the training."""
         if self.received is not None:
@@ -72,7 +82,7 @@ class Signals:
     @contextmanager
     def saving(self) -> Iterator[None]:
         """Let the block finish: a first signal is noted, only a second one ends it."""
-        self._saving = True
+        self._saving = self._has_saved = True
         self._set_all(self._handle)
         try:
             yield

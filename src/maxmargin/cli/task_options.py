@@ -9,6 +9,7 @@ import argparse
 from typing import Any
 
 from ..registry import TASKS, Task
+from .codes import UsageError
 from .options import non_negative
 
 __all__ = ["add_task_options", "refuse_misplaced"]
@@ -38,14 +39,14 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
-    """Raise ValueError for an option or a loss that the task does not have."""
+    """Raise UsageError for an option or a loss that the task does not have."""
     for name in dict.fromkeys(name for other in TASKS.values() for name in other.options):
         if name not in task.options and _is_given(getattr(arguments, name)):
             tasks = [repr(other) for other in _tasks_with(name)]
             noun = "task" if len(tasks) == 1 else "tasks"
-            raise ValueError(f"{_flag(name)} is for the {noun} {' and '.join(tasks)} only")
+            raise UsageError(f"{_flag(name)} is for the {noun} {' and '.join(tasks)} only")
     if arguments.loss is not None and arguments.loss not in task.losses:
-        raise ValueError(
+        raise UsageError(
             f"--loss of {task.name} must be {' or '.join(task.losses)}, got {arguments.loss!r:.40}"
         )
 

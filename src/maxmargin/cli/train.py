@@ -81,9 +81,11 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
     from .outputs import check_model_output, model_place, save_somewhere
+    from .training import refuse_bad_values
 
     task = TASKS[arguments.task]
     refuse_misplaced(arguments, task)
+    refuse_bad_values(arguments, task)
     plan = import_name(task.module, "plan")(arguments)
     read = [arguments.data, *plan.inputs]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 from ..registry import Task
+from .codes import UsageError
 from .telling import tell
 
-__all__ = ["Plan", "Training", "say", "shared_parameters"]
+__all__ = ["Plan", "Training", "refuse_bad_values", "say", "shared_parameters"]
 
 
 class Training(NamedTuple):
@@ -42,6 +44,23 @@ def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, An
         "random_state": arguments.seed,
         "verbose": 0 if arguments.quiet else 1,
     }
+
+
+def refuse_bad_values(arguments: argparse.Namespace, task: Task) -> None:
+    """Raise UsageError, before any file is read, for values that no training could do with."""
+    from ..formulation import Formulation
+    from ..problem import Problem
+    from ..solvers import make_solver
+
+    given = shared_parameters(arguments, task)
+    limits = ("tol", "epsilon", "max_passes", "max_time", "random_state")
+    try:
+        solver = make_solver(given["solver"], **{name: given[name] for name in limits})
+        formulation = Formulation(given["rescaling"], given["slack"])
+        any_problem = cast(Problem, SimpleNamespace(n_examples=1))
+        solver.check(any_problem, formulation, given["C"])
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def say(arguments: argparse.Namespace, text: str) -> None:

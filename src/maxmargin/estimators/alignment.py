@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -312,6 +312,7 @@ class SequenceAligner(MaxMarginEstimator):
         list of ndarray
             One score for each candidate.
         """
+        self._check_fitted()
         X = as_list(X)
         groups = split_pairs(X, 1)
         for i, candidates in enumerate(groups):
@@ -402,14 +403,14 @@ class SequenceAligner(MaxMarginEstimator):
 
     # ----- persistence --------------------------------------------------------------------------
 
-    def _get_state(self) -> dict[str, Any]:
-        """See `MaxMarginEstimator`."""
-        return {"alphabet": self.alphabet_, "layout": list(self._aligner.layout)}
+    def _get_state(self) -> AlignerState:
+        """See `Savable`."""
+        return AlignerState(self.alphabet_, self._aligner.layout)
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """See `MaxMarginEstimator`."""
-        self.alphabet_ = state["alphabet"]
-        layout = AlignmentLayout(*state["layout"])
+    def _set_state(self, state: AlignerState) -> None:
+        """See `Savable`."""
+        self.alphabet_ = state.alphabet
+        layout = state.layout
         if len(self.alphabet_) != layout.n_letters:
             raise ValueError(f"expected {layout.n_letters} letters, found {len(self.alphabet_)}")
         self._aligner = Aligner(layout)
@@ -417,3 +418,10 @@ class SequenceAligner(MaxMarginEstimator):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._aligner.layout.size
+
+
+class AlignerState(NamedTuple):
+    """What a file keeps of an aligner."""
+
+    alphabet: list[Hashable]
+    layout: AlignmentLayout

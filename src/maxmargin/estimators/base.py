@@ -70,15 +70,19 @@ class Savable(AllOrNothing):
 
     # ----- what persistence asks for ------------------------------------------------------------
 
-    def _get_state(self) -> dict[str, Any]:
-        """What was learned, other than ``coef_`` and ``result_``, as values that can be saved."""
+    def _get_state(self) -> Any:
+        """What was learned, other than ``coef_`` and ``result_``: a NamedTuple of its values."""
         raise ValueError(
             f"{type(self).__name__} cannot be saved, for it is made of code of your own; keep "
             "coef_ with numpy.save, and predict with problem.predict(x, w)"
         )
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_get_state` gave; ``coef_`` is set already."""
+    def _set_state(self, state: Any) -> None:
+        """Take up what `_get_state` gave; ``coef_`` is set already.
+
+        What comes out of a file is checked against the fields of the type that a subclass declares
+        for ``state``; how they fit together is checked here.
+        """
         raise NotImplementedError
 
     # ----- weights ------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
+from ..declared import Count, Labels
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
@@ -271,31 +272,41 @@ class DependencyParser(MaxMarginEstimator):
 
     # ----- persistence --------------------------------------------------------------------------
 
-    def _get_state(self) -> dict[str, Any]:
-        """See `MaxMarginEstimator`."""
+    def _get_state(self) -> DependencyState:
+        """See `Savable`."""
         decoder = self._decoder
-        return {
-            "labels": self.labels_,
-            "hash_bits": decoder.hash_bits,
-            "templates": tuple(decoder.templates),
-            "projective": decoder.options.projective,
-            "single_root": decoder.options.single_root,
-        }
+        return DependencyState(
+            self.labels_,
+            decoder.hash_bits,
+            decoder.templates,
+            decoder.options.projective,
+            decoder.options.single_root,
+        )
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """See `MaxMarginEstimator`."""
-        self.labels_ = state["labels"]
+    def _set_state(self, state: DependencyState) -> None:
+        """See `Savable`."""
+        self.labels_ = state.labels
         self._decoder = DependencyDecoder(
-            ArcTemplates(*state["templates"]),
-            int(state["hash_bits"]),
+            state.templates,
+            state.hash_bits,
             0 if self.labels_ is None else len(self.labels_),
-            projective=state["projective"],
-            single_root=state["single_root"],
+            projective=state.projective,
+            single_root=state.single_root,
         )
 
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.size
+
+
+class DependencyState(NamedTuple):
+    """What a file keeps of a parser."""
+
+    labels: Labels | None
+    hash_bits: Count
+    templates: ArcTemplates
+    projective: bool
+    single_root: bool
 
 
 def _fields(X: Any) -> TokenFields:

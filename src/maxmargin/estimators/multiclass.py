@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._warn import warn_user
+from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
 from ..engine.rows import make_rows
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
@@ -406,32 +406,34 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
             return described_class_scores(rows, weights, self._output_features)
         return class_scores(rows, weights, len(self.classes_))
 
-    def _get_state(self) -> dict[str, Any]:
-        """See `MaxMarginEstimator`."""
+    def _get_state(self) -> MulticlassState:
+        """See `Savable`."""
         features = self._output_features
-        return {
-            "classes": self.classes_,
-            "seen_classes": self.seen_classes_,
-            "output_features": None
-            if features is None
-            else [features.data, features.indices, features.indptr, list(features.shape)],
-            "n_features": int(self.n_features_in_),
-            "intercept": self._has_intercept,
-            "feature_names": getattr(self, "feature_names_in_", None),
-        }
+        return MulticlassState(
+            self.classes_,
+            int(self.n_features_in_),
+            self._has_intercept,
+            getattr(self, "feature_names_in_", None),
+            self.seen_classes_,
+            None if features is None else sparse_parts(features),
+        )
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """See `MaxMarginEstimator`."""
-        self.classes_ = state["classes"]
-        self.n_features_in_ = int(state["n_features"])
-        self._has_intercept = bool(state["intercept"])
-        if state["feature_names"] is not None:
-            self.feature_names_in_ = state["feature_names"]
-        self.seen_classes_ = state.get("seen_classes", self.classes_)
-        features = state.get("output_features")
+    def _set_state(self, state: MulticlassState) -> None:
+        """See `Savable`."""
+        self.classes_ = state.classes
+        self.n_features_in_ = state.n_features
+        self._has_intercept = state.intercept
+        if state.feature_names is not None:
+            self.feature_names_in_ = state.feature_names
+        self.seen_classes_ = state.classes if state.seen_classes is None else state.seen_classes
         self._output_features = None
-        if features is not None:
-            self._output_features = sp.csr_matrix(tuple(features[:3]), shape=tuple(features[3]))
+        if state.output_features is not None:
+            self._output_features = as_sparse(*state.output_features)
+            if self._output_features.shape[0] != len(self.classes_):
+                raise ValueError(
+                    f"features of {self._output_features.shape[0]} classes, expected "
+                    f"{len(self.classes_)}"
+                )
 
     def _check_fitted(self) -> None:
         """See `Savable`."""
@@ -456,3 +458,14 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class MulticlassState(NamedTuple):
+    """What a file keeps of a classifier."""
+
+    classes: Labels
+    n_features: Count
+    intercept: bool
+    feature_names: Names | None
+    seen_classes: Labels | None = None
+    output_features: SparseParts | None = None

@@ -16,7 +16,7 @@ from ..formats.trees import Tree, Treebank, as_tree, clean_tree
 from ..metrics import bracket_scores
 from ..problems.grammar.data import GrammarDecoder, Nodes, Sentences, encode, make_sentences
 from ..problems.grammar.k_best import best_derivations
-from ..problems.grammar.rules import Derivation, Grammar, derive
+from ..problems.grammar.rules import Derivation, Grammar, GrammarState, derive
 from ..types import Floats, Ints
 from .base import Savable, checked_k
 from .labels import Outputs
@@ -344,26 +344,34 @@ class ParserMixin(GrammarParameters, Savable):
 
     # ----- what persistence asks for ------------------------------------------------------------
 
-    def _get_state(self) -> dict[str, Any]:
-        """See `MaxMarginEstimator`."""
-        return {
-            "grammar": self.grammar_.to_state(),
-            "words": list(self._known_words),
-            "tags": list(self._known_tags),
-            "fallback": list(self._fallback_labels),
-        }
+    def _get_state(self) -> ParserState:
+        """See `Savable`."""
+        return ParserState(
+            self.grammar_.to_state(),
+            list(self._known_words),
+            list(self._known_tags),
+            self._fallback_labels,
+        )
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """See `MaxMarginEstimator`."""
-        self.grammar_ = Grammar.from_state(state["grammar"])
-        self._known_words = {word: code for code, word in enumerate(state["words"])}
-        self._known_tags = {tag: code for code, tag in enumerate(state["tags"])}
-        root, tag = state["fallback"]
-        self._fallback_labels = (root, tag)
+    def _set_state(self, state: ParserState) -> None:
+        """See `Savable`."""
+        self.grammar_ = Grammar.from_state(state.grammar)
+        self._known_words = {word: code for code, word in enumerate(state.words)}
+        self._known_tags = {tag: code for code, tag in enumerate(state.tags)}
+        self._fallback_labels = state.fallback
 
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder().n_features
+
+
+class ParserState(NamedTuple):
+    """What a file keeps of a parser."""
+
+    grammar: GrammarState
+    words: list[str]
+    tags: list[str]
+    fallback: tuple[str, str]
 
 
 def _is_pair(value: Any) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
+from ..declared import Count, Labels, Names
 from ..engine.rows import Rows, make_rows
+from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.layout import ChainLayout
@@ -362,31 +364,45 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
 
     # ----- persistence --------------------------------------------------------------------------
 
-    def _get_state(self) -> dict[str, Any]:
-        """See `MaxMarginEstimator`."""
-        return {
-            "classes": self.classes_,
-            "n_features": self.n_features_in_,
-            "n_inputs": self._decoder.layout.n_inputs,
-            "boundary": self._decoder.layout.boundary,
-            "constraints": self._decoder.constraints,
-            "features": self.features_,
-            "feature_names": getattr(self, "feature_names_in_", None),
-        }
+    def _get_state(self) -> TaggerState:
+        """See `Savable`."""
+        return TaggerState(
+            self.classes_,
+            self.n_features_in_,
+            self._decoder.layout.n_inputs,
+            self._decoder.layout.boundary,
+            self._decoder.constraints,
+            self.features_,
+            getattr(self, "feature_names_in_", None),
+        )
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """See `MaxMarginEstimator`."""
-        self.classes_ = state["classes"]
-        self.n_features_in_ = int(state["n_features"])
-        self.features_ = state["features"]
-        if state.get("feature_names") is not None:
-            self.feature_names_in_ = state["feature_names"]
-        layout = ChainLayout(int(state["n_inputs"]), len(self.classes_), bool(state["boundary"]))
-        self._decoder = ChainDecoder(layout, state["constraints"])
+    def _set_state(self, state: TaggerState) -> None:
+        """See `Savable`."""
+        self.classes_ = state.classes
+        self.n_features_in_ = state.n_features
+        self.features_ = state.features
+        if state.feature_names is not None:
+            self.feature_names_in_ = state.feature_names
+        if state.n_inputs not in (state.n_features, state.n_features + 1):
+            raise ValueError(f"{state.n_features} features, but weights of {state.n_inputs} inputs")
+        layout = ChainLayout(state.n_inputs, len(self.classes_), state.boundary)
+        self._decoder = ChainDecoder(layout, state.constraints)
 
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.layout.size
+
+
+class TaggerState(NamedTuple):
+    """What a file keeps of a tagger."""
+
+    classes: Labels
+    n_features: Count
+    n_inputs: Count
+    boundary: bool
+    constraints: ChainConstraints | None
+    features: WindowFeatures | FeatureDictionary | None
+    feature_names: Names | None = None
 
 
 def _refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ..declared import Count, Labels
 from ..engine.rows import Rows
 from ..features.containers import as_list
 from ..problem import Problem
@@ -367,32 +368,44 @@ class TreeLabeler(MaxMarginEstimator):
 
     # ----- persistence --------------------------------------------------------------------------
 
-    def _get_state(self) -> dict[str, Any]:
-        """See `MaxMarginEstimator`."""
-        state: dict[str, Any] = {"outputs": self.outputs, "layout": list(self._layout)}
-        if isinstance(self._layout, LabelLayout):
-            state |= {
-                "classes": self.classes_,
-                "n_features": self.n_features_in_,
-                "intercept": self._has_intercept,
-                "edge_rank": self._edge_rank,
-            }
-        return state
+    def _get_state(self) -> TreeState:
+        """See `Savable`."""
+        if isinstance(self._layout, GridLayout):
+            return TreeState(self._layout)
+        return TreeState(
+            self._layout,
+            tuple(self.classes_),
+            tuple(self.n_features_in_),
+            self._has_intercept,
+            tuple(self._edge_rank),
+        )
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        """See `MaxMarginEstimator`."""
-        if "classes" in state:
-            layout = LabelLayout(*state["layout"])
-            self._layout = layout
-            self.classes_ = state["classes"]
-            self.n_features_in_ = state["n_features"]
-            self._has_intercept = bool(state["intercept"])
-            self._edge_rank = state["edge_rank"]
-        else:
-            self._layout = GridLayout(*state["layout"])
+    def _set_state(self, state: TreeState) -> None:
+        """See `Savable`."""
+        self._layout = layout = state.layout
+        layout.check()
+        if isinstance(layout, LabelLayout):
+            self.classes_, self.n_features_in_ = list(state.classes), list(state.n_features)
+            self._has_intercept, self._edge_rank = state.intercept, list(state.edge_rank)
+            inputs = [n + state.intercept for n in state.n_features]
+            ranks = list(range(len(layout.parent) - 1))
+            if (
+                [len(classes) for classes in state.classes] != layout.n_labels.tolist()
+                or inputs != layout.n_inputs.tolist()
+                or sorted(state.edge_rank) != ranks
+            ):
+                raise ValueError("labels, features or edges are not those of the tree")
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        if isinstance(self._layout, GridLayout):
-            return self._layout.size
-        return self._layout.shape_and_columns()[2]
+        return self._layout.size
+
+
+class TreeState(NamedTuple):
+    """What a file keeps of a model; only trees of labels have classes and all that follows."""
+
+    layout: LabelLayout | GridLayout
+    classes: tuple[Labels, ...] = ()
+    n_features: tuple[Count, ...] = ()
+    intercept: bool = False
+    edge_rank: tuple[Count, ...] = ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+
+from ..declared import Count, as_sparse, from_values, sparse_parts
 
 __all__ = ["ClassFeatures"]
 
@@ -130,15 +132,22 @@ class ClassFeatures:
 
     def to_state(self) -> dict[str, Any]:
         """Everything, in plain values."""
-        parts: dict[str, NDArray[Any]] = {
-            "data": self.matrix.data,
-            "indices": self.matrix.indices,
-            "indptr": self.matrix.indptr,
-        }
-        return {"classes": list(self.classes), "shape": list(self.matrix.shape), **parts}
+        data, indices, indptr, shape = sparse_parts(self.matrix)
+        state = _State(list(self.classes), data, indices, indptr, shape)
+        return state._asdict()
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ClassFeatures:
         """The inverse of `to_state`."""
-        arrays = (state["data"], state["indices"], state["indptr"])
-        return cls(state["classes"], sp.csr_matrix(arrays, shape=tuple(state["shape"])))
+        known = from_values(_State, state, "class features")
+        return cls(known.classes, as_sparse(*known[1:]))
+
+
+class _State(NamedTuple):
+    """What a file keeps of the features."""
+
+    classes: list[Hashable]
+    data: NDArray[np.floating]
+    indices: NDArray[np.integer]
+    indptr: NDArray[np.integer]
+    shape: tuple[Count, Count]

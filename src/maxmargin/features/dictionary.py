@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from ..declared import from_values
 from ..types import Floats, Ints
 from .packing import (
     PackedSequences,
@@ -23,6 +24,13 @@ from .packing import (
 )
 
 __all__ = ["FeatureDictionary"]
+
+
+class _State(NamedTuple):
+    """What a file keeps of a dictionary."""
+
+    min_count: int
+    feature_names: list[str]
 
 
 class FeatureDictionary(BaseEstimator):
@@ -139,8 +147,9 @@ class FeatureDictionary(BaseEstimator):
         -------
         FeatureDictionary
         """
-        dictionary = cls(min_count=int(state["min_count"]))
-        dictionary._set_names([str(name) for name in state["feature_names"]])
+        known = from_values(_State, dict(state), "features")
+        dictionary = cls(min_count=known.min_count)
+        dictionary._set_names(known.feature_names)
         return dictionary
 
     def _fit(self, flat: _Flat) -> None:

@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from ..declared import from_values
 from ..formats.columns import TokenColumns
 from ..types import Ints, Ints32
 from .packing import PackedSequences
@@ -47,6 +48,18 @@ class _Template(NamedTuple):
     atoms: tuple[Atom, ...]
     keys: Keys
     ids: Ints32
+
+
+class _State(NamedTuple):
+    """What a file keeps of the features."""
+
+    min_count: int
+    templates: list[str]
+    columns: list[str]
+    vocabularies: list[list[str]]
+    keys: Keys
+    ids: Ints32
+    bounds: Ints
 
 
 class WindowFeatures(BaseEstimator):
@@ -224,14 +237,22 @@ class WindowFeatures(BaseEstimator):
         -------
         WindowFeatures
         """
-        templates, columns = list(state["templates"]), list(state["columns"])
-        features = cls(templates, columns, int(state["min_count"]))
+        known = from_values(_State, dict(state), "features")
+        templates, columns, vocabularies = known.templates, known.columns, known.vocabularies
+        features = cls(templates, columns, known.min_count)
         atoms = [parse_template(template) for template in templates]
-        keys, ids = np.asarray(state["keys"], np.int64), np.asarray(state["ids"], np.int32)
-        bounds = [int(bound) for bound in state["bounds"]]
+        keys, ids, bounds = known.keys, known.ids, known.bounds.tolist()
         views = [view for group in _views_by_column(atoms).values() for view in group]
-        vocabularies = state["vocabularies"]
-        if len(bounds) != len(atoms) + 1 or len(vocabularies) != len(views):
+        fits = (
+            len(vocabularies) == len(views)
+            and {view[0] for view in views} <= set(columns)
+            and len(bounds) == len(atoms) + 1
+            and bounds == sorted(bounds)
+            and bounds[0] == 0
+            and keys.shape == ids.shape == (bounds[-1],)
+            and np.array_equal(np.sort(ids), np.arange(len(ids)))
+        )
+        if not fits:
             raise ValueError("saved window features are inconsistent: templates do not fit arrays")
         features.templates_, features.columns_ = templates, columns
         features.n_features_out_ = len(ids)

@@ -18,7 +18,8 @@ from .opening import Source, open_binary, open_text, read_once
 __all__ = ["SvmlightData", "read_svmlight"]
 
 LARGEST_INDEX = 2**31 - 1
-_LARGEST_QUERY = 2**63 - 1
+_LARGEST_INT = 2**63 - 1
+_LARGEST_EXACT = 2**53  # whole numbers up to here are all floating-point numbers too
 # Stricter than Python, which reads 1_0 and digits of other scripts too.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)", re.IGNORECASE)
@@ -31,8 +32,8 @@ class SvmlightData(NamedTuple):
     ----------
     X : csr_matrix of float64, shape (n_examples, n_features)
     y : ndarray
-        int64 where all labels are whole numbers, float64 where all are numbers, else strings. None
-        if the file was read without labels.
+        int64 where all labels are whole numbers (up to 9223372036854775807), float64 where all are
+        numbers, else strings. None if the file was read without labels.
     qid : ndarray of int64 or None
         Query of each example, if the file gives it for every line.
     """
@@ -98,6 +99,8 @@ def _read_fast(path: Source, n_features: int | None) -> SvmlightData | None:
         return None
     if len(qid) not in (0, X.shape[0]) or X.shape[1] > LARGEST_INDEX:
         return None
+    if np.abs(y).max() >= _LARGEST_EXACT:  # which label it was is lost
+        return None
     return SvmlightData(
         sparse.csr_matrix(X), _whole_if_possible(y), qid.astype(np.int64) if len(qid) else None
     )
@@ -119,7 +122,7 @@ class _PlainLines:
 
 def _whole_if_possible(labels: Floats) -> NDArray[Any]:
     """Turn labels that are all whole numbers into int64."""
-    whole = np.all(labels == np.rint(labels)) and np.all(np.abs(labels) < 2**53)
+    whole = np.all(labels == np.rint(labels)) and np.all(np.abs(labels) < _LARGEST_EXACT)
     return labels.astype(np.int64) if whole else labels
 
 
@@ -167,6 +170,9 @@ def _as_array(labels: list[str]) -> NDArray[Any]:
     """Labels as numbers, if that is what they are."""
     if _number(labels[0]) is None:
         return np.array(labels)
+    whole = [_whole_number(label, _LARGEST_INT) for label in labels]
+    if None not in whole:
+        return np.array(whole, dtype=np.int64)
     return _whole_if_possible(np.array(labels, dtype=np.float64))
 
 
@@ -202,7 +208,7 @@ def _split_query(fields: list[str]) -> tuple[int | None, list[str]]:
     """Take a leading ``qid:`` field off."""
     if not fields or not fields[0].startswith("qid:"):
         return None, fields
-    query = _whole_number(fields[0][4:], _LARGEST_QUERY)
+    query = _whole_number(fields[0][4:], _LARGEST_INT)
     if query is None:
         raise _BadLine(f"expected a whole number after qid:, found {fields[0]!r:.60}")
     return query, fields[1:]

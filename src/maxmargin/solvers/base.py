@@ -126,7 +126,7 @@ class Solver:
                 f"solvers that can: {able}"
             )
         if not (np.isfinite(C) and C > 0):
-            raise ValueError(f"C must be positive and finite, got {C}")
+            raise ValueError(f"C must be a positive, finite number, got {C}")
         if C > LARGEST_C:
             raise ValueError(
                 f"C must be at most {LARGEST_C:g}, got {C}: the objective would overflow; for a "

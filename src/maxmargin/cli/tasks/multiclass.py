@@ -77,9 +77,10 @@ def _read_training_file(arguments: argparse.Namespace) -> SvmlightData:
     if data.X.shape[1] == 0:
         raise ValueError(f"{source}: no features found, only labels")
     if data.y.dtype.kind == "f":
-        odd = data.y[data.y != np.rint(data.y)][0]
+        odd = data.y[(data.y != np.rint(data.y)) | (np.abs(data.y) >= 2.0**53)][0]
         raise ValueError(
-            f"{source}: found the label {odd:g}, expected classes: whole numbers or words"
+            f"{source}: found the label {odd:g}, expected classes: whole numbers of at most 18 "
+            "digits, or words"
         )
     refuse_single_label(source, set(data.y.tolist()))
     return data

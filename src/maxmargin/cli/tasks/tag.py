@@ -23,6 +23,7 @@ from ...metrics import (
     tagging_report,
 )
 from ...registry import TAG
+from ..codes import UsageError
 from ..data import Model, open_input, refuse_single_label
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
@@ -57,7 +58,7 @@ class Tokens(NamedTuple):
 def plan(arguments: argparse.Namespace) -> Plan:
     """How to train; see `maxmargin.cli.tasks`."""
     if arguments.on_violation and not arguments.constraints:
-        raise ValueError("--on-violation is of use with --constraints only")
+        raise UsageError("--on-violation is of use with --constraints only")
     name = arguments.templates
     if name is None or name in _TEMPLATES:
         return Plan([], partial(_make, arguments, _TEMPLATES[name]() if name else None))
@@ -168,7 +169,7 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
     if n_columns != len(columns) + 1 or label_column not in range(n_columns):
         raise ValueError(
             f"{path}: the model has features of {len(columns)} columns, but is said to be of files "
-            f"with {n_columns!r:.40}, the labels in column {label_column!r:.40}"
+            f"with {n_columns!r:.40}, the labels in column {label_column!r:.40} (from 0)"
         )
     if separator not in list(SEPARATORS):
         raise ValueError(f"{path}: unknown separator {separator!r:.40}; upgrade maxmargin")
@@ -234,5 +235,6 @@ def _read(model: Model, arguments: argparse.Namespace) -> Tokens:
         return Tokens(data, data, None)
     raise ValueError(
         f"{source}: {found} columns, but the model was trained on {expected}, the labels in "
-        f"column {model.files.label}: expected {expected}, or {expected - 1} without labels"
+        f"column {model.files.label} (from 0): expected {expected}, or {expected - 1} without "
+        "labels"
     )

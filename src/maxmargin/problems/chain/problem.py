@@ -101,6 +101,10 @@ class ChainDecoder:
     def __init__(self, layout: ChainLayout, constraints: ChainConstraints | None = None) -> None:
         self.layout = layout
         self.constraints = constraints
+        K = layout.n_labels
+        for mask, shape in zip(constraints or (), ((K, K), (K,), (K,)), strict=False):
+            if mask.shape != shape:
+                raise ValueError(f"constraints of shape {mask.shape}, expected {shape}")
 
     def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
         """Transition, start and stop scores at ``w``, with -inf where forbidden."""

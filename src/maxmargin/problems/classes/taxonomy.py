@@ -8,7 +8,7 @@ class for another is the height of their first common ancestor (section 5.1).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,14 @@ from numpy.typing import NDArray
 from ...types import Floats
 
 __all__ = ["Taxonomy"]
+
+
+class _State(NamedTuple):
+    """What a file keeps of a taxonomy."""
+
+    parents: list[tuple[Hashable, list[Hashable]]]
+    classes: list[tuple[Hashable, Hashable]]
+    weights: list[tuple[Hashable, float]]
 
 
 class Taxonomy:
@@ -227,7 +235,10 @@ class Taxonomy:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Taxonomy:
         """The inverse of `to_state`."""
-        return cls(*(dict(state[name]) for name in ("parents", "classes", "weights")))
+        from ...declared import from_values
+
+        known = from_values(_State, state, "taxonomy")
+        return cls(dict(known.parents), dict(known.classes), dict(known.weights))
 
     def _weight(self, node: Hashable) -> float:
         """Value of a node's feature."""

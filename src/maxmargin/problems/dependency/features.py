@@ -51,6 +51,27 @@ class ArcTemplates(NamedTuple):
     labels: tuple[tuple[str, str], ...]
 
 
+def check_templates(templates: ArcTemplates) -> None:
+    """Raise ValueError for a template of a field that there is not."""
+    for sides in (*templates.arcs, *templates.between, *templates.labels):
+        for side in sides:
+            for part in side.split():
+                _field_and_shift(part)
+
+
+def _field_and_shift(part: str) -> tuple[str, int]:
+    """A field, and how far the neighbour is that it is taken from: of tag-1, -1."""
+    name = part.rstrip("+-0123456789")
+    if name not in FIELDS:
+        raise ValueError(f"unknown field {part!r} in a template; there are {', '.join(FIELDS)}")
+    try:
+        return name, int(part[len(name) :] or 0)
+    except ValueError:
+        raise ValueError(
+            f"bad neighbour {part!r} in a template; expected {name}-1, {name}+2, ..."
+        ) from None
+
+
 def _around(field: str) -> list[tuple[str, str]]:
     """Field of both ends with one neighbour of each, or of one of them."""
     before, after = f"{field}-1 {field}", f"{field} {field}+1"
@@ -144,13 +165,10 @@ class TokenFields(NamedTuple):
 
     def _field(self, part: str) -> Hashes:
         """Hashes of a field, of a neighbour's if the name ends in +1, -2, ..."""
-        name = part.rstrip("+-0123456789")
-        if name not in self.values:
-            raise ValueError(f"unknown field {part!r} in a template; there are {', '.join(FIELDS)}")
+        name, shift = _field_and_shift(part)
         hashes = self.values[name]
         if part == name:
             return hashes
-        shift = int(part[len(name) :])
         moved = np.full(len(hashes), np.uint64(_hash_string("outside")))
         if abs(shift) < len(hashes):
             here = np.arange(max(0, -shift), len(hashes) - max(0, shift))

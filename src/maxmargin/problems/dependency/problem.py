@@ -30,6 +30,7 @@ from .features import (
     ArcTemplates,
     TokenFields,
     arc_keys,
+    check_templates,
 )
 from .k_best import RankedTree, rank_trees
 from .kernels import (
@@ -82,6 +83,7 @@ class DependencyDecoder:
     ) -> None:
         if not 8 <= hash_bits <= LARGEST_HASH:
             raise ValueError(f"hash_bits must be from 8 to {LARGEST_HASH}, got {hash_bits!r}")
+        check_templates(templates)
         self.templates = templates
         self.hash_bits = int(hash_bits)
         self.n_labels = n_labels

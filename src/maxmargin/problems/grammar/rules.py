@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...types import Floats, Ints32
 from .tree import Tree
@@ -289,29 +290,66 @@ class Grammar:
 
     # ----- files --------------------------------------------------------------------------------
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> GrammarState:
         """The grammar as values that a model file can keep."""
-        return {
-            "symbols": [
-                [s.kind, s.label, list(s.ancestors), list(s.siblings)] for s in self.symbols
-            ],
-            "binary": self.binary,
-            "chains": [list(chain) for chain in self.chains],
-            "starts": [int(k) for k in self.starts],
-            "terminals": self.terminals,
-            "lexical": self.lexical,
-        }
+        return GrammarState(
+            [(s.kind, s.label, list(s.ancestors), list(s.siblings)) for s in self.symbols],
+            self.binary,
+            [list(chain) for chain in self.chains],
+            [int(k) for k in self.starts],
+            self.terminals,
+            self.lexical,
+        )
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Grammar:
+    def from_state(cls, state: GrammarState) -> Grammar:
         """The inverse of `to_state`."""
+        state.check()
         return cls(
-            [Symbol(kind, name, tuple(up), tuple(by)) for kind, name, up, by in state["symbols"]],
-            state["binary"],
-            [tuple(chain) for chain in state["chains"]],
-            state["starts"],
-            state["terminals"],
-            state["lexical"],
+            [Symbol(kind, name, tuple(up), tuple(by)) for kind, name, up, by in state.symbols],
+            state.binary,
+            [tuple(chain) for chain in state.chains],
+            state.starts,
+            state.terminals,
+            state.lexical,
+        )
+
+
+class GrammarState(NamedTuple):
+    """What a file keeps of a grammar; see `Grammar`."""
+
+    symbols: list[tuple[Literal["tag", "category", "part"], str, list[str], list[str]]]
+    binary: Ints32
+    chains: list[list[int]]
+    starts: list[int]
+    terminals: list[str]
+    lexical: Ints32
+
+    def check(self) -> None:
+        """Raise ValueError for rules of symbols or terminals that there are not."""
+        if self.binary.ndim != 2 or self.binary.shape[1] != 3:
+            raise ValueError(f"binary rules of shape {self.binary.shape}, expected (n, 3)")
+        if self.lexical.ndim != 2 or self.lexical.shape[1] != 2:
+            raise ValueError(f"lexical rules of shape {self.lexical.shape}, expected (n, 2)")
+        chained = np.array([symbol for chain in self.chains for symbol in chain], np.int64)
+        symbols = (self.binary.ravel(), chained, np.array(self.starts), self.lexical[:, 1])
+        for numbers in symbols:
+            _check_numbers(numbers, len(self.symbols), "symbol")
+        _check_numbers(self.lexical[:, 0], len(self.terminals), "terminal")
+        if min(map(len, self.chains), default=2) < 2:
+            raise ValueError("a unary rule of fewer than 2 symbols")
+        tops = np.array([chain[0] for chain in self.chains], np.int64)
+        for keys in (self.binary[:, 1], tops, self.lexical[:, 0]):
+            if (np.diff(keys) < 0).any():
+                raise ValueError("rules are not sorted")
+
+
+def _check_numbers(numbers: NDArray[Any], count: int, name: str) -> None:
+    """Raise ValueError unless all are below the number of what they stand for."""
+    if ((numbers < 0) | (numbers >= count)).any():
+        raise ValueError(
+            f"a rule of {name} {numbers[(numbers < 0) | (numbers >= count)][0]}, but "
+            f"there are {count}"
         )
 
 

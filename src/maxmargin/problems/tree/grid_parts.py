@@ -32,6 +32,7 @@ from .grid_parts_kernels import (
 )
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape
+from .labels import check_tree
 from .problem import TreeProblem, make_work
 
 __all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
@@ -73,6 +74,17 @@ class GridLayout(NamedTuple):
     channels: int
     anchors: Floats
     spreads: Floats
+
+    def check(self) -> None:
+        """Raise ValueError for what is no tree of parts with offsets."""
+        check_tree(self.parent, self.order)
+        if self.patch < 1 or self.channels < 1:
+            raise ValueError(f"templates of {self.patch} pixels and {self.channels} channels")
+        for offsets in (self.anchors, self.spreads):
+            if offsets.shape != (len(self.parent), 2) or not np.isfinite(offsets).all():
+                raise ValueError(f"scales of offsets of shape {offsets.shape}")
+        if not (self.spreads > 0.0).all():
+            raise ValueError("spreads that are not positive")
 
     @property
     def template_size(self) -> int:

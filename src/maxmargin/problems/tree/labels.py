@@ -65,6 +65,19 @@ def root_tree(n_nodes: int, edges: Sequence[tuple[int, int]]) -> tuple[Ints, Int
     return parent, np.array(order, np.int64)
 
 
+def check_tree(parent: Ints, order: Ints) -> None:
+    """Raise ValueError unless these are parents and an order as `root_tree` gives them."""
+    reached = np.zeros(len(parent), dtype=bool)
+    if parent.ndim != 1 or not np.array_equal(np.sort(order), np.arange(len(parent))):
+        raise ValueError(f"an order {order.tolist()} of {len(parent)} nodes")
+    for node in order.tolist():
+        above = int(parent[node])
+        is_root = node == order[0]
+        if above != -1 if is_root else not (0 <= above < len(parent) and reached[above]):
+            raise ValueError(f"node {node} of a tree has the parent {above}")
+        reached[node] = True
+
+
 class LabelColumns(NamedTuple):
     """For each input column: its node, where its weights start, how many there are, and where
     the node's table starts, or -1 for a feature of the node itself."""  # noqa: D205, D209
@@ -84,10 +97,27 @@ class LabelLayout(NamedTuple):
     n_inputs: Ints
     n_edge_inputs: int
 
+    def check(self) -> None:
+        """Raise ValueError for what is no tree, or has nodes without labels."""
+        check_tree(self.parent, self.order)
+        for counts, least in ((self.n_labels, 1), (self.n_inputs, 0)):
+            if counts.shape != self.parent.shape or counts.min(initial=least) < least:
+                raise ValueError(f"{counts.tolist()} labels or inputs of the nodes of a tree")
+        if self.n_edge_inputs < 0:
+            raise ValueError(f"{self.n_edge_inputs} inputs of the edges of a tree")
+
     @property
     def n_columns(self) -> int:
         """Input columns: those of all nodes, then those of all edges."""
         return int(self.n_inputs.sum()) + self.n_edge_inputs * (len(self.parent) - 1)
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        labels, inner = self.n_labels.tolist(), self.parent >= 0
+        of_nodes = sum(K * n for K, n in zip(labels, self.n_inputs.tolist(), strict=True))
+        of_edges = (labels[v] * labels[self.parent[v]] for v in np.flatnonzero(inner))
+        return of_nodes + self.n_edge_inputs * sum(of_edges)
 
     def shape_and_columns(self) -> tuple[TreeShape, LabelColumns, int]:
         """What the kernels need, and the number of weights."""
