@@ -29,7 +29,7 @@ def test_solvers_for_names_all_that_can():
 @pytest.mark.parametrize("C", [0, -1.0, np.nan, np.inf])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_bad_C(solver, C):
-    with pytest.raises(ValueError, match="C must be positive and finite, got"):
+    with pytest.raises(ValueError, match="C must be a positive, finite number, got"):
         solve(solver, small_case("chain", "hamming", 0).problem, C)
 
 
