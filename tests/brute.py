@@ -6,11 +6,19 @@ last, then K x K transitions, from-label first, then K start and K stop weights)
 the table of formulations.
 """
 
+import functools
 import itertools
-import math
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+
+
+class Candidates(NamedTuple):
+    """Every output of an example but the true one: losses and rows of dpsi."""
+
+    losses: np.ndarray
+    dpsi: np.ndarray
 
 
 class Twin:
@@ -38,6 +46,19 @@ class Twin:
 
     def dpsi(self, i, y):
         return self.psi(i, self.truth(i)) - self.psi(i, y)
+
+    @functools.cached_property
+    def listed(self):
+        """The `Candidates` of each example."""
+        return [
+            Candidates(
+                np.array([self.loss(i, y) for y in self.candidates(i)]),
+                np.array([self.dpsi(i, y) for y in self.candidates(i)]).reshape(
+                    -1, self.n_features
+                ),
+            )
+            for i in range(self.n_examples)
+        ]
 
     def best_score(self, i, w):
         return max(float(w @ self.psi(i, y)) for y in self.outputs(i))
@@ -140,12 +161,14 @@ class ChainTwin(Twin):
 # ----- planes -----------------------------------------------------------------------------------
 
 
-def plane_terms(loss, rescaling, sqrt_loss):
-    """``(b, scale)`` of a candidate with this loss; its plane is ``(b, scale * dpsi)``."""
-    if rescaling == "none":
-        return 1.0, 1.0
-    delta = math.sqrt(loss) if sqrt_loss else loss
-    return (delta, 1.0) if rescaling == "margin" else (delta, delta)
+def plane_terms(losses, rescaling, sqrt_loss):
+    """``(b, scale)`` of candidates with these losses; their planes are ``(b, scale * dpsi)``."""
+    losses = np.asarray(losses, np.float64)
+    if rescaling == "none":  # an output without loss counts as the truth
+        wrong = (losses > 0).astype(np.float64)
+        return wrong, wrong
+    delta = np.sqrt(losses) if sqrt_loss else losses
+    return (delta, np.ones_like(delta)) if rescaling == "margin" else (delta, delta)
 
 
 def all_planes(twin, formulation):
@@ -154,13 +177,9 @@ def all_planes(twin, formulation):
     if sqrt_loss is None:
         sqrt_loss = formulation.slack == "l2"
     blocks = []
-    for i in range(twin.n_examples):
-        b, A = [], []
-        for y in twin.candidates(i):
-            offset, scale = plane_terms(twin.loss(i, y), formulation.rescaling, sqrt_loss)
-            b.append(offset)
-            A.append(scale * twin.dpsi(i, y))
-        blocks.append((np.array(b), np.array(A).reshape(len(b), twin.n_features)))
+    for losses, dpsi in twin.listed:
+        b, scales = plane_terms(losses, formulation.rescaling, sqrt_loss)
+        blocks.append((b, scales[:, None] * dpsi))
     return blocks
 
 

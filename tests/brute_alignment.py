@@ -1,8 +1,9 @@
 """Brute-force twins of the alignment problems: every alignment of tiny strings is listed.
 
-Nothing is shared with the package. Features follow the documented layout: K x K pairs of letters
-(x first), or the unordered pairs in the order of ``triu``; then letters in gaps (linear), or gaps
-and their letters (affine); then the same for the ends, where these have weights of their own.
+The twins share nothing with the package. Features follow the documented layout: K x K pairs of
+letters (x first), or the unordered pairs in the order of ``triu``; then letters in gaps (linear),
+or gaps and their letters (affine); then the same for the ends, where these have weights of their
+own.
 """
 
 import itertools
@@ -10,6 +11,17 @@ import itertools
 import numpy as np
 
 from brute import Twin
+from cases import Case
+from maxmargin.problems.alignment.homologues import HomologueProblem
+from maxmargin.problems.alignment.layout import (
+    Aligner,
+    AlignmentLayout,
+    pack_alignments,
+    pack_strings,
+)
+from maxmargin.problems.alignment.problem import AlignmentProblem
+
+K = 3  # letters of random strings
 
 
 def all_alignments(m, n):
@@ -105,3 +117,55 @@ class HomologueTwin(Twin):
 
     def loss(self, i, y):
         return float(y[0] >= 0)
+
+
+# ----- random problems ---------------------------------------------------------------------------
+
+
+def random_strings(rng, n, longest=4):
+    return [rng.integers(0, K, rng.integers(1, longest + 1)) for _ in range(n)]
+
+
+def random_alignment(rng, x, y, at_least=1):
+    listed = [pairs for pairs in all_alignments(len(x), len(y)) if len(pairs) >= at_least]
+    return listed[rng.integers(len(listed))]
+
+
+def full_layout(local=True, affine=True, symmetric=True, own_ends=True):
+    return {"local": local, "affine": affine, "symmetric": symmetric, "own_ends": own_ends}
+
+
+def alignment_case(rng, *, loss="pairs", n=3, longest=4, **layout):
+    layout = full_layout(**layout)
+    xs, ys = random_strings(rng, n, longest), random_strings(rng, n, longest)
+    truths = [random_alignment(rng, x, y, loss == "pairs") for x, y in zip(xs, ys, strict=True)]
+    packed = pack_strings(xs), pack_strings(ys)
+    partners = pack_alignments(truths, *packed)
+    problem = AlignmentProblem(*packed, partners, AlignmentLayout(K, **layout), loss)
+    twin = AlignmentTwin(list(zip(xs, ys, strict=True)), truths, K, loss=loss, **layout)
+    return Case(problem, twin)
+
+
+def homologue_case(rng, *, loss="zero-one", n=3, **layout):
+    """Natives with homologues and decoys; the loss is that of the choice."""
+    assert loss == "zero-one"
+    layout = full_layout(**layout)
+    natives, homologues = random_strings(rng, n), random_strings(rng, n)
+    truths = [random_alignment(rng, x, y, 0) for x, y in zip(natives, homologues, strict=True)]
+    decoys = [random_strings(rng, rng.integers(0, 4)) for _ in range(n)]
+    packed = pack_strings(natives), pack_strings(homologues)
+    problem = HomologueProblem(
+        *packed,
+        pack_alignments(truths, *packed),
+        pack_strings([string for strings in decoys for string in strings]),
+        np.concatenate([[0], np.cumsum([len(strings) for strings in decoys])]),
+        AlignmentLayout(K, **layout),
+    )
+    return Case(problem, HomologueTwin(natives, homologues, truths, decoys, K, **layout))
+
+
+def decode_alignments(case, w):
+    problem = case.problem
+    partners, _ = Aligner(problem.layout).align(problem.xs, problem.ys, w)
+    rows = np.split(partners, problem.xs.offsets[1:-1])
+    return [tuple((k, j) for k, j in enumerate(row.tolist()) if j >= 0) for row in rows]

@@ -9,6 +9,9 @@ import itertools
 import numpy as np
 
 from brute import Twin
+from cases import Case
+from maxmargin.problems.dependency.features import ArcTemplates, TokenFields
+from maxmargin.problems.dependency.problem import DependencyProblem
 
 LEFT, RIGHT = 0x5BD1E995, 0xB5297A4D
 ALL_BITS = 2**64 - 1
@@ -119,6 +122,7 @@ class TreeTwin(Twin):
         self.options = {"projective": projective, "single_root": single_root}
         self.n_examples = len(sentences)
         self.n_features = 2**hash_bits + 2 ** (hash_bits - 5) * n_labels
+        self.arcs = {}
 
     def truth(self, i):
         return self.trees[i]
@@ -132,17 +136,86 @@ class TreeTwin(Twin):
         return listed
 
     def psi(self, i, y):
-        psi = np.zeros(self.n_features)
-        for m, (h, label) in enumerate(y, 1):
-            features = arc_psi(
-                self.sentences[i], h, m, label, self.templates, self.hash_bits, self.n_labels
-            )
-            for index in features:
-                psi[index] += 1.0
-        return psi
+        arcs = [self.arc(i, h, m, label) for m, (h, label) in enumerate(y, 1)]
+        return np.bincount(np.concatenate(arcs), minlength=self.n_features).astype(np.float64)
+
+    def arc(self, i, h, m, label):
+        """Indices of the features of an arc, with repetitions."""
+        if (i, h, m, label) not in self.arcs:
+            options = self.templates, self.hash_bits, self.n_labels
+            self.arcs[i, h, m, label] = list(arc_psi(self.sentences[i], h, m, label, *options))
+        return self.arcs[i, h, m, label]
 
     def loss(self, i, y):
         wrong = sum(a != b for a, b in zip(self.trees[i], y, strict=True))
         if self.loss_name == "zero-one":
             return float(wrong > 0)
         return wrong / len(y) if self.loss_name == "normalized-hamming" else float(wrong)
+
+
+# ----- random problems ---------------------------------------------------------------------------
+
+FEW_TEMPLATES = ArcTemplates(
+    arcs=(("tag", ""), ("", "word"), ("tag", "tag"), ("fine fine+1", "fine-1 fine")),
+    between=(("tag", "tag", "tag"),),
+    labels=(("tag", ""), ("", "prefix"), ("tag", "fine")),
+)
+HASH_BITS = 8
+
+
+def random_sentence(rng, n):
+    words = rng.choice(["the", "The", "cat", "mattress", "mattresses"], n)
+    return [(str(word), str(rng.choice(["D", "N"])), str(rng.integers(3))) for word in words]
+
+
+def tree_case(
+    rng,
+    *,
+    lengths=(3, 1, 2),
+    n_labels=0,
+    loss="hamming",
+    projective=True,
+    single_root=True,
+    templates=FEW_TEMPLATES,
+):
+    """Random sentences; true trees are drawn from all trees, projective or not."""
+    sentences = [random_sentence(rng, n) for n in lengths]
+    trees = []
+    for n in lengths:
+        listed = all_trees(n, projective=False, single_root=single_root)
+        heads = listed[rng.integers(len(listed))]
+        labels = rng.integers(0, n_labels, n).tolist() if n_labels else [None] * n
+        trees.append(tuple(zip(heads, labels, strict=True)))
+    options = {"loss": loss, "projective": projective, "single_root": single_root}
+    heads = [h for tree in trees for h, _ in tree]
+    labels = [label for tree in trees for _, label in tree] if n_labels else None
+    problem = DependencyProblem(
+        TokenFields.of(sentences),
+        heads,
+        labels,
+        n_labels or None,
+        templates=templates,
+        hash_bits=HASH_BITS,
+        **options,
+    )
+    return Case(problem, TreeTwin(sentences, trees, n_labels, templates, HASH_BITS, **options))
+
+
+def as_output(heads, labels):
+    names = [None if label < 0 else label for label in labels.tolist()]
+    return tuple(zip(heads.tolist(), names, strict=True))
+
+
+def decode_trees(case, w):
+    fields = TokenFields.of(case.twin.sentences)
+    found = case.problem.decoder.decode(fields, w)
+    bounds = itertools.pairwise(fields.bounds)
+    return [as_output(found.heads[a + 1 : b], found.labels[a + 1 : b]) for a, b in bounds]
+
+
+def rank_trees(case, w, k):
+    ranked = case.problem.decoder.decode_k_best(TokenFields.of(case.twin.sentences), w, k)
+    return [
+        [(as_output(tree.heads[1:], tree.labels[1:]), tree.score) for tree in trees]
+        for trees in ranked
+    ]

@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 
 from brute import Twin
+from cases import Case
 from maxmargin.formats import Tree
 from maxmargin.problems.grammar.data import encode, make_sentences
 from maxmargin.problems.grammar.problem import GrammarProblem
@@ -182,7 +183,7 @@ def random_tree(rng, n, start=0, depth=0):
 def grammar_case(
     rng, *, lengths=(4, 1, 3, 2), loss="f1", horizontal=None, vertical=1, words=False, n_views=0
 ):
-    """``(problem, twin)`` of a random treebank; with ``words``, terminals have several tags."""
+    """A random treebank; with ``words``, terminals have several tags."""
     while True:
         trees = [random_tree(rng, n) for n in lengths]
         if words:
@@ -204,4 +205,4 @@ def grammar_case(
         )
         sizes = [len(twin.outputs(i)) for i in range(len(trees))]
         if max(sizes) < 2000:
-            return problem, twin
+            return Case(problem, twin)

@@ -5,6 +5,22 @@ import itertools
 import numpy as np
 
 from brute import Twin
+from cases import Case
+from maxmargin.problems.tree.grid_parts import (
+    GridLayout,
+    GridPartsProblem,
+    find_parts,
+    pack_maps,
+    rank_parts,
+)
+from maxmargin.problems.tree.labels import (
+    LabelLayout,
+    LabelTreeProblem,
+    decode_label_trees,
+    pack_columns,
+    rank_label_trees,
+    root_tree,
+)
 
 
 class _TreeTwin(Twin):
@@ -80,3 +96,83 @@ class GridPartsTwin(_TreeTwin):
                 u = (offset - self.anchors[v]) / self.spreads[v]
                 blocks.append(np.array([u[0], u[0] ** 2, u[1], u[1] ** 2]))
         return np.concatenate(blocks)
+
+
+# ----- random problems ---------------------------------------------------------------------------
+
+
+def random_tree(rng, V):
+    """Parents and order of a random tree whose nodes come in any order; the root is node 0."""
+    names = np.concatenate([[0], 1 + rng.permutation(V - 1)])
+    edges = [(int(names[rng.integers(0, v)]), int(names[v])) for v in range(1, V)]
+    return root_tree(V, [edges[k] for k in rng.permutation(V - 1)])
+
+
+def label_case(rng, *, V=3, n=3, loss="hamming", extra_edge_inputs=0):
+    parent, order = random_tree(rng, V)
+    n_labels = rng.integers(1, 4, V)
+    n_labels[rng.integers(V)] = 3
+    n_inputs = rng.integers(1, 3, V)
+    nodes = [rng.normal(size=(n, F)) * (rng.random((n, F)) < 0.8) for F in n_inputs]
+    F_e = 1 + extra_edge_inputs
+    edges = [
+        np.hstack([np.ones((n, 1)), rng.normal(size=(n, extra_edge_inputs))]) for _ in range(V)
+    ]
+    Y = np.stack([rng.integers(0, K, n) for K in n_labels], axis=1)
+    layout = LabelLayout(parent, order, n_labels, n_inputs, F_e)
+    rows = pack_columns(nodes, [edges[v] for v in range(V) if parent[v] >= 0])
+    problem = LabelTreeProblem(rows, Y, layout, loss=loss)
+    return Case(problem, LabelTreeTwin(nodes, edges, Y, parent, n_labels, loss))
+
+
+def grid_case(rng, *, V=2, loss="deviation", channels=1, patch=3, n=3):
+    parent, order = random_tree(rng, V)
+    largest = {1: 5, 2: 4, 3: 3}[V]
+    images = [
+        rng.normal(size=(*rng.integers(1, largest, 2), channels)).astype(np.float64)
+        for _ in range(n)
+    ]
+    positions = np.array(
+        [
+            [[rng.integers(0, side) for side in image.shape[:2]] for _ in range(V)]
+            for image in images
+        ]
+    )
+    anchors, spreads = rng.normal(size=(V, 2)), rng.uniform(0.5, 2.0, (V, 2))
+    sizes = rng.uniform(2.0, 30.0, n)
+    layout = GridLayout(parent, order, patch, channels, anchors, spreads)
+    problem = GridPartsProblem(pack_maps(images, patch), positions, layout, sizes=sizes, loss=loss)
+    labels = [
+        [y * im.shape[1] + x for y, x in spot] for im, spot in zip(images, positions, strict=True)
+    ]
+    twin = GridPartsTwin(images, labels, parent, patch, anchors, spreads, sizes, loss)
+    return Case(problem, twin)
+
+
+def decode_labels(case, w):
+    found = decode_label_trees(case.problem.rows, case.problem.layout, w)
+    return [tuple(y.tolist()) for y in found]
+
+
+def rank_labels(case, w, k):
+    ranked = rank_label_trees(case.problem.rows, case.problem.layout, w, k)
+    return [list(zip(map(tuple, ys.tolist()), scores, strict=True)) for ys, scores in ranked]
+
+
+def as_pixels(case, i, positions):
+    """Pixel numbers of (row, column) positions."""
+    width = case.problem.maps.grids[i, 1]
+    return tuple((positions[:, 0] * width + positions[:, 1]).tolist())
+
+
+def decode_positions(case, w):
+    found = find_parts(case.problem.maps, case.problem.layout, w)
+    return [as_pixels(case, i, positions) for i, positions in enumerate(found)]
+
+
+def rank_positions(case, w, k):
+    ranked = rank_parts(case.problem.maps, case.problem.layout, w, k)
+    return [
+        [(as_pixels(case, i, spots), score) for spots, score in zip(*answers, strict=True)]
+        for i, answers in enumerate(ranked)
+    ]

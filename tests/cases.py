@@ -9,14 +9,15 @@ from brute import ChainTwin, MulticlassTwin, Twin
 from maxmargin.plane_rows import Planes
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainConstraints, ChainProblem
-from maxmargin.problems.classes.multiclass import MulticlassProblem
+from maxmargin.problems.classes.multiclass import MulticlassProblem, class_scores
 
 CLASS_LOSSES = ("zero-one", "costs")
 CHAIN_LOSSES = ("hamming", "normalized-hamming", "zero-one")
-#: Every structure with every loss it has.
-STRUCTURES = [("multiclass", loss) for loss in CLASS_LOSSES] + [
+#: The structures that solvers have kernels of their own for, with every loss they have.
+BASIC_KINDS = [("multiclass", loss) for loss in CLASS_LOSSES] + [
     ("chain", loss) for loss in CHAIN_LOSSES
 ]
+BASIC_IDS = [f"{structure}-{loss}" for structure, loss in BASIC_KINDS]
 LAYOUTS = ("dense", "csr", "integers", "float32", "csr-float32")
 
 
@@ -83,7 +84,7 @@ def chain_case(
         "constraints": None,
     }
     labels = rng.integers(0, K, offsets[-1])
-    while constrained:
+    while constrained and K > 1:
         # The truth has to be allowed, so it is drawn from all that is; some example must have a
         # choice. Where that is impossible, new constraints are drawn.
         options["constraints"] = random_constraints(rng, K)
@@ -96,6 +97,21 @@ def chain_case(
         ChainProblem(tokens, offsets, labels, K, **options),
         ChainTwin(tokens, offsets, labels, K, **options),
     )
+
+
+def decode_chains(case, w):
+    problem = case.problem
+    labels = problem.decoder.decode(problem.data.rows, problem.data.offsets, w)
+    return [tuple(path.tolist()) for path in np.split(labels, problem.data.offsets[1:-1])]
+
+
+def decode_classes(case, w):
+    scores = class_scores(case.problem.rows, w, case.problem.n_classes)
+    assert np.allclose(
+        scores,
+        [[w @ case.twin.psi(i, y) for y in case.twin.outputs(i)] for i in range(len(scores))],
+    )
+    return np.argmax(scores, axis=1).tolist()
 
 
 def make_case(structure, rng, **options):
@@ -114,18 +130,3 @@ def small_oracle_rows(answers, n_classes):
     indptr = np.cumsum([0] + [2 * len(x) for x, *_ in answers])
     losses = np.array([loss for *_, loss in answers])
     return Planes(indptr, np.array(indices, np.int32), np.array(values), losses)
-
-
-def expand_parts(parts, indices, values, n_features):
-    """Dense vector of entries given in parts: ``row * K + label`` first, then single weights."""
-    dense = np.zeros(n_features)
-    for part, value in zip(indices, values, strict=True):
-        if part >= parts.n_row_parts:
-            dense[parts.first_single + part - parts.n_row_parts] += value
-            continue
-        row, label = divmod(int(part), parts.n_labels)
-        for e in range(parts.indptr[row], parts.indptr[row + 1]):
-            dense[parts.indices[e] * parts.n_labels + label] += value * parts.values[e]
-        if parts.bias:
-            dense[parts.bias_column * parts.n_labels + label] += value * parts.bias
-    return dense

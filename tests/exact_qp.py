@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
+from scipy.optimize import linprog
 
 
 class Optimum(NamedTuple):
@@ -30,7 +31,7 @@ def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
     """Minimise ``1/2 |w|^2 + C sum_i s_i xi_i``, where ``blocks`` lists ``(b, A)`` per example.
 
     With ``slack="l2"`` the slacks are squared. With ``slack="none"`` there are none; constraints
-    have to be such that they can be met, and offsets positive.
+    have to be such that they can be met.
     """
     n_features = blocks[0][1].shape[1]
     s = np.ones(len(blocks)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -47,8 +48,7 @@ def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
     penalty = 0.0
     if slack == "none":
         real = b > 0
-        z = np.zeros(len(b))
-        z[real] = _free_interior_point(A[real], b[real])
+        z = _free_interior_point(A, b)
         w = A.T @ z
         w *= np.max(b[real] / (A[real] @ w))  # from nearly feasible to feasible
         primal, dual = 0.5 * w @ w, b @ z - 0.5 * np.sum((A.T @ z) ** 2)
@@ -70,6 +70,14 @@ def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
     gap = primal - dual
     assert -1e-12 * max(1.0, primal) <= gap <= precision * max(1.0, primal), f"gap {gap}"
     return Optimum(w, float(primal), float(dual))
+
+
+def can_be_met(blocks):
+    """Whether weights exist that meet all constraints without slack, by linear programming."""
+    A = np.vstack([planes for _, planes in blocks])
+    b = np.concatenate([offsets for offsets, _ in blocks])
+    found = linprog(np.zeros(A.shape[1]), A_ub=-A, b_ub=-b, bounds=(None, None))
+    return found.status == 0
 
 
 def _interior_point(A, b, caps, block, max_iterations=100):
@@ -126,7 +134,7 @@ def _interior_point(A, b, caps, block, max_iterations=100):
 
 def _free_interior_point(A, b, max_iterations=100):
     """Maximise ``b'z - 1/2 |A'z|^2`` over z >= 0."""
-    used = b != 0
+    used = (b != 0) | A.any(axis=1)  # all but the truth's planes
     A, b = A[used], b[used]
     Q = A @ A.T
     scale = b.max() / np.abs(Q).max()  # of the multipliers

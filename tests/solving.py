@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brute import all_planes, slacks
-from cases import STRUCTURES, make_case
+from checking import RESCALINGS as RESCALINGS
 from exact_qp import solve_exactly
 from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
@@ -15,9 +15,8 @@ from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS
 from maxmargin.solvers import make_solver
+from structures import small_case as small_case
 
-RESCALINGS = ("margin", "slack", "none")
-STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
 # Online solvers promise no precision; they have tests of their own. Squared slacks are in
 # test_squared_slack.py.
 SOLVERS = {
@@ -27,31 +26,11 @@ SOLVERS = {
 }
 # Frank-Wolfe steps converge like 1/k, too slowly for high precision where C is not small.
 SLOW = ("bcfw",)
+ONLINE = [name for name, solver in ALL_SOLVERS.items() if not solver.certified]
 PRECISE = [name for name in SOLVERS if name not in SLOW]
 # Small problems take tens of passes; limits turn a solver that is stuck into a failure.
 # The time is never reached, but for a defect: compiling may take a minute on a busy machine.
 PASSES, SECONDS = 5000, 600.0
-
-VARIANTS = {
-    "multiclass": [
-        {},
-        {"fit_intercept": True, "K": 4},
-        {"layout": "csr", "n": 8},
-        {"n": 1},
-    ],
-    "chain": [
-        {},
-        {"fit_intercept": True, "boundary_weights": True},
-        {"constrained": True, "lengths": (3, 3, 2, 1, 3)},
-        {"layout": "csr", "K": 2, "lengths": (4, 1, 1, 3, 4)},
-    ],
-}
-
-
-@functools.cache
-def small_case(structure, loss, variant):
-    rng = np.random.default_rng([variant, len(loss)])
-    return make_case(structure, rng, loss=loss, **VARIANTS[structure][variant])
 
 
 def medium_classes():
@@ -90,17 +69,27 @@ def solve(
     return solver.solve(problem, formulation or Formulation(), C, **call)
 
 
+@functools.lru_cache(maxsize=64)
+def planes_of(twin, formulation):
+    return all_planes(twin, formulation)
+
+
+@functools.lru_cache(maxsize=64)
+def _optimum(twin, C, formulation, weights):
+    return solve_exactly(planes_of(twin, formulation), C, weights, slack=formulation.slack)
+
+
 def optimum_of(case, C, formulation=None, sample_weight=None):
-    formulation = formulation or Formulation()
-    planes = all_planes(case.twin, formulation)
-    return solve_exactly(planes, C, sample_weight, slack=formulation.slack)
+    """The exact solution, found once for all solvers that are compared with it."""
+    weights = None if sample_weight is None else tuple(sample_weight)
+    return _optimum(case.twin, C, formulation or Formulation(), weights)
 
 
 def check_certificate(result, case, C, formulation=None, sample_weight=None):
     """The certificate is true: its primal value by definition, its dual below the optimum."""
     formulation = formulation or Formulation()
     weights = np.ones(case.twin.n_examples) if sample_weight is None else np.array(sample_weight)
-    blocks = all_planes(case.twin, formulation)
+    blocks = planes_of(case.twin, formulation)
     power = 2 if formulation.slack == "l2" else 1
     primal = 0.5 * result.w @ result.w + C * float(weights @ slacks(blocks, result.w) ** power)
     assert result.primal == pytest.approx(primal, rel=1e-9, abs=1e-12)
@@ -108,7 +97,7 @@ def check_certificate(result, case, C, formulation=None, sample_weight=None):
     assert result.primal == pytest.approx(
         primal_value(result.w, recomputed, formulation, C, weights), rel=1e-9, abs=1e-12
     )
-    optimum = solve_exactly(blocks, C, sample_weight, slack=formulation.slack)
+    optimum = optimum_of(case, C, formulation, sample_weight)
     rounding = 1e-9 * max(1.0, optimum.primal)
     assert optimum.dual - rounding <= result.primal
     assert result.dual <= optimum.primal + rounding

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cases import chain_case, expand_parts, multiclass_case
+from cases import chain_case, multiclass_case
+from checking import expand_parts
 from maxmargin.engine import oracle as asking
 from maxmargin.engine.oracle import Oracle, hinge_values, violations
 from maxmargin.formulation import Formulation

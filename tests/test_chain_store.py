@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import chain_case, expand_parts
+from cases import chain_case
+from checking import expand_parts
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store

@@ -11,17 +11,13 @@ from hypothesis import strategies as st
 
 import maxmargin as mm
 from brute_grammar import grammar_case, nodes_of, random_tree
-from cases import Case
 from conftest import find_data
 from maxmargin.formats import Tree, clean_tree, parse_tree, read_trees
-from maxmargin.formulation import Formulation
 from maxmargin.metrics import bracket_scores
 from maxmargin.problems.grammar.data import GrammarDecoder, encode
 from maxmargin.problems.grammar.k_best import best_derivations
 from maxmargin.problems.grammar.rules import Grammar, derive
-from maxmargin.solvers import make_solver, solvers_for
-from solving import check_optimal, solve
-from test_grammar_oracles import grammar_options
+from structures import STRUCTURES
 
 TREES = [
     "(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))",
@@ -79,7 +75,7 @@ def test_rules_without_markovisation_are_those_of_the_treebank():
 # ----- search -----------------------------------------------------------------------------------
 
 
-@given(grammar_options(), st.integers(0, 2**32 - 1), st.integers(1, 12))
+@given(STRUCTURES["grammar"].options, st.integers(0, 2**32 - 1), st.integers(1, 12))
 def test_best_derivations_are_those_of_the_largest_scores(options, seed, k):
     rng = np.random.default_rng(seed)
     problem, twin = grammar_case(rng, **options)
@@ -103,26 +99,6 @@ def test_best_derivations_are_those_of_the_largest_scores(options, seed, k):
     assert len({str(decoder.tree(nodes, words)) for nodes, _ in found}) == len(found)
     for nodes, score in found:
         assert w[decoder.psi(alone, 0, nodes, 0)].sum() == pytest.approx(score, abs=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["f1", "zero-one"])
-@pytest.mark.parametrize("rescaling", ["margin", "slack"])
-def test_training_reaches_the_optimum(loss, rescaling):
-    rng = np.random.default_rng([7, len(loss), len(rescaling)])
-    problem, twin = grammar_case(rng, lengths=(4, 3, 2, 4), horizontal=0, loss=loss, n_views=1)
-    formulation = Formulation(rescaling)
-    for C in (0.1, 3.0):
-        result = solve("auto", problem, C, formulation)
-        check_optimal(result, Case(problem, twin), C, formulation)
-
-
-@pytest.mark.parametrize("solver", solvers_for(Formulation()))
-def test_every_solver_trains_a_parser(solver):
-    rng = np.random.default_rng(3)
-    problem, twin = grammar_case(rng, lengths=(3, 3, 2), horizontal=0)
-    result = make_solver(solver, tol=1e-3, max_passes=20).solve(problem, Formulation(), 0.5)
-    assert np.isfinite(result.w).all() and len(result.w) == twin.n_features
-    assert np.abs(result.w).max() > 0
 
 
 # ----- estimators -------------------------------------------------------------------------------

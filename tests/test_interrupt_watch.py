@@ -6,11 +6,11 @@ import threading
 import numpy as np
 import pytest
 
+from brute_classes import PythonClasses
 from maxmargin.engine.interrupts import InterruptWatch
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import SOLVERS, make_solver
 from solving import small_case
-from test_python_problems import PythonClasses
 
 pytestmark = pytest.mark.skipif(
     signal.getsignal(signal.SIGINT) is not signal.default_int_handler,

@@ -4,46 +4,37 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from brute_grammar import grammar_case
-from cases import chain_case
+from checking import SEARCHES, dense_rows
 from exact_qp import solve_exactly
 from maxmargin.datasets import make_digit_words
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import MIRA
-from test_alignment_problem import LAYOUTS, alignment_case, homologue_case
-from test_dependency import tree_case
+from structures import KINDS, STRUCTURES, small_case
 from test_estimators_dependency import HEADS
 from test_estimators_dependency import X as PARSED
 from test_estimators_dependency import parser as dependency_parser
 from test_grammar_parser import SENTENCES, TREES
-from test_online import dense_rows, solve
+from test_online import solve
 from test_taxonomy_classifier import ANIMALS
-from test_taxonomy_classifier import random_case as class_feature_case
 
-CASES = {
-    "chain": lambda rng: chain_case(rng),
-    "classes": lambda rng: class_feature_case(rng),
-    "local alignment": lambda rng: alignment_case(rng, LAYOUTS[2], "residues"),
-    "global alignment": lambda rng: alignment_case(rng, LAYOUTS[8], "pairs"),
-    "homologues": lambda rng: homologue_case(rng, LAYOUTS[5]),
-    "grammar": lambda rng: grammar_case(rng, lengths=(4, 3, 5)),
-    "dependency": lambda rng: tree_case(rng, lengths=(3, 4, 2), n_labels=2),
-}
 FORMULATIONS = [
-    Formulation("margin"),
-    Formulation("slack"),
-    Formulation("none"),
-    Formulation("slack", sqrt_loss=True),
-    Formulation("margin", sqrt_loss=True),
+    Formulation(rescaling, sqrt_loss=sqrt_loss)
+    for rescaling, sqrt_loss in SEARCHES
+    if rescaling != "none" or not sqrt_loss
+]
+RANKED = [
+    pytest.param(name, loss, formulation, id=f"{name}-{loss}-{formulation}")
+    for name, loss in KINDS
+    for formulation in FORMULATIONS
+    if STRUCTURES[name].k_best(loss, formulation.rescaling, formulation.uses_sqrt_loss)
 ]
 C, K_BEST = 0.7, 4
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS, ids=str)
-@pytest.mark.parametrize("structure", CASES)
-def test_steps_solve_their_small_problem(structure, formulation):
+@pytest.mark.parametrize(("name", "loss", "formulation"), RANKED)
+def test_steps_solve_their_small_problem(name, loss, formulation):
     """The change of w is the exact solution for the k planes of the example visited."""
-    problem, _ = CASES[structure](np.random.default_rng(7))
+    problem, _ = small_case(name, loss, 0)
     rng, n = np.random.default_rng(0), problem.n_examples
     w, result = np.zeros(problem.n_features), None
     for _ in range(5):

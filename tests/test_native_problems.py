@@ -6,8 +6,11 @@ import pickle
 import numpy as np
 import pytest
 
+from brute_alignment import alignment_case, homologue_case
 from brute_classes import ClassFeatureTwin
+from brute_dependency import tree_case
 from brute_grammar import grammar_case, nodes_of
+from brute_trees import grid_case, label_case
 from cases import chain_case, multiclass_case, random_costs
 from maxmargin.checking import check_problem
 from maxmargin.engine.oracle import Oracle
@@ -19,9 +22,6 @@ from maxmargin.problems.classes.class_features import ClassFeatureProblem
 from maxmargin.problems.dependency.problem import Arcs
 from maxmargin.problems.grammar.data import Nodes
 from maxmargin.problems.tree.grid_parts import Positions
-from test_alignment_problem import alignment_case, homologue_case
-from test_dependency import tree_case
-from test_tree_oracles import grid_case, label_case
 
 RESCALINGS = ("margin", "slack", "none")
 LAYOUT = {"local": False, "affine": True, "symmetric": True, "own_ends": True}
@@ -123,7 +123,7 @@ for loss in ("deviation", *COUNTED):
     )
 for loss in ("pairs", "residues", "zero-one"):
     STRUCTURES[f"alignment-{loss}"] = (
-        lambda rng, n, loss=loss: alignment_case(rng, LAYOUT, loss, n=n),
+        lambda rng, n, loss=loss: alignment_case(rng, loss=loss, n=n, **LAYOUT),
         as_partners,
     )
 for loss in ("f1", "zero-one"):
@@ -139,7 +139,7 @@ STRUCTURES |= {
         as_labels,
     ),
     "crossing arcs": (lambda rng, n: tree_case(rng, lengths=(4, 3)[:n], projective=False), as_arcs),
-    "homologues": (lambda rng, n: homologue_case(rng, LAYOUT, n=n), as_match),
+    "homologues": (lambda rng, n: homologue_case(rng, n=n, **LAYOUT), as_match),
 }
 every_structure = pytest.mark.parametrize("structure", STRUCTURES)
 

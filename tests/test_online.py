@@ -8,14 +8,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from brute import all_planes, slacks
-from cases import STRUCTURES, chain_case, make_case
+from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case
+from checking import dense_rows
 from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.solvers import SOLVERS, certify, make_solver
 
 ONLINE = [name for name, solver in SOLVERS.items() if not solver.certified]
-STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
 FUSED = [True, False]  # whether the problem steps through examples by itself
 
 
@@ -38,15 +38,6 @@ def bare(problem):
         predictions=problem.predictions,
         k_best=problem.k_best,
         trusted=True,
-    )
-
-
-def dense_rows(planes, n_features):
-    return np.array(
-        [
-            np.bincount(planes.indices[a:b], planes.values[a:b], minlength=n_features)
-            for a, b in zip(planes.indptr[:-1], planes.indptr[1:], strict=True)
-        ]
     )
 
 
@@ -155,7 +146,7 @@ def largest_losses(problem, formulation, s):
 def draw(seed):
     """A random problem, formulation, C and weights."""
     rng = np.random.default_rng(seed)
-    structure, loss = STRUCTURES[rng.integers(len(STRUCTURES))]
+    structure, loss = BASIC_KINDS[rng.integers(len(BASIC_KINDS))]
     options = {"loss": loss, "fit_intercept": bool(rng.integers(2))}
     if structure == "chain":
         options |= {name: bool(rng.integers(2)) for name in ("boundary_weights", "constrained")}
@@ -270,7 +261,7 @@ def test_pegasos(fused, seed, batch, radius, average):
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
-@pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
+@pytest.mark.parametrize(("structure", "loss"), BASIC_KINDS, ids=BASIC_IDS)
 @pytest.mark.parametrize(("name", "batch"), [("sgd", 1), ("pegasos", 1), ("pegasos", 3)])
 def test_subgradients_lead_to_the_optimum(name, batch, structure, loss, rescaling):
     formulation = Formulation(rescaling)

@@ -1,21 +1,11 @@
-"""Every native oracle and decoder against its brute-force twin, over all rescalings and losses."""
+"""Oracles of classes and chains: what `test_every_structure.py` does not ask for."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from brute import plane_terms
-from cases import (
-    CHAIN_LOSSES,
-    LAYOUTS,
-    STRUCTURES,
-    chain_case,
-    expand_parts,
-    make_case,
-    multiclass_case,
-)
+from checking import RESCALINGS, dense_rows
 from maxmargin.engine.rows import make_rows
 from maxmargin.problems.chain.layout import ChainLayout
 from maxmargin.problems.chain.problem import (
@@ -24,132 +14,7 @@ from maxmargin.problems.chain.problem import (
     ChainProblem,
     bio_constraints,
 )
-from maxmargin.problems.classes.multiclass import MulticlassProblem, class_scores
-
-RESCALINGS = ("margin", "slack", "none")
-STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
-ROUNDING = 1e-9
-
-seeds = st.integers(0, 2**32 - 1)
-
-
-@st.composite
-def multiclass_options(draw):
-    return {
-        "n": draw(st.integers(1, 6)),
-        "n_inputs": draw(st.integers(1, 5)),
-        "K": draw(st.integers(2, 5)),
-        "fit_intercept": draw(st.booleans()),
-        "layout": draw(st.sampled_from(LAYOUTS)),
-    }
-
-
-@st.composite
-def chain_options(draw):
-    K = draw(st.integers(2, 3))
-    longest = 4 if K == 2 else 3
-    return {
-        "lengths": draw(st.lists(st.integers(1, longest), min_size=1, max_size=3)),
-        "n_inputs": draw(st.integers(1, 4)),
-        "K": K,
-        "fit_intercept": draw(st.booleans()),
-        "boundary_weights": draw(st.booleans()),
-        "constrained": draw(st.booleans()),
-        "layout": draw(st.sampled_from(LAYOUTS)),
-    }
-
-
-def draw_case(data, structure, loss):
-    options = data.draw(multiclass_options() if structure == "multiclass" else chain_options())
-    rng = np.random.default_rng(data.draw(seeds))
-    case = make_case(structure, rng, loss=loss, **options)
-    scale = data.draw(st.sampled_from([0.0, 0.3, 3.0]))
-    return case, scale * rng.normal(size=case.twin.n_features)
-
-
-def dense_row(planes, r, n_features):
-    row = slice(planes.indptr[r], planes.indptr[r + 1])
-    return np.bincount(planes.indices[row], planes.values[row], minlength=n_features)
-
-
-def check_oracle(case, w, rescaling, sqrt_loss):
-    """Compare each row with the best of all candidates, listed."""
-    problem, twin = case
-    assert (problem.n_examples, problem.n_features) == (twin.n_examples, twin.n_features)
-    planes = problem.oracle(np.arange(problem.n_examples), w, rescaling, sqrt_loss)
-    assert len(planes.indptr) == problem.n_examples + 1 and planes.indptr[0] == 0
-    assert len(planes.indices) == len(planes.values) == planes.indptr[-1]
-    for i in range(problem.n_examples):
-        listed = [(twin.loss(i, y), twin.dpsi(i, y)) for y in twin.candidates(i)]
-
-        def value(loss, dpsi):
-            offset, scale = plane_terms(loss, rescaling, sqrt_loss)
-            return offset - scale * float(dpsi @ w)
-
-        best = max((value(*candidate) for candidate in listed), default=-np.inf)
-        tolerance = ROUNDING * (1.0 + abs(w).sum())
-        row, loss = dense_row(planes, i, len(w)), planes.losses[i]
-        if best < -tolerance:
-            assert planes.indptr[i] == planes.indptr[i + 1] and loss == 0.0
-        elif best > tolerance:
-            assert loss > 0.0
-        if loss > 0.0:
-            assert value(loss, row) == pytest.approx(best, abs=tolerance)
-            assert any(
-                abs(loss - other) < ROUNDING and np.abs(row - dpsi).max() < ROUNDING
-                for other, dpsi in listed
-            ), "the row is of no output"
-        else:
-            assert not row.any()
-
-
-@pytest.mark.parametrize("sqrt_loss", [False, True], ids=["plain", "sqrt"])
-@pytest.mark.parametrize("rescaling", RESCALINGS)
-@pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
-@given(data=st.data())
-def test_oracle_finds_the_best_of_all_outputs(structure, loss, rescaling, sqrt_loss, data):
-    case, w = draw_case(data, structure, loss)
-    check_oracle(case, w, rescaling, sqrt_loss)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("rescaling", RESCALINGS)
-@pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
-def test_oracle_without_compilation(structure, loss, rescaling):
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        extra = {"boundary_weights": True, "constrained": True} if structure == "chain" else {}
-        case = make_case(structure, rng, loss=loss, fit_intercept=seed % 2 == 1, **extra)
-        w = rng.normal(size=case.twin.n_features)
-        check_oracle(case, w, rescaling, sqrt_loss=seed >= 2)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("rescaling", RESCALINGS)
-@pytest.mark.parametrize("loss", CHAIN_LOSSES)
-@given(data=st.data())
-def test_parts_are_the_same_rows(loss, rescaling, data):
-    """A row in parts, each a token under a label, is the row in features."""
-    (problem, _), w = draw_case(data, "chain", loss)
-    every = np.arange(problem.n_examples)
-    plain, in_parts = (
-        problem.oracle(every, w, rescaling),
-        problem.part_oracle(every, w, rescaling, False),
-    )
-    assert np.array_equal(plain.losses, in_parts.losses)
-    for r in every:
-        row = slice(in_parts.indptr[r], in_parts.indptr[r + 1])
-        expanded = expand_parts(problem.parts, in_parts.indices[row], in_parts.values[row], len(w))
-        assert np.allclose(expanded, dense_row(plain, r, len(w)))
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("structure", ["multiclass", "chain"])
-def test_every_layout_of_the_inputs(structure, layout):
-    rng = np.random.default_rng(5)
-    case = make_case(structure, rng, fit_intercept=True, layout=layout, n_inputs=4)
-    check_oracle(case, rng.normal(size=case.twin.n_features), "margin", False)
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 
 def test_a_fortran_ordered_matrix():
@@ -162,46 +27,6 @@ def test_a_fortran_ordered_matrix():
     ]
     for ours, theirs in zip(*planes, strict=True):
         assert np.array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("sqrt_loss", [False, True], ids=["plain", "sqrt"])
-@pytest.mark.parametrize("rescaling", RESCALINGS)
-@pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
-def test_the_truth_is_an_empty_row(structure, loss, rescaling, sqrt_loss):
-    """With one feature per label and large weights no candidate comes near the truth."""
-    labels = np.array([0, 2, 1, 1, 0])
-    X = np.eye(3)[labels]
-    if structure == "multiclass":
-        costs = 1.0 + np.arange(9).reshape(3, 3) if loss == "costs" else None
-        if costs is not None:
-            np.fill_diagonal(costs, 0.0)
-        problem = MulticlassProblem(X, labels, 3, costs=costs)
-    else:
-        problem = ChainProblem(X, [0, 1, 3, 5], labels, 3, loss=loss)
-    w = np.zeros(problem.n_features)
-    w[:9] = 50.0 * np.eye(3).ravel()
-    planes = problem.oracle(np.arange(problem.n_examples), w, rescaling, sqrt_loss)
-    assert not planes.losses.any() and not planes.indptr.any()
-    # The other way round every label is wrong.
-    planes = problem.oracle(np.arange(problem.n_examples), -w, rescaling, sqrt_loss)
-    assert np.all(planes.losses > 0) and np.all(np.diff(planes.indptr) > 0)
-
-
-@pytest.mark.parametrize("rescaling", RESCALINGS)
-@pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
-@given(data=st.data())
-def test_a_batch_is_its_examples_one_by_one(structure, loss, rescaling, data):
-    (problem, _), w = draw_case(data, structure, loss)
-    n = problem.n_examples
-    asked = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=8)), dtype=np.int64)
-    batch = problem.oracle(asked, w, rescaling)
-    assert len(batch.losses) == len(asked) and len(batch.indptr) == len(asked) + 1
-    for r, i in enumerate(asked):
-        alone = problem.oracle(np.array([i]), w, rescaling)
-        row = slice(batch.indptr[r], batch.indptr[r + 1])
-        assert np.array_equal(batch.indices[row], alone.indices)
-        assert np.array_equal(batch.values[row], alone.values)
-        assert batch.losses[r] == alone.losses[0]
 
 
 def test_a_lone_output_is_never_violated():
@@ -243,33 +68,9 @@ def test_a_long_chain_whose_outputs_cannot_be_listed():
 # ----- decoding ---------------------------------------------------------------------------------
 
 
-@pytest.mark.nojit
-@given(data=st.data())
-def test_decode_finds_the_best_labelling(data):
-    case, w = draw_case(data, "chain", "hamming")
-    problem, twin = case
-    paths = problem.decoder.decode(problem.data.rows, problem.data.offsets, w)
-    for i, (first, end) in enumerate(
-        zip(problem.data.offsets[:-1], problem.data.offsets[1:], strict=True)
-    ):
-        path = tuple(int(k) for k in paths[first:end])
-        assert twin.allowed(path)
-        score = float(w @ twin.psi(i, path))
-        assert score == pytest.approx(twin.best_score(i, w), abs=ROUNDING * (1 + abs(w).sum()))
-
-
 def test_decode_of_no_sequences():
     decoder = ChainDecoder(ChainLayout(2, 3, False))
     assert len(decoder.decode(make_rows(np.empty((0, 2))), np.zeros(1, np.int64), np.ones(15))) == 0
-
-
-@pytest.mark.nojit
-@given(data=st.data())
-def test_class_scores(data):
-    (problem, twin), w = draw_case(data, "multiclass", "zero-one")
-    scores = class_scores(problem.rows, w, problem.n_classes)
-    expected = [[w @ twin.psi(i, y) for y in twin.outputs(i)] for i in range(twin.n_examples)]
-    assert np.allclose(scores, expected, atol=1e-6 if problem.rows.dense.dtype == "f4" else 1e-10)
 
 
 # ----- the parts of a problem -------------------------------------------------------------------
@@ -307,8 +108,7 @@ def test_sparse_input_with_unsorted_and_repeated_entries():
     w = np.random.default_rng(0).normal(size=6)
     sparse = MulticlassProblem(X, [0, 1]).oracle(np.arange(2), w)
     dense = MulticlassProblem(X.toarray(), [0, 1]).oracle(np.arange(2), w)
-    for r in range(2):
-        assert np.allclose(dense_row(sparse, r, 6), dense_row(dense, r, 6))
+    assert np.allclose(dense_rows(sparse, 6), dense_rows(dense, 6))
 
 
 @pytest.mark.parametrize(
@@ -362,17 +162,3 @@ def test_bad_chains(change, message):
 def test_bad_costs(costs, message):
     with pytest.raises(ValueError, match=message):
         MulticlassProblem(np.ones((2, 1)), [0, 1], costs=costs)
-
-
-@pytest.mark.parametrize("make", [multiclass_case, chain_case])
-def test_the_oracle_leaves_its_arguments_alone(make):
-    rng = np.random.default_rng(3)
-    problem = make(rng).problem
-    w = rng.normal(size=problem.n_features)
-    asked, before = np.arange(problem.n_examples), w.copy()
-    first = problem.oracle(asked, w, "slack")
-    problem.oracle(asked, -w, "slack")
-    again = problem.oracle(asked, w, "slack")
-    assert np.array_equal(w, before) and np.array_equal(asked, np.arange(problem.n_examples))
-    for one, other in zip(first, again, strict=True):
-        assert np.array_equal(one, other)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute import all_planes
-from cases import STRUCTURES, chain_case, expand_parts, make_case, multiclass_case
+from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case, multiclass_case
+from checking import expand_parts
 from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
@@ -22,7 +23,6 @@ from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
 
 PLENTY = 10**9
-STRUCTURE_IDS = [f"{structure}-{loss}" for structure, loss in STRUCTURES]
 seeds = st.integers(0, 2**32 - 1)
 rules = st.builds(
     StepRule,
@@ -172,7 +172,7 @@ def run_operations(store, twin, drawn):
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
-@pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
+@pytest.mark.parametrize(("structure", "loss"), BASIC_KINDS, ids=BASIC_IDS)
 @settings(max_examples=15)
 @given(data=st.data())
 def test_the_general_store(structure, loss, rescaling, data):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute import all_planes
-from cases import STRUCTURES, make_case, multiclass_case
+from cases import BASIC_KINDS, make_case, multiclass_case
 from exact_qp import solve_exactly
 from maxmargin import MulticlassSVM
 from maxmargin.engine.block_steps import (
@@ -25,8 +25,6 @@ from maxmargin.problems.classes.multiclass import ClassStore
 from maxmargin.solvers import solvers_for
 from solving import (
     RESCALINGS,
-    STRUCTURE_IDS,
-    VARIANTS,
     check_certificate,
     check_optimal,
     medium_chains,
@@ -160,7 +158,7 @@ def test_the_gap_is_that_of_the_objective(block):
 
 @pytest.mark.parametrize("compact", [False, True], ids=["planes", "compact"])
 @settings(max_examples=60)
-@given(data=st.data(), formulation=formulations(), kind=st.sampled_from(STRUCTURES))
+@given(data=st.data(), formulation=formulations(), kind=st.sampled_from(BASIC_KINDS))
 def test_stores(compact, formulation, kind, data):
     structure, loss = kind
     rng = np.random.default_rng(data.draw(seeds))
@@ -273,48 +271,6 @@ def test_scale_to_fit():
 
 
 # ----- solvers -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("formulation", FORMULATIONS, ids=FORMULATION_IDS)
-@pytest.mark.parametrize(("structure", "loss"), STRUCTURES, ids=STRUCTURE_IDS)
-@pytest.mark.parametrize("solver", L2_SOLVERS)
-def test_solvers_reach_the_optimum(solver, structure, loss, formulation):
-    for variant, C in enumerate((0.05, 0.5, 3.0, 1.0)[: len(VARIANTS[structure])]):
-        case = small_case(structure, loss, variant)
-        result = solve(solver, case.problem, C, formulation, max_passes=20_000)
-        check_optimal(result, case, C, formulation)
-
-
-@settings(max_examples=40)
-@given(seed=seeds, solver=st.sampled_from(L2_SOLVERS), formulation=formulations())
-def test_random_problems(seed, solver, formulation):
-    """Structure, sizes, options, C and weights all drawn: certificates are true."""
-    rng = np.random.default_rng(seed)
-    structure, loss = STRUCTURES[rng.integers(len(STRUCTURES))]
-    options = {"loss": loss, "K": int(rng.integers(2, 4)), "fit_intercept": bool(rng.integers(2))}
-    if structure == "chain":
-        options["lengths"] = rng.integers(1, 4, rng.integers(1, 6)).tolist()
-        options["constrained"] = bool(rng.integers(2))
-    else:
-        options["n"] = int(rng.integers(1, 12))
-    case = make_case(structure, rng, n_inputs=int(rng.integers(1, 5)), **options)
-    C = float(10 ** rng.uniform(-3, 1.5))
-    weights = rng.choice([0.0, 0.3, 1.0, 5.0], case.problem.n_examples)
-    result = solve(solver, case.problem, C, formulation, sample_weight=weights, max_passes=300)
-    if result.converged:
-        check_optimal(result, case, C, formulation, weights)
-    else:  # the papers' solvers may take thousands of passes where C is large
-        assert solver != "auto"
-        check_certificate(result, case, C, formulation, weights)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("solver", L2_SOLVERS)
-@pytest.mark.parametrize("structure", ["multiclass", "chain"])
-def test_solvers_without_compilation(structure, solver):
-    case, formulation = small_case(structure, "zero-one", 1), Formulation(slack="l2")
-    result = solve(solver, case.problem, 0.3, formulation, tol=1e-6)
-    check_optimal(result, case, 0.3, formulation)
 
 
 @pytest.mark.parametrize("solver", L2_SOLVERS)

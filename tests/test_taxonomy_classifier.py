@@ -1,106 +1,14 @@
-"""Classes with features: oracle against listing, training against an exact QP, estimator."""
-
-import itertools
+"""Classes with features: the estimator."""
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import maxmargin as mm
-from brute import all_planes
-from brute_classes import ClassFeatureTwin
-from cases import Case, expand_parts, random_costs, random_inputs
-from exact_qp import solve_exactly
-from maxmargin.formulation import Formulation
-from maxmargin.problems.classes.class_features import ClassFeatureProblem
-from maxmargin.solvers import SOLVERS, make_solver, solvers_for
-from test_k_best import check_k_best
-from test_oracles import check_oracle, dense_row
 
-RESCALINGS = ("margin", "slack", "none")
 ANIMALS = {"cat": "mammal", "dog": "mammal", "eel": "fish", "ray": "fish"}
 ANIMALS |= {"mammal": "animal", "fish": "animal"}
-
-
-def random_case(rng, *, n=6, n_inputs=3, K=4, m=3, layout="dense", fit_intercept=False):
-    """Random sparse class features; two classes may have the same, and one may not compete."""
-    X = random_inputs(rng, n, n_inputs, layout)
-    y = rng.integers(0, K, n)
-    features = rng.normal(size=(K, m)) * (rng.random((K, m)) < 0.6)
-    allowed = None if rng.random() < 0.5 else rng.random(K) < 0.8
-    options = {"costs": random_costs(rng, K), "allowed": allowed, "fit_intercept": fit_intercept}
-    if rng.random() < 0.5:
-        options["costs"] = None
-    problem = ClassFeatureProblem(X, y, sp.csr_matrix(features), **options)
-    return Case(problem, ClassFeatureTwin(X, y, features, **options))
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("rescaling", RESCALINGS)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    sizes=st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(2, 5), st.integers(1, 4)),
-    layout=st.sampled_from(("dense", "csr", "float32")),
-    fit_intercept=st.booleans(),
-    sqrt_loss=st.booleans(),
-    scale=st.sampled_from([0.0, 0.3, 3.0]),
-)
-def test_oracle_and_parts(rescaling, seed, sizes, layout, fit_intercept, sqrt_loss, scale):
-    rng = np.random.default_rng(seed)
-    n, n_inputs, K, m = sizes
-    case = random_case(
-        rng, n=n, n_inputs=n_inputs, K=K, m=m, layout=layout, fit_intercept=fit_intercept
-    )
-    w = scale * rng.normal(size=case.twin.n_features)
-    check_oracle(case, w, rescaling, sqrt_loss)
-    every = np.arange(n)
-    plain = case.problem.oracle(every, w, rescaling, sqrt_loss)
-    in_parts = case.problem.part_oracle(every, w, rescaling, sqrt_loss)
-    assert np.array_equal(plain.losses, in_parts.losses)
-    for r in every:
-        row = slice(in_parts.indptr[r], in_parts.indptr[r + 1])
-        parts = case.problem.parts
-        expanded = expand_parts(parts, in_parts.indices[row], in_parts.values[row], len(w))
-        assert np.allclose(expanded, dense_row(plain, r, len(w)))
-
-
-@pytest.mark.nojit
-@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 6), scale=st.sampled_from([0.0, 0.3, 3.0]))
-def test_k_best_wrong_classes(seed, k, scale):
-    rng = np.random.default_rng(seed)
-    case = random_case(rng, K=2 + seed % 4, fit_intercept=seed % 3 == 0)
-    w = scale * rng.normal(size=case.twin.n_features)
-    for rescaling, sqrt_loss in itertools.product(RESCALINGS, (False, True)):
-        check_k_best(case, w, k, rescaling, sqrt_loss)
-
-
-@pytest.mark.parametrize("rescaling", RESCALINGS)
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name in ("auto", "fasole", "bcfw")])
-def test_training_reaches_the_optimum(name, rescaling):
-    formulation = Formulation(rescaling)
-    case = random_case(np.random.default_rng(2), n=8, fit_intercept=True)
-    C = 0.05 if name == "bcfw" else 1.0
-    best = solve_exactly(all_planes(case.twin, formulation), C)
-    solver = make_solver(name, tol=1e-3 if name == "bcfw" else 1e-7, max_passes=5000)
-    result = solver.solve(case.problem, formulation, C)
-    assert result.converged
-    assert result.primal == pytest.approx(best.value, rel=2e-3 if name == "bcfw" else 1e-6)
-    assert result.dual <= best.primal + 1e-9
-
-
-def test_every_solver_of_the_formulation_takes_it():
-    case = random_case(np.random.default_rng(3))
-    w = []
-    for name in solvers_for(Formulation()):
-        if SOLVERS[name].__name__ in ("Pegasos", "SGD", "Perceptron", "MIRA"):
-            continue  # without a dual they come close only
-        solver = make_solver(name, tol=1e-4, max_passes=3000)
-        w.append(solver.solve(case.problem, Formulation(), 0.1).primal)
-    assert np.allclose(w, w[0], rtol=1e-3)
 
 
 def test_the_identity_is_the_plain_multiclass_problem():

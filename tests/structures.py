@@ -1,0 +1,227 @@
+"""Every structure that can be learned, one entry each: `test_every_structure.py` runs on all.
+
+To register a structure, write a brute-force twin, a function that draws a small problem with it,
+and an entry here.
+"""
+
+import functools
+from collections import ChainMap
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from brute_alignment import alignment_case, decode_alignments, homologue_case
+from brute_classes import FORMS, class_feature_case, python_case
+from brute_dependency import decode_trees, rank_trees, tree_case
+from brute_grammar import grammar_case
+from brute_trees import (
+    decode_labels,
+    decode_positions,
+    grid_case,
+    label_case,
+    rank_labels,
+    rank_positions,
+)
+from cases import (
+    CHAIN_LOSSES,
+    CLASS_LOSSES,
+    Case,
+    chain_case,
+    decode_chains,
+    decode_classes,
+    multiclass_case,
+)
+
+NODE_LOSSES = ("hamming", "normalized-hamming", "zero-one")
+
+
+def always(loss, rescaling, sqrt_loss):
+    return True
+
+
+def never(loss, rescaling, sqrt_loss):
+    return False
+
+
+def where_losses_add_up(loss, rescaling, sqrt_loss):
+    return loss == "zero-one" or rescaling == "none" or (rescaling, sqrt_loss) == ("margin", False)
+
+
+class Structure(NamedTuple):
+    """What there is to be tested of one structure."""
+
+    #: ``make(rng, loss=..., **options)`` draws a small problem and its twin.
+    make: Callable[..., Case]
+    losses: tuple[str, ...]
+    #: Draws options of ``make``.
+    options: st.SearchStrategy[dict[str, Any]]
+    #: Options of the problems that all solvers are trained on.
+    training: tuple[dict[str, Any], ...] = ({},)
+    #: Multiplies C in training: small where joint features are long.
+    scale: float = 1.0
+    #: Whether matrices may come in any of `cases.LAYOUTS`, by the option "layout".
+    layouts: bool = False
+    #: Whether rows are given in parts, too.
+    parts: bool = False
+    #: Whether the oracle searches with the square root of the loss.
+    sqrt_loss: bool = True
+    #: ``k_best(loss, rescaling, sqrt_loss)`` tells for what the k best outputs are found.
+    k_best: Callable[[str, str, bool], bool] = always
+    #: What `Problem.k_best` says where they are not.
+    refusal: str = ""
+    #: ``decode(case, w)`` has the best output of each example, in the form of the twin.
+    decode: Callable[[Case, np.ndarray], list] | None = None
+    #: ``rank(case, w, k)`` lists the k best outputs of each example with their scores.
+    rank: Callable[[Case, np.ndarray, int], list] | None = None
+
+
+def drawn(*groups, **strategies):
+    """A strategy for options, from groups of strategies by name."""
+    return st.fixed_dictionaries(dict(ChainMap(strategies, *groups)))
+
+
+def flags(*names):
+    return {name: st.booleans() for name in names}
+
+
+def sizes(**ranges):
+    return {name: st.integers(*bounds) for name, bounds in ranges.items()}
+
+
+def lengths(longest, most):
+    return {"lengths": st.lists(st.integers(1, longest), min_size=1, max_size=most)}
+
+
+MATRICES = {"layout": st.sampled_from(["dense", "csr", "integers"])}
+ALIGNMENTS = flags("local", "affine", "symmetric", "own_ends")
+GLOBAL = {"local": False, "own_ends": False}
+TREES = drawn(lengths(4, 2), flags("single_root")) | drawn(
+    lengths(3, 2), flags("single_root"), n_labels=st.just(2)
+)
+
+STRUCTURES = {
+    "multiclass": Structure(
+        multiclass_case,
+        CLASS_LOSSES,
+        drawn(sizes(n=(1, 6), n_inputs=(1, 5), K=(2, 5)), flags("fit_intercept"), MATRICES),
+        training=({}, {"fit_intercept": True, "K": 4}, {"layout": "csr", "n": 8}, {"n": 1}),
+        layouts=True,
+        decode=decode_classes,
+    ),
+    "chain": Structure(
+        chain_case,
+        CHAIN_LOSSES,
+        drawn(
+            sizes(n_inputs=(1, 4)),
+            lengths(4, 3),
+            flags("fit_intercept", "boundary_weights", "constrained"),
+            MATRICES,
+            K=st.sampled_from([2, 3, 3, 1]),
+        ),
+        training=(
+            {},
+            {"fit_intercept": True, "boundary_weights": True},
+            {"constrained": True, "lengths": (3, 3, 2, 1, 3)},
+            {"layout": "csr", "K": 2, "lengths": (4, 1, 1, 3, 4)},
+        ),
+        layouts=True,
+        parts=True,
+        decode=decode_chains,
+    ),
+    "class features": Structure(
+        class_feature_case,
+        CLASS_LOSSES,
+        drawn(
+            sizes(n=(1, 5), n_inputs=(1, 4), K=(2, 5), m=(1, 4)), flags("fit_intercept"), MATRICES
+        ),
+        training=({}, {"n": 8, "fit_intercept": True}),
+        layouts=True,
+        parts=True,
+    ),
+    "grammar": Structure(
+        grammar_case,
+        ("f1", "zero-one"),
+        drawn(
+            lengths(5, 4),
+            sizes(vertical=(1, 3), n_views=(0, 2)),
+            flags("words"),
+            horizontal=st.sampled_from([None, 0, 1, 2]),
+        ),
+        training=({"lengths": (4, 3, 2, 4), "horizontal": 0, "n_views": 1},),
+    ),
+    "projective tree": Structure(
+        tree_case,
+        NODE_LOSSES,
+        TREES,
+        training=({"lengths": (3, 2, 4)}, {"n_labels": 2}),
+        scale=0.1,
+        decode=decode_trees,
+        rank=rank_trees,
+    ),
+    "any tree": Structure(
+        functools.partial(tree_case, projective=False),
+        NODE_LOSSES,
+        TREES,
+        training=({"lengths": (3, 3, 2)}, {"n_labels": 2}),
+        scale=0.1,
+        k_best=where_losses_add_up,
+        refusal="non-projective trees",
+        decode=decode_trees,
+        rank=rank_trees,
+    ),
+    "alignment": Structure(
+        alignment_case,
+        ("pairs", "residues", "zero-one"),
+        drawn(sizes(n=(1, 3)), ALIGNMENTS),
+        training=({"n": 4, "longest": 3}, {"n": 4, "longest": 3, **GLOBAL}),
+        scale=2.0,
+        decode=decode_alignments,
+    ),
+    "homologue": Structure(
+        homologue_case,
+        ("zero-one",),
+        drawn(sizes(n=(1, 3)), ALIGNMENTS),
+        training=({"n": 5}, {"n": 5, **GLOBAL}),
+        scale=2.0,
+    ),
+    "label tree": Structure(
+        label_case,
+        NODE_LOSSES,
+        drawn(sizes(V=(1, 4), extra_edge_inputs=(0, 1))),
+        k_best=where_losses_add_up,
+        refusal="losses that add up over nodes",
+        decode=decode_labels,
+        rank=rank_labels,
+    ),
+    "parts in images": Structure(
+        grid_case,
+        ("deviation", *NODE_LOSSES),
+        drawn(sizes(V=(1, 3), channels=(1, 2)), patch=st.sampled_from([1, 3])),
+        k_best=where_losses_add_up,
+        refusal="losses that add up over nodes",
+        decode=decode_positions,
+        rank=rank_positions,
+    ),
+    "plain Python": Structure(
+        python_case,
+        CLASS_LOSSES,
+        drawn(sizes(n=(1, 5), n_inputs=(1, 4), K=(2, 4)), form=st.sampled_from(FORMS)),
+        training=tuple({"form": form} for form in FORMS),
+        sqrt_loss=False,
+        k_best=never,
+        refusal="PythonClasses has no search for the k best outputs",
+    ),
+}
+
+#: Every structure with every loss it has.
+KINDS = [(name, loss) for name, entry in STRUCTURES.items() for loss in entry.losses]
+KIND_IDS = [f"{name}-{loss}" for name, loss in KINDS]
+
+
+@functools.cache
+def small_case(name, loss, number):
+    """One of the problems that solvers are trained on; whoever asks gets the same."""
+    rng = np.random.default_rng([number, len(loss)])
+    return STRUCTURES[name].make(rng, loss=loss, **STRUCTURES[name].training[number])
