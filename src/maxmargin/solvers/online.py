@@ -34,7 +34,7 @@ from ..engine.online_steps import (
     mira_steps,
     online_steps,
 )
-from ..formulation import Formulation
+from ..formulation import Formulation, Rescaling
 from ..objective import Certificate, Stopping, plane_values
 from ..problem import Planes, Problem, validate_planes
 from ..result import Callback, Result
@@ -170,6 +170,8 @@ class OnlineSolver(Solver):
     products: ClassVar[bool] = False
     #: Candidates of an example per step.
     k: ClassVar[int] = 1
+    #: Relative change of the objective in a pass up to which training ends; see `Pegasos`.
+    ratio: ClassVar[float | None] = None
 
     @abstractmethod
     def rule(self, training: Training) -> OnlineRule:
@@ -326,6 +328,7 @@ class Training:
             learner.counted = problem
             learner.seen.count += len(self.examples)
             learner.seen.weight += float(weights[self.examples].sum())
+        self._objective = np.inf  # when last measured, see `ratio`
         self.best_loss = np.inf
         self.best_w: Floats | None = None
 
@@ -362,7 +365,16 @@ class Training:
                 return "early_stopping"
             if rule.plain and numbers[CHANGES] == 0.0 and len(order) == n:
                 return "converged"  # a pass without a mistake: nothing would ever change again
+            if self._has_settled():
+                return "converged"
         return "max_passes"
+
+    def _has_settled(self) -> bool:
+        """Whether the objective has changed by no more than the solver's ratio since last asked."""
+        if self.solver.ratio is None:
+            return False
+        before, self._objective = self._objective, self.objective(self.examples, self.learner.w)
+        return before < np.inf and abs(before - self._objective) <= self.solver.ratio * before
 
     def visit(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
         """Steps for all examples of ``order``, one after the other."""
@@ -402,14 +414,16 @@ class Training:
         """Predictions, or the most violated outputs, or k of these, at the weights scale * v."""
         problem, formulation = self.problem, self.formulation
         # Problems may be duck-typed: what they lack is taken from the base class.
-        if plain:
+        kind = (formulation.rescaling, formulation.uses_sqrt_loss)
+        by_score: tuple[Rescaling, bool] = ("none", False)
+        if plain and k == 1:
             predictions = getattr(problem, "predictions", partial(Problem.predictions, problem))
             planes = predictions(indices, v)  # those at scale * v
         else:
-            kind = (formulation.rescaling, formulation.uses_sqrt_loss)
             if k > 1:
                 k_best = getattr(problem, "k_best", partial(Problem.k_best, problem))
-                planes = k_best(indices, v if scale == 1.0 else scale * v, k, *kind)
+                ranking = by_score if plain else kind
+                planes = k_best(indices, v if scale == 1.0 else scale * v, k, *ranking)
             elif scale == 1.0:
                 planes = problem.oracle(indices, v, *kind)
             else:
