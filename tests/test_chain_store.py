@@ -14,6 +14,7 @@ from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.chain.store import ChainStore
 from maxmargin.problems.chain.store_kernels import WORTHWHILE
+from maxmargin.solvers import SOLVERS, make_solver
 
 PLENTY = 10**9
 STEPS = StepRule(WSS2, 20)
@@ -120,3 +121,28 @@ def test_a_subclass_with_an_oracle_of_its_own_is_asked():
     store = make_store(Oracle(problem, Formulation()), np.ones(2), PLENTY)
     store.visit(np.arange(2), STEPS)
     assert problem.asked == 1
+
+
+@pytest.mark.parametrize(
+    "formulation", [Formulation(), Formulation("margin", "l2", sqrt_loss=False)], ids=str
+)
+@pytest.mark.parametrize("solver", ["sda", "fasole", "sdm", "bcfw", "dcd-light", "dcd", "cpd"])
+def test_the_papers_solvers_keep_planes_of_the_oracle_only(solver, formulation, monkeypatch):
+    """`auto` recombines stored planes; the others never ask for it, with either slack."""
+    if formulation.slack not in SOLVERS[solver].slacks:
+        pytest.skip("not this slack")
+    asked = []
+    revisit = ChainStore.revisit
+
+    def watched(self, examples, rule):
+        asked.append(rule.recombine)
+        return revisit(self, examples, rule)
+
+    monkeypatch.setattr(ChainStore, "revisit", watched)
+    case = chain_case(np.random.default_rng(0), lengths=(5, 4, 3, 5))
+    options = {"tol": 1e-3, "max_passes": 300}
+    make_solver("auto", **options).solve(case.problem, formulation, 0.5)
+    assert any(asked)
+    asked.clear()
+    make_solver(solver, **options).solve(case.problem, formulation, 0.5)
+    assert not any(asked)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brute import all_planes
 from cases import make_case
 from maxmargin.engine.block_steps import COORDINATES, block_gap, sweep_block
 from maxmargin.engine.oracle import Oracle
@@ -145,13 +146,48 @@ def test_planes_without_weight_are_dropped(compact):
 
 
 @pytest.mark.parametrize("solver", FAMILY)
-@pytest.mark.parametrize("delta", [0.0, 1e-4, 100.0])
+@pytest.mark.parametrize("delta", [None, 0.0, 1e-6])
 @BOTH
-def test_any_threshold_leads_to_the_target(solver, delta, formulation):
-    """A threshold that the target cannot afford is lowered."""
+def test_a_small_threshold_leads_to_the_target(solver, delta, formulation):
     case = small_case("chain", "hamming", 1)
     result = solve(solver, case.problem, 0.5, formulation, tol=1e-5, delta=delta)
     check_optimal(result, case, 0.5, formulation, precision=1e-5)
+
+
+@pytest.mark.parametrize("solver", FAMILY)
+@pytest.mark.parametrize("structure", ["multiclass", "chain"])
+def test_the_threshold_says_how_precisely_is_solved(solver, structure):
+    """Planes of a slope of delta or more are let in, and no others: the gap is what that leaves."""
+    case, C = small_case(structure, "costs" if structure == "multiclass" else "hamming", 1), 0.5
+    planes = all_planes(case.twin, SQUARED)
+    left_out = 0
+    for delta in (0.05, 0.3, 1.0, 100.0):
+        result = solve(solver, case.problem, C, SQUARED, tol=1e-9, delta=delta)
+        check_certificate(result, case, C, SQUARED)
+        slopes, sums = largest_slopes(result.state, planes, C)
+        assert slopes.max() < delta + 1e-6
+        allowed = float(sums.sum()) * delta + C * len(planes) * delta**2
+        assert result.gap <= allowed + 1e-6
+        if not result.converged:
+            assert result.status == "stalled" and slopes.max() > 0.0
+            left_out += 1
+    assert left_out >= 2 and result.n_planes == 0 and not result.w.any()
+
+
+def largest_slopes(store, planes, C):
+    """Of each example: the dual's largest slope in a multiplier, and the sum of multipliers."""
+    if isinstance(store, PlaneStore):
+        p = store.used[0]
+        sums = np.bincount(store.arena.block[:p], store.arena.alpha[:p], len(planes))
+    else:
+        sums = store.alpha.sum(axis=1)
+    tops = np.array([float((b - A @ store.w).max()) for b, A in planes])
+    return tops - sums / (2.0 * C), sums
+
+
+def test_a_threshold_is_not_negative():
+    with pytest.raises(ValueError, match="delta must be >= 0, got -1"):
+        solve("dcd", medium_chains(), 0.5, SQUARED, delta=-1.0)
 
 
 @pytest.mark.parametrize("make", [medium_classes, medium_chains])

@@ -188,6 +188,7 @@ def test_working_sets_keep_their_books(seed):
         kind = int(rng.choice([FSMO, BLOCK]))
         sets.improve(rng.permutation(n), kind, int(rng.integers(1, 5)))
         if rng.random() < 0.3:
+            sets.count_solution(np.arange(n))
             sets.drop(int(rng.integers(1, 3)))
         w = sets.w.copy()
         dual = sets.dual()
@@ -212,6 +213,44 @@ def test_inactive_constraints_go():
     many = solve(case.problem, 1.0, Formulation(), inactive_limit=10**6)
     assert few.primal == pytest.approx(many.primal, rel=1e-5)
     assert few.n_planes < many.n_planes
+
+
+@pytest.mark.parametrize("variant", ["full", "subspace"])
+def test_inactive_constraints_go_at_the_end_of_a_pass(variant, monkeypatch):
+    """Joachims et al. (2009): those not active in the last solutions, however many a pass has."""
+    case, limit = multiclass_case(np.random.default_rng(3), n=12, K=4), 5
+    sizes = set()
+    solutions = []  # the sets that were solved, and which constraints had weight
+    count, drop = WorkingSets.count_solution, WorkingSets.drop
+
+    def names(sets, slots):
+        return {(float(sets.sets.offset[s]), sets.plane(s).tobytes()) for s in slots}
+
+    def counting(sets, examples):
+        slots, owners = sets.owners()
+        slots = slots[np.isin(owners, examples)]
+        sizes.add(len(examples))
+        solutions.append((names(sets, slots), names(sets, slots[sets.sets.alpha[slots] > 0.0])))
+        count(sets, examples)
+
+    dropped = []
+
+    def dropping(sets, idle):
+        before = names(sets, sets.owners()[0])
+        drop(sets, idle)
+        dropped.append(before - names(sets, sets.owners()[0]))
+        for one in before:
+            own = [one in active for solved, active in solutions if one in solved]
+            assert (one in dropped[-1]) == (len(own) >= limit and not any(own[-limit:]))
+
+    monkeypatch.setattr(WorkingSets, "count_solution", counting)
+    monkeypatch.setattr(WorkingSets, "drop", dropping)
+    result = solve(case.problem, 1.0, Formulation(), inactive_limit=limit, batch=2, variant=variant)
+    assert result.converged and any(dropped)
+    if variant == "full":
+        assert sizes == {12} and len(solutions) > len(dropped) + 5  # solutions, not passes
+    else:
+        assert min(sizes) <= 2  # those of the changed sets are their own
 
 
 @pytest.mark.parametrize("slack", ["l1", "l2"])

@@ -355,3 +355,30 @@ def test_an_interrupt_leaves_no_state_behind():
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         solve(make_case("chain", np.random.default_rng(0)).problem, 1.0, **parameters)
+
+
+def test_the_master_solved_by_the_papers_rule():
+    """Lee & Jang's threshold, in units of mean loss: no score of the last master is off by more."""
+    case = make_case("chain", np.random.default_rng(4))
+    n, kkt = case.problem.n_examples, 1e-3
+    options = {"reach": 1.0, "cache_size": 0, "tol": None, "epsilon": 0.01}
+    result = make_solver("one-slack", kkt=kkt, **options).solve(case.problem, Formulation(), 0.5)
+    assert result.converged
+    bundle = result.state.bundle
+    bundle.solve(0.0, kkt * n)
+    bundle.refresh()
+    scores, alpha = bundle.scores[: bundle.size], bundle.alpha[: bundle.size]
+    slack = max(0.0, float(scores.max()))
+    assert np.all(slack - scores[alpha > 0.0] <= kkt * n * (1.0 + 1e-9))
+    before = alpha.copy()
+    bundle.solve(0.0, kkt * n)
+    assert np.array_equal(before, alpha)  # nothing moves any more
+    bundle.solve(0.0, 0.0)
+    assert not np.array_equal(before, alpha)  # though there is something to gain
+
+
+@pytest.mark.parametrize("options", [{"kkt": 0.0}, {"kkt": 0.1, "qp": "line-search"}])
+def test_a_threshold_of_the_master_needs_fsmo(options):
+    case = make_case("chain", np.random.default_rng(4))
+    with pytest.raises(ValueError, match="kkt must be positive, with qp='fsmo'"):
+        make_solver("one-slack", **options).solve(case.problem, Formulation(), 0.5)

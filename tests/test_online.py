@@ -12,7 +12,8 @@ from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case
 from checking import dense_rows
 from exact_qp import solve_exactly
 from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
+from maxmargin.problem import Planes, Problem
+from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS, certify, make_solver
 
 ONLINE = [name for name, solver in SOLVERS.items() if not solver.certified]
@@ -100,15 +101,16 @@ def naive_perceptron(naive):
             naive.end_step()
 
 
-def naive_sgd(naive, C, eta0):
+def naive_sgd(naive, C, eta0, schedule="bottou"):
     used = naive.s > 0
     decay = 1.0 / (C * naive.s.sum())
+    rate = decay if schedule == "bottou" else 1.0 / (C * naive.s[used].mean())
     t = 0
     for batch in naive.batches():
         b, A, _ = naive.planes(batch)
         for r, i in enumerate(batch):
             t += 1
-            eta = eta0 / (1.0 + eta0 * t * decay) ** 0.75
+            eta = eta0 / (1.0 + eta0 * t * rate) ** 0.75
             eta = min(eta, 0.5 / decay)
             hinge = b[r] - A[r] @ naive.w
             naive.w = (1.0 - eta * decay) * naive.w
@@ -208,6 +210,88 @@ def test_mira(fused, seed, k):
         naive.w = result.w
 
 
+@pytest.mark.parametrize("fused", FUSED)
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1), k=st.sampled_from([1, 1, 3]), capped=st.booleans())
+def test_mira_from_predictions(fused, seed, k, capped):
+    """The paper's candidates, and without a cap its hard constraints: all are met after a step."""
+    case, formulation, C, weights = draw(seed)
+    problem = case.problem if fused else bare(case.problem)
+    used = np.flatnonzero(weights > 0)
+    rng = np.random.default_rng(0)
+    naive = Naive(case.problem, formulation, 0, 1)
+    options = {"max_passes": 1 / len(used), "k": k, "average": False, "sample_weight": weights}
+    result = None
+    for _ in range(8):
+        i = np.array([rng.permutation(used)[0]])
+        if k == 1:
+            planes = case.problem.predictions(i, naive.w)
+        else:
+            planes = case.problem.k_best(i, naive.w, k, "none")
+        b, c = formulation.plane_terms(planes.losses)
+        A = c[:, None] * dense_rows(planes, len(naive.w))
+        hinges = b - A @ naive.w
+        result = solve(
+            "mira",
+            problem,
+            C,
+            formulation,
+            warm_start=result,
+            loss_augmented=False,
+            capped=capped,
+            **options,
+        )
+        change = result.w - naive.w
+        hinges, A = hinges[A.any(axis=1)], A[A.any(axis=1)]
+        if len(hinges) == 0 or hinges.max() <= 0.0:
+            assert np.abs(change).max() <= 1e-9
+        elif capped:
+            bound = C * weights[i[0]]
+            value = 0.5 * change @ change + bound * max(0.0, (hinges - A @ change).max())
+            optimum = solve_exactly([(hinges, A)], bound).value
+            assert value == pytest.approx(optimum, rel=1e-7, abs=1e-9)
+        elif k == 1:  # the nearest point that meets the one constraint
+            assert change == pytest.approx(hinges[0] / (A[0] @ A[0]) * A[0], rel=1e-9)
+        else:
+            size = 1.0 + np.abs(hinges).max()
+            assume(np.linalg.cond(A @ A.T) < 1e6)  # else they may contradict each other
+            assert (hinges - A @ change).max() <= 1e-6 * size
+            multipliers = np.linalg.lstsq(A.T, change, rcond=None)[0]
+            assert multipliers.min() >= -1e-6 * np.abs(multipliers).max() - 1e-9
+        naive.w = result.w
+
+
+def test_mira_from_predictions_ends_without_mistakes():
+    """An example predicted right is left alone, however small its margin."""
+    X, y = np.eye(3), np.arange(3)
+    problem = MulticlassProblem(X, y, 3, costs=5.0 * (1.0 - np.eye(3)))
+    options = {"C": 0.01, "max_passes": 50}
+    right = solve("mira", problem, loss_augmented=False, **options)
+    assert right.status == "converged" and len(right.history) < 50
+    assert solve("mira", problem, **options).status == "max_passes"
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_mira_without_a_cap_leaves_out_what_cannot_be_met(k):
+    """Example 1 has a wrong output with the very features of the truth: entries that cancel."""
+
+    def rows(indices):
+        cancels = np.repeat(np.asarray(indices) == 1, k)
+        cancels[1::2] |= k == 2  # as the second best output of all
+        values = np.where(cancels[:, None], [1.0, -1.0], [1.0, 2.0]).ravel()
+        columns = np.where(cancels[:, None], [0, 0], [0, 1]).ravel().astype(np.int32)
+        return Planes(np.arange(0, 2 * len(cancels) + 1, 2), columns, values, np.ones(len(cancels)))
+
+    problem = SimpleNamespace(
+        n_examples=2,
+        n_features=2,
+        oracle=lambda indices, *_: rows(indices),
+        k_best=lambda indices, *_: rows(indices),
+    )
+    result = solve("mira", problem, k=k, capped=False, max_passes=6, average=False)
+    assert result.w == pytest.approx([0.2, 0.4], rel=1e-9)  # a . w = 1, as near to 0 as can be
+
+
 def test_mira_is_averaged():
     case = chain_case(np.random.default_rng(6))
     n = case.problem.n_examples
@@ -226,15 +310,17 @@ def test_mira_is_averaged():
     seed=st.integers(0, 2**32 - 1),
     batch=st.integers(1, 3),
     eta0=st.sampled_from([0.5, 0.05, 100.0]),
+    schedule=st.sampled_from(["bottou", "chang-yih"]),
     average=st.booleans(),
 )
-def test_sgd(fused, seed, batch, eta0, average):
+def test_sgd(fused, seed, batch, eta0, schedule, average):
     """Scaled weights are shrunk weights, also where the scale has to be folded in."""
     case, formulation, C, weights = draw(seed)
     naive = Naive(case.problem, formulation, 8, batch, sample_weight=weights)
-    naive_sgd(naive, C, eta0)
+    naive_sgd(naive, C, eta0, schedule)
     problem = case.problem if fused else bare(case.problem)
     options = {"max_passes": 8, "batch_size": batch, "eta0": eta0, "average": average}
+    options["schedule"] = schedule
     result = solve("sgd", problem, C, formulation, sample_weight=weights, **options)
     check_same(result, naive, average)
 
@@ -549,3 +635,40 @@ def test_without_compilation(structure):
         assert result.gap >= 0
     assert solve("mira", case.problem, max_passes=1, k=2).w.any()
     assert solve("pegasos", case.problem, max_passes=1, batch_size=2).w.any()
+
+
+# ----- the paper's stop of Pegasos ---------------------------------------------------------------
+
+
+def test_pegasos_ends_by_the_ratio_of_objectives():
+    """Lee & Jang: ``|1 - f(w_(t+1)) / f(w_t)| <= 0.01``, with t counted in passes."""
+    case = chain_case(np.random.default_rng(1), lengths=(3, 2, 4, 1, 3))
+    C, ratio, n = 0.5, 0.01, 5
+    blocks = all_planes(case.twin, Formulation())
+
+    def objective(w):
+        return 0.5 * w @ w / (C * n) + slacks(blocks, w).mean()
+
+    result = solve("pegasos", case.problem, C, max_passes=500, ratio=ratio)
+    passes = len(result.history)
+    assert result.status == "converged" and result.converged and 2 <= passes < 500
+    values = [
+        objective(solve("pegasos", case.problem, C, max_passes=p).w) for p in range(1, passes + 1)
+    ]
+    changes = np.abs(1.0 - np.array(values[1:]) / values[:-1])
+    assert changes[-1] <= ratio and np.all(changes[:-1] > ratio)
+    # Passes of steps, one that measures the radius, and one after each that measures f.
+    assert result.n_oracle_calls == (2 * passes + 1) * n
+
+
+@pytest.mark.parametrize(
+    ("solver", "options", "message"),
+    [
+        ("pegasos", {"ratio": -0.1}, "ratio must be >= 0, got -0.1"),
+        ("sgd", {"schedule": "slow"}, "schedule must be 'bottou' or 'chang-yih', got 'slow'"),
+    ],
+)
+def test_bad_switches(solver, options, message):
+    case = chain_case(np.random.default_rng(1))
+    with pytest.raises(ValueError, match=message):
+        solve(solver, case.problem, **options)

@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 
 from brute import all_planes
 from cases import make_case
+from maxmargin.engine.block_steps import COORDINATES
+from maxmargin.engine.cuts.set_kernels import BLOCK
+from maxmargin.engine.cuts.working_sets import WorkingSets
+from maxmargin.engine.oracle import Oracle, hinge_values
+from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.formulation import C_to_paper, Formulation
 from maxmargin.problems.classes.multiclass import MulticlassProblem
-from maxmargin.solvers import make_solver
+from maxmargin.solvers import SDA, make_solver
+from test_online import bare
 
 # Algorithms 3 and 4 as printed: no cache, planes at the minimiser, the QP solved well.
 PAPER = {"reach": 1.0, "cache_size": 0, "qp_precision": 1e-5, "tol": None}
@@ -116,3 +122,162 @@ def test_the_tight_example(n_planes, rescaling):
     # The master's values on the way are those of the solutions over 0, 1, ... planes.
     expected = [0.5 * j / (j + 1) for j in range(k)]
     assert np.allclose(duals[:k], expected, atol=1e-6)
+
+
+# ----- Tsochantaridis et al. (2005): what slacks mean, and what a constraint gains ---------------
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rescaling=st.sampled_from(["margin", "slack"]),
+    slack=st.sampled_from(["l1", "l2"]),
+)
+def test_slacks_bound_the_risk(seed, rescaling, slack):
+    """Propositions 1 and 2, at any weights; squared slacks with the square root of the loss."""
+    case, _, _ = draw(seed)
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=case.twin.n_features) * 10 ** rng.uniform(-2, 1)
+    every = np.arange(case.problem.n_examples)
+    hinges = hinge_values(case.problem, Formulation(rescaling, slack), w)
+    losses = case.problem.predictions(every, w).losses
+    bounds = np.maximum(hinges, 0.0) ** (2 if slack == "l2" else 1)
+    assert np.all(bounds >= losses * (1.0 - 1e-9))
+
+
+@pytest.mark.parametrize("eta", [0.1, 7.0])
+@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack"])
+def test_slack_rescaling_does_not_depend_on_the_scale_of_the_loss(solver, eta):
+    """Proposition 3: with C / eta the optimum is the same; that of margin rescaling is not."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(12, 3)), rng.integers(0, 4, 12)
+    costs = rng.uniform(0.2, 3.0, (4, 4)) * (1.0 - np.eye(4))
+
+    def optimum(rescaling, scale):
+        problem = MulticlassProblem(X, y, 4, costs=scale * costs)
+        made = make_solver(solver, tol=1e-9, max_passes=5000)
+        return made.solve(problem, Formulation(rescaling), 0.5 / scale)
+
+    one, other = optimum("slack", 1.0), optimum("slack", eta)
+    assert other.primal == pytest.approx(one.primal, rel=1e-7)
+    assert other.w == pytest.approx(one.w, abs=1e-3 * np.abs(one.w).max())
+    one, other = optimum("margin", 1.0), optimum("margin", eta)
+    assert np.abs(other.w - one.w).max() > 0.1 * np.abs(one.w).max()
+
+
+def solve_sets(sets):
+    """Step 10 (a): the dual over all working sets."""
+    used = np.flatnonzero(sets.sets.count)
+    for _ in range(20000):
+        if sets.improve(used, BLOCK, 50).sum() <= 1e-12:
+            return
+    raise AssertionError("the dual over the working sets is not solved")
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rescaling=st.sampled_from(["margin", "slack"]),
+    slack=st.sampled_from(["l1", "l2"]),
+)
+def test_every_constraint_raises_the_dual(seed, rescaling, slack):
+    """Propositions 14 to 17. The last lacks C epsilon / 2n in print; Theorem 18 has it."""
+    case, C, epsilon = draw(seed)
+    n = case.twin.n_examples
+    formulation = Formulation(rescaling, slack)
+    sets = WorkingSets(Oracle(case.problem, formulation), np.full(n, C))
+    dual, added = 0.0, 1
+    while added:
+        added = 0
+        for i in range(n):
+            found = sets.examine(np.array([i]), epsilon)
+            if not found.added:
+                continue
+            added += 1
+            solve_sets(sets)
+            before, dual = dual, sets.dual()
+            pairs = [(case.twin.loss(i, y), case.twin.dpsi(i, y)) for y in case.twin.candidates(i)]
+            loss = max(loss for loss, _ in pairs)
+            R2 = max(float(dpsi @ dpsi) for _, dpsi in pairs)
+            if slack == "l2":  # n / C of the paper is our 1 / (2 C)
+                scaled = R2 * loss if rescaling == "slack" else R2
+                least = 0.5 * epsilon**2 / (scaled + 0.5 / C)
+            else:
+                scaled = R2 * loss**2 if rescaling == "slack" else R2
+                least = min(0.5 * C * epsilon, epsilon**2 / (8.0 * scaled))
+            assert dual - before >= least * (1.0 - 1e-6) - 1e-11
+    assert sets.examine(np.arange(n), epsilon).added == 0
+
+
+# ----- Franc (2014) ------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_updates_of_sda(seed):
+    """Theorem 1: Algorithm 2 ends after 8 L D^2 / (epsilon^2 lambda) updates at most."""
+    case, C, epsilon = draw(seed)
+    n, updates = case.twin.n_examples, 0
+
+    class Counting(SDA):
+        def _is_enough(self, ascent, estimate):
+            nonlocal updates
+            updates += int(np.sum(ascent.gaps > ascent.block_epsilon * ascent.store.caps))
+            return super()._is_enough(ascent, estimate)
+
+    solver = Counting(tol=None, epsilon=epsilon, every_block=True, max_passes=10**5)
+    result = solver.solve(case.problem, Formulation(), C)
+    _, loss = largest(case.twin)
+    D2 = max(
+        float(np.sum(case.twin.psi(i, y) ** 2)) for i in range(n) for y in case.twin.outputs(i)
+    )
+    assert result.converged and result.gap <= epsilon * C * n * (1.0 + 1e-9)
+    assert updates <= 8.0 * loss * D2 / (epsilon**2 * C_to_paper(C, n, "franc"))
+
+
+# ----- Chang & Yih (2013) ------------------------------------------------------------------------
+
+SQUARED = Formulation("margin", "l2", sqrt_loss=False)
+
+
+@pytest.mark.parametrize("solver", ["dcd-light", "dcd"])
+@given(seed=st.integers(0, 2**32 - 1), delta=st.sampled_from([0.03, 0.2, 1.0]))
+def test_structures_added_by_dual_coordinate_descent(solver, seed, delta):
+    """Theorem 1: each one added has a slope of delta or more, and comes first in its sweep."""
+    case, C, _ = draw(seed)
+    R2, loss = largest(case.twin)
+    gains = []
+    visit = PlaneStore.visit
+
+    def watched(self, examples, rule):
+        before, dual = self.n_planes, float(self.dual_now[0])
+        report = visit(self, examples, rule)
+        if rule.max_steps > 0 and self.n_planes > before:
+            gains.append(float(self.dual_now[0]) - dual)
+        return report
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PlaneStore, "visit", watched)
+        made = make_solver(solver, tol=None, max_passes=40, delta=delta, batch_size=1)
+        made.solve(bare(case.problem), SQUARED, C)
+    least = delta**2 / (2.0 * (R2 + 0.5 / C))
+    assert len(gains) <= case.twin.n_examples * C * loss**2 / least
+    assert all(gain >= least * (1.0 - 1e-9) for gain in gains)
+    assert gains or loss < delta
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_fixed_working_sets_converge_linearly(seed):
+    """Theorem 2: every further digit takes about as many rounds as the one before."""
+    case, C, _ = draw(seed)
+    n, rng = case.twin.n_examples, np.random.default_rng(seed)
+    store = PlaneStore(case.problem, SQUARED, np.full(n, C), 10**8)
+    for _ in range(4):
+        store.w[:] = rng.normal(size=len(store.w))  # candidates of many kinds
+        store.visit(np.arange(n), StepRule(COORDINATES, 0))
+    store.rebuild()
+    values = []
+    for k in range(4000):
+        store.revisit(rng.permutation(n), StepRule(COORDINATES, 1, seed=k))
+        values.append(store.dual())
+    below = 1.0 - np.array(values) / values[-1]
+    rounds = [int(np.argmax(below <= level)) for level in (1e-4, 1e-6, 1e-8)]
+    assert below[-500] <= 1e-9
+    assert rounds[2] - rounds[1] <= 4 * (rounds[1] - rounds[0]) + 50  # 1 / k: a hundred times

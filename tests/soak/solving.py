@@ -119,6 +119,8 @@ def random_options(rng, solver, task):
             "reach": [0.1, 1.0],
             "inactive_limit": [2, 50],
         }
+        if rng.random() < 0.3:
+            choices |= {"qp": ["fsmo"], "kkt": [1e-10]}
     elif solver == "n-slack":
         choices = {
             "qp": ["fsmo", "block"],
@@ -134,8 +136,14 @@ def random_options(rng, solver, task):
             "average": [False, True],
             "held_out": [0.0, 0.0, 0.3],
         }
-        if solver == "mira" and task.has_k_best:
-            choices["k"] = [1, 3]
+        if solver == "mira":
+            choices |= {"loss_augmented": [True, False], "capped": [True, False]}
+            if task.has_k_best:
+                choices["k"] = [1, 3]
+        if solver == "sgd":
+            choices["schedule"] = ["bottou", "chang-yih"]
+    elif solver == "sda":
+        choices |= {"every_block": [False, True]}
     elif solver == "dcd":
         choices |= {"r": [1, 5], "extrapolation": [0.0, 3.0]}
     elif solver == "auto":

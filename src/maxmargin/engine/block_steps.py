@@ -37,6 +37,15 @@ FRANK_WOLFE, MVP, WSS2, ALL_PLANES, COORDINATES = 0, 1, 2, 3, 4
 
 
 @kernel(inline=True)
+def unused(rest, cap):
+    """The truth's multiplier: what the others leave of the cap, unless that is mere rounding.
+
+    A trace of it would be the partner of the maximal violating pair, and the step of no effect.
+    """
+    return rest if rest > 1e-14 * cap else 0.0
+
+
+@kernel(inline=True)
 def block_gap(scores, alpha, m, cap, ridge):
     """Gap of the block and its most violated plane."""
     u = 0

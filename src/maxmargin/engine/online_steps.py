@@ -12,9 +12,10 @@ Steps for a candidate with the plane (b, a), hinge h = b - <a, w> and example we
 (lambda = 1 / (C sum_i s_i), and s / mean(s) in place of s for the last two):
 
 * PERCEPTRON   w += s a                            if the prediction is wrong (Collins 2002)
-* MIRA         w += min(C s, h / |a|^2) a          if h > 0 (Crammer et al. 2005, with slack)
+* MIRA         w += min(C s, h / |a|^2) a          if h > 0 (Crammer et al. 2005, with slack;
+               without, C is NO_CAP, and planes that no weights can satisfy are left out)
 * SUBGRADIENT  w = (1 - eta lambda) w + eta s a,   without a unless h > 0, where
-               eta = eta0 / (1 + eta0 lambda t)^0.75   (Bottou's schedule), or, with eta0 = 0,
+               eta = eta0 / (1 + eta0 r t)^0.75 with a rate r (Chang & Yih 2013), or, with eta0 = 0,
                eta = 1 / (lambda t), a share of 1/k for each of k candidates found at the same w,
                and a projection on a ball (Lee & Jang 2010, Alg. 3)
 
@@ -45,6 +46,7 @@ __all__ = [
 
 
 PERCEPTRON, MIRA, SUBGRADIENT = 0, 1, 2
+NO_CAP = 1e100  # the C of MIRA's hard constraints: beyond any step, and far from overflow
 # Places in OnlineState.numbers.
 # STEPS counts what is averaged, TIME is the t of the step sizes, LOSS and CHANGES are of a pass.
 SCALE, SCALES, STEPS, TIME, SQUARE, LINEAR, LINEAR_LAGGED, LOSS, CHANGES = range(9)
@@ -61,6 +63,7 @@ class OnlineRule(NamedTuple):
     eta0: float
     radius: float  # of the ball that w is projected on
     average: bool
+    rate: float = 0.0  # of the fall of step sizes that begin with eta0
 
 
 class OnlineState(NamedTuple):
@@ -162,7 +165,7 @@ def _shrink(rule, state):
     numbers = state.numbers
     t = numbers[TIME] + 1.0
     if rule.eta0 > 0.0:
-        eta = rule.eta0 / (1.0 + rule.eta0 * rule.decay * t) ** 0.75
+        eta = rule.eta0 / (1.0 + rule.eta0 * rule.rate * t) ** 0.75
         eta = min(eta, 0.5 / rule.decay)  # never past zero
     else:
         eta = 1.0 / (rule.decay * t)
@@ -206,7 +209,8 @@ def single_step(planes, row, example, loss, b, c, weight, rule, state):
                 step = rule.C * weight
                 if hinge < step * square:
                     step = hinge / square
-                _add(planes, row, example, step * c, b, c, state)
+                if square > 0.0 or rule.C < NO_CAP:
+                    _add(planes, row, example, step * c, b, c, state)
         else:
             eta = _shrink(rule, state)
             if hinge > 0.0:
@@ -272,6 +276,8 @@ def mira_steps(planes, examples, b, c, weights, k, rule, state):
                 product = _product(planes, first + other, state.scratch)
                 gram[j, other] = gram[other, j] = c[row] * c[first + other] * product
             _expand(planes, row, state.scratch, -1.0)
+            if gram[j, j] <= 0.0 and rule.C >= NO_CAP:
+                hinges[j] = 0.0
         if largest > 0.0:
             small = 1e-12 * cap * largest
             improve_block(WSS2, 100 * (k + 1), small, hinges, alpha, gram, k + 1, cap, 0.0)

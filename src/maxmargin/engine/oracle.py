@@ -100,10 +100,14 @@ class Oracle:
         planes = self._found(search, examples, w)
         return Answer(planes, *self.formulation.plane_terms(planes.losses))
 
-    def ask_k_best(self, examples: Ints, w: Floats, k: int) -> Answer:
-        """The k best candidates of each example at ``w``, in features; see `Problem.k_best`."""
+    def ask_k_best(self, examples: Ints, w: Floats, k: int, *, by_score: bool = False) -> Answer:
+        """The k best candidates of each example at ``w``, in features; see `Problem.k_best`.
+
+        They are ranked by their violations, or else by plain scores.
+        """
+        kind = ("none", False) if by_score else self._kind
         found = self._method("k_best")
-        planes = self._found(lambda i, w: found(i, w, k, *self._kind), examples, w, rows=k)
+        planes = self._found(lambda i, w: found(i, w, k, *kind), examples, w, rows=k)
         return Answer(planes, *self.formulation.plane_terms(planes.losses))
 
     def predictions(self, examples: Ints, w: Floats, *, count: bool = True) -> Answer:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from .block_steps import COORDINATES, block_gap, improve_block, sweep_block
+from .block_steps import COORDINATES, block_gap, improve_block, sweep_block, unused
 from .parts import clear_parts, gather_parts, scatter_parts
 
 PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
@@ -121,7 +121,7 @@ def score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge):
         scratch.scores[j + 1] = arena.offset[p] - product
         scratch.alpha[j + 1] = arena.alpha[p]
         rest -= arena.alpha[p]
-    scratch.alpha[0] = rest if rest > 0.0 else 0.0
+    scratch.alpha[0] = unused(rest, cap)
     if ridge > 0.0:
         shift = ridge * (cap - rest)
         for j in range(n_live):

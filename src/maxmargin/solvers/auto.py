@@ -94,6 +94,25 @@ class Auto(DualAscent):
         How far to go on, as a multiple of the last pass's change; 0 turns it off.
     idle_limit : int
         Visits in a row without weight after which a plane is dropped.
+
+    Notes
+    -----
+    **Deviations**
+
+    No paper has this algorithm. It is built of the parts of Franc's (2014): the blocks' gaps, steps
+    with second-order pairs (Alg. 2), a reduced problem between oracle passes, blocks that are left
+    out for a while (Alg. 3). What is ours:
+
+    * whole blocks are solved per visit; those of classes in closed form over all classes, also such
+      that no oracle call has returned;
+    * the labels that the stored planes of a chain use are searched in all combinations: planes
+      that no oracle call has returned;
+    * blocks are left out by the size of their gap beside the mean, not by a fixed epsilon;
+    * revisits end when they gain too little for their work, not when a reduced problem is solved;
+    * passes are extrapolated;
+    * certificates begin with the blocks of the largest gaps, and are given up early.
+
+    For the papers' own choose `FASOLE` or `SDA`.
     """
 
     share: float = 0.7

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ..engine.block_steps import MVP, WSS2
 from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
+from ..formulation import Formulation
+from ..problem import Problem
 from .dual_ascent import DualAscent, DualAscentRun
 from .passes import Momentum, Schedule
 
@@ -20,7 +22,7 @@ EARLY = 0.05  # share of the gap last seen that is aimed at first: the next plan
 
 @dataclass(frozen=True)
 class FASOLE(DualAscent):
-    """Dual ascent with a reduced problem, shrinking, and an online and a batch regime.
+    """FASOLE (Franc 2014, Alg. 3): a reduced problem, shrinking, an online and a batch regime.
 
     After every pass over the examples the *reduced problem*, over the planes found so far, is
     solved to the target precision without oracle calls. Examples whose gap was at most epsilon are
@@ -32,11 +34,16 @@ class FASOLE(DualAscent):
     ----------
     K : float
         Share of satisfied blocks at which the regime becomes batch.
+    reduced : {"fast", "paper"}
+        How the reduced problem is solved. "paper": by Algorithm 2 over the stored planes, single
+        steps on all blocks whose gap exceeds epsilon, until there is none. "fast": up to 20 steps
+        for a block, which is skipped for up to three passes where there is little to gain, and
+        passes are extrapolated, until the gap of the reduced problem is small enough.
     reduced_precision : float
-        The reduced problem is solved to this share of the target gap (while the whole gap is more
-        than twenty times the target, of a twentieth of that). The paper goes on until no single
-        block has a gap above epsilon, which leaves far less than epsilon in all; with the target
-        itself twice the oracle calls are needed at small lambda.
+        "fast" solves the reduced problem to this share of the target gap (while the whole gap is
+        more than twenty times the target, of a twentieth of that). The paper goes on until no
+        single block has a gap above epsilon, which leaves far less than epsilon in all; with the
+        target itself twice the oracle calls are needed at small lambda.
     max_reduced_passes : int
         Limit on the passes over stored planes for one solution of the reduced problem.
     idle_limit : int
@@ -44,11 +51,27 @@ class FASOLE(DualAscent):
 
     Notes
     -----
-    The oracle's part is Algorithm 3. Reduced problems have a unique solution, however it is found:
-    ours takes up to 20 steps per visit, skips blocks with little to gain, and extrapolates passes.
+    The part with the oracle is Algorithm 3: which blocks are visited, which planes are stored,
+    where a step is taken, when the regime changes.
+
+    **Deviations**
+
+    * The reduced problem has one solution, however it is found, but the precision differs:
+      ``reduced="paper", max_reduced_passes=10**9`` gives the paper's.
+    * Planes are dropped after ``idle_limit`` visits without weight; ``idle_limit=10**9`` keeps all,
+      as far as ``cache_mb`` has room.
+    * The pass that ends the training compares the best primal value of all such passes with the
+      dual value; the paper takes that of the last pass. (The paper's G is a sum that it compares
+      with epsilon; that it is to be a mean follows from its Section 3.2.)
+    * With ``tol``, epsilon follows the dual value. With ``tol=None, epsilon=...`` it is fixed, as
+      in the paper.
+    * Online passes visit the examples in random order, in batches of ``batch_size``; with 1, one by
+      one as in the paper.
+    * Squared slacks are not in the paper, see `SDA`.
     """
 
     K: float = 0.9
+    reduced: Literal["fast", "paper"] = "fast"
     reduced_precision: float = 0.3
     max_reduced_passes: int = 1000
     idle_limit: int = 20
@@ -57,12 +80,18 @@ class FASOLE(DualAscent):
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     kind: ClassVar[int] = WSS2
 
+    def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
+        """See `Solver.check`."""
+        super().check(problem, formulation, C)
+        if self.reduced not in ("fast", "paper"):
+            raise ValueError(f"reduced must be 'fast' or 'paper', got {self.reduced!r}")
+
     def iterate(self, ascent: DualAscentRun) -> None:
         """Algorithm 3, with epsilon the target gap divided by ``C sum_i s_i``."""
         unsatisfied = np.ones(ascent.n, dtype=bool)
         online = True
         while True:
-            epsilon = ascent.target / max(ascent.stopping.total_C, 1e-300)
+            epsilon = ascent.block_epsilon
             checked = unsatisfied.copy()
             if online:
                 ascent.visit(ascent.order(checked), self._rule(epsilon))
@@ -81,13 +110,24 @@ class FASOLE(DualAscent):
                 unsatisfied[:] = True
             estimate = float(ascent.gaps.sum())
             goal = max(ascent.target, EARLY * estimate)
-            self._solve_reduced(ascent, self.reduced_precision * goal)
+            if self.reduced == "paper":
+                self._solve_as_printed(ascent, self._rule(epsilon))
+            else:
+                self._solve_reduced(ascent, self.reduced_precision * goal)
             ascent.store.evict(self.idle_limit)
             ascent.record(estimate)
 
     def _rule(self, epsilon: float) -> StepRule:
         """One step on blocks whose gap exceeds epsilon."""
         return StepRule(self.kind, 1, threshold=epsilon)
+
+    def _solve_as_printed(self, ascent: DualAscentRun, rule: StepRule) -> None:
+        """Solve problem (12) by Algorithm 2, until no block's gap exceeds the rule's threshold."""
+        allowed = rule.threshold * ascent.store.caps
+        for _ in range(self.max_reduced_passes):
+            order = ascent.order()
+            if np.all(ascent.revisit(order, rule) <= allowed[order]):
+                return
 
     def _solve_reduced(self, ascent: DualAscentRun, gap: float) -> None:
         """Solve problem (12), over the stored planes, to this gap.
@@ -111,7 +151,19 @@ class FASOLE(DualAscent):
 
 @dataclass(frozen=True)
 class SDM(FASOLE):
-    """The sequential dual method: the same scheme with the maximal violating pair rule."""
+    """The sequential dual method (Balamurugan et al. 2011), as Franc (2014) compares with it.
+
+    It is Algorithm 3 of Franc with another pair in every step: weight moves to the most violated
+    plane from the stored plane that has weight and the smallest score (the maximal violating pair).
+
+    Notes
+    -----
+    **Deviations**
+
+    * Those of `FASOLE`.
+    * Like Franc's experiments, this leaves out the heuristics of Balamurugan et al. by which oracle
+      calls and steps on stored planes take turns.
+    """
 
     name: ClassVar[str] = "sdm"
     kind: ClassVar[int] = MVP

@@ -155,6 +155,10 @@ class NSlackRun(CertifiedRun):
 class NSlack(Solver):
     """Cutting planes with a working set for each example; every formulation, hard margins included.
 
+    Algorithm 1 of Tsochantaridis et al. (2005), of which Algorithms 1 and 2 of Joachims et al.
+    (2009) are the cases of linear slacks, with the latter's Section 4 on how it is made fast:
+    warm starts, batches, precision that follows the progress, inactive constraints removed.
+
     Parameters
     ----------
     qp : {"fsmo", "block"}
@@ -167,11 +171,31 @@ class NSlack(Solver):
     batch : int
         Constraints to add before the dual is solved again.
     inactive_limit : int
-        Constraints without weight in so many solutions in a row are dropped.
+        Constraints without weight in so many solutions of the dual in a row (in variant (b), of
+        their own working set) are dropped, at the end of a pass: Joachims et al.'s 50.
     violation : float, optional
         The papers' own stopping rule: end after a pass in which no constraint is violated by more
         than this beyond its example's slack, whatever the gap. ``tol`` and ``epsilon`` then say
         how well the dual over the working sets is solved, no more. Not for hard margins.
+
+    Notes
+    -----
+    **Deviations**
+
+    * Training ends by the duality gap. ``violation=...`` gives the papers' rule.
+    * The dual is solved again after ``batch`` constraints (Joachims et al.: 100), which are found
+      with w as it was; ``batch=1`` gives Algorithm 1.
+    * It is solved up to a fifth of the target gap, or while much is missing to a tenth of that; not
+      exactly. In variant (b) a changed working set gets ten rounds of fixed-threshold SMO or fifty
+      steps of pairs, at most; all sets are optimised at the end of each pass ("much less
+      frequently", the paper says).
+    * Working sets whose gaps are small are left out of up to three passes of such a solution in a
+      row. The papers use SVM-light.
+    * A constraint without features and without offset, the truth's own, is not added.
+    * ``inactive_limit`` counts as Joachims et al. do. Tsochantaridis et al. keep all constraints:
+      ``inactive_limit=10**9``.
+    * Hard margins: the weights are scaled up until no constraint is violated at all; the paper
+      leaves violations of up to epsilon. Margins that cannot be met are refused.
     """
 
     qp: Literal["fsmo", "block"] = "fsmo"
@@ -250,7 +274,7 @@ class NSlack(Solver):
                 cutting.sharpness *= 0.3  # the dual is not solved well enough
                 pending = 1
             missing = estimate
-            if pending:
+            if pending or self.variant == "subspace":
                 everything = np.flatnonzero(sets.sets.count)
                 self._optimise(cutting, everything, missing, everything=True)
             sets.drop(self.inactive_limit)
@@ -264,7 +288,9 @@ class NSlack(Solver):
         sets = cutting.sets
         kind, effort = KINDS[self.qp], EFFORT[self.qp]
         if self.variant == "subspace" and not everything:
-            sets.improve(np.unique(changed), kind, effort)
+            changed = np.unique(changed)
+            sets.improve(changed, kind, effort)
+            sets.count_solution(changed)
             cutting.count_hits(len(changed))
             return
         hard = cutting.formulation.slack == "none"
@@ -290,6 +316,7 @@ class NSlack(Solver):
                 before = sets.sets.alpha.copy()
             if hard and k % OUTRIGHT == 0:
                 self._solve_outright(cutting)
+        sets.count_solution(np.arange(cutting.n))
 
     def _certify_pass(self, cutting: NSlackRun, hinges: Floats, offsets: Floats) -> None:
         """The bounds after a pass that left w where it was."""

@@ -223,6 +223,8 @@ class OnlineSolver(Solver):
     products: ClassVar[bool] = False
     #: Candidates of an example per step.
     k: ClassVar[int] = 1
+    #: Relative change of the objective in a pass up to which training ends; see `Pegasos`.
+    ratio: ClassVar[float | None] = None
 
     @abstractmethod
     def rule(self, training: OnlineRun) -> OnlineRule:
@@ -325,6 +327,7 @@ class OnlineRun(Run):
             learner.counted = problem
             learner.seen.count += len(self.examples)
             learner.seen.weight += float(weights[self.examples].sum())
+        self._objective = np.inf  # when last measured, see `ratio`
         self.best_loss = np.inf
         self.best_w: Floats | None = None
 
@@ -367,7 +370,16 @@ class OnlineRun(Run):
                 return "early_stopping"
             if rule.plain and numbers[CHANGES] == 0.0 and len(order) == n:
                 return "converged"  # a pass without a mistake: nothing would ever change again
+            if self._has_settled():
+                return "converged"
         return "max_passes"
+
+    def _has_settled(self) -> bool:
+        """Whether the objective has changed by no more than the solver's ratio since last asked."""
+        if self.solver.ratio is None:
+            return False
+        before, self._objective = self._objective, self.objective(self.examples, self.learner.w)
+        return before < np.inf and abs(before - self._objective) <= self.solver.ratio * before
 
     def visit(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
         """Steps for all examples of ``order``, one after the other."""
@@ -394,11 +406,11 @@ class OnlineRun(Run):
     def _step(self, batch: Ints, weights: Floats, rule: OnlineRule, state: OnlineState) -> None:
         """Ask for candidates and make steps from them."""
         k, scale = self.solver.k, float(state.numbers[SCALE])
-        if rule.plain:
-            answer = self.oracle.predictions(batch, state.v)  # those at scale * v
-        elif k > 1:
+        if k > 1:
             w = state.v if scale == 1.0 else scale * state.v
-            answer = self.oracle.ask_k_best(batch, w, k)
+            answer = self.oracle.ask_k_best(batch, w, k, by_score=rule.plain)
+        elif rule.plain:
+            answer = self.oracle.predictions(batch, state.v)  # those at scale * v
         else:
             answer = self.oracle.ask_features(batch, state.v, scale)
         planes, b, c = answer

@@ -9,7 +9,7 @@ each chunk makes lambda smaller, and the weights go on from where they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -24,22 +24,40 @@ __all__ = ["SGD", "Pegasos"]
 
 @dataclass(frozen=True)
 class SGD(OnlineSolver):
-    """Stochastic subgradient descent, ``eta_t = eta0 / (1 + eta0 T / C)^0.75``.
+    """Stochastic subgradient descent as Chang & Yih (2013, Section 4.3) use it.
 
-    T counts passes, t / n after t steps, so that ``T / C = lambda t``, as in Bottou's schedule;
-    it is how Chang & Yih (2013) state it, who leave open in which units. By default eta0 is the
-    one among 1/2, 1/4, ..., 1/32 whose pass over 1,000 examples gives them the smallest objective;
-    these oracle calls count in the result, not in ``max_passes``.
+    The step sizes are ``eta_t = eta0 / (1 + eta0 r t)^0.75`` at the t-th update. By default eta0 is
+    the one among 1/2, 1/4, ..., 1/32 whose pass over 1,000 examples gives them the smallest
+    objective; these oracle calls count in the result, not in ``max_passes``.
 
     Parameters
     ----------
+    schedule : {"bottou", "chang-yih"}
+        The rate r by which step sizes fall. "chang-yih": ``1 / C``, as that paper prints it: its T
+        is the number of updates. "bottou": ``lambda = 1 / (C sum_i s_i)``, n times slower, as in
+        Bottou's programs, whom the paper says it follows.
     eta0 : float, optional
         First step size; chosen by trial if not given.
     sample : int
         Number of examples to choose it by.
+
+    Notes
+    -----
+    **Deviations**
+
+    * The schedule; ``schedule="chang-yih"`` gives the paper's. It is not the default because it is
+      worse: after ten passes its objective on CoNLL-2000 (C = 0.11) is 3524 and F1 90.1, that of
+      the default 1655 and 93.4; on OCR letters (C = 0.1) 2969 with 23.5 % of the letters wrong, and
+      2342 with 16.7 %.
+    * The paper does not say along which multiple of a subgradient it steps: here that of
+      ``lambda/2 |w|^2 + hinge of the example``. Steps are never longer than ``1 / (2 lambda)``.
+    * The objective of the trial has the lambda of all examples, not that of the sample.
+    * Examples are visited in random passes. ``batch_size`` examples are decoded at the same
+      weights; 1, the default, is the paper's.
     """
 
     average: bool = False
+    schedule: Literal["bottou", "chang-yih"] = "bottou"
     eta0: float | None = None
     sample: int = 1000
 
@@ -51,6 +69,8 @@ class SGD(OnlineSolver):
         super().check(problem, formulation, C)
         if self.eta0 is not None and not (np.isfinite(self.eta0) and self.eta0 > 0):
             raise ValueError(f"eta0 must be positive and finite, got {self.eta0}")
+        if self.schedule not in ("bottou", "chang-yih"):
+            raise ValueError(f"schedule must be 'bottou' or 'chang-yih', got {self.schedule!r}")
         if self.sample < 1:
             raise ValueError(f"sample must be >= 1, got {self.sample}")
 
@@ -66,7 +86,9 @@ class SGD(OnlineSolver):
     def _with(self, eta0: float, training: OnlineRun) -> OnlineRule:
         """The rule with a first step size."""
         kind, decay = SUBGRADIENT, training.decay
-        return OnlineRule(kind, False, training.C, decay, eta0, np.inf, self.average)
+        # 1 / C, where C is that of an example of mean weight.
+        rate = decay if self.schedule == "bottou" else decay * training.learner.seen.count
+        return OnlineRule(kind, False, training.C, decay, eta0, np.inf, self.average, rate)
 
     def _by_trial(self, training: OnlineRun) -> float:
         """Train on a sample with each candidate, and take the one of the smallest objective."""
@@ -85,19 +107,34 @@ class SGD(OnlineSolver):
 class Pegasos(OnlineSolver):
     """Pegasos for structured outputs (Lee & Jang 2010, Alg. 3), ``eta_t = 1 / (lambda t)``.
 
-    A step takes ``batch_size`` examples, the paper's k. It ends with a projection on a ball that
-    holds the optimum. The paper's has the radius ``1 / sqrt(lambda)``, which is right for losses up
-    to 1; ours is ``sqrt(L / lambda)`` with L the mean of the examples' largest losses, measured by
-    one pass at w = 0, for the paper's would cut off the optimum where losses count labels.
+    A step takes ``batch_size`` examples, the paper's k, and ends with a projection on a ball that
+    holds the optimum.
 
     Parameters
     ----------
     radius : float, optional
-        Radius of the ball; ``inf`` for no projection.
+        Radius of the ball; ``inf`` for no projection. By default ``sqrt(L / lambda)`` with L the
+        mean of the examples' largest losses, measured by one pass at w = 0.
+    ratio : float, optional
+        The paper's stopping rule, where it is 0.01: end after a pass that changes the objective by
+        no more than this share of what it was. It takes a pass of oracle calls more for each pass.
+
+    Notes
+    -----
+    **Deviations**
+
+    * The paper's radius is ``1 / sqrt(lambda)``, right for losses up to 1 only: where losses count
+      labels it cuts off the optimum. ``radius=(C * n) ** 0.5`` gives the paper's.
+    * Training ends after ``max_passes``. With ``ratio=0.01`` it also ends by the paper's rule,
+      ``|1 - f(w_(t+1)) / f(w_t)| <= 0.01``. The paper does not say how often it measures f; here
+      t counts passes.
+    * The paper draws each ``A_t`` anew; here passes visit every example once, in random order.
+    * With ``average=True`` the average of all weights is returned; the paper has the last ones.
     """
 
     average: bool = False
     radius: float | None = None
+    ratio: float | None = None  # type: ignore[misc]
 
     name: ClassVar[str] = "pegasos"
 
@@ -106,6 +143,8 @@ class Pegasos(OnlineSolver):
         super().check(problem, formulation, C)
         if self.radius is not None and not self.radius > 0:
             raise ValueError(f"radius must be positive, got {self.radius}")
+        if self.ratio is not None and not self.ratio >= 0:
+            raise ValueError(f"ratio must be >= 0, got {self.ratio}")
 
     def rule(self, training: OnlineRun) -> OnlineRule:
         """See `OnlineSolver`."""

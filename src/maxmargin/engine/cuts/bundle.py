@@ -152,11 +152,15 @@ class Bundle:
             np.abs(stored - plane).max(initial=0.0) <= ALIKE * np.abs(stored).max(initial=0)
         )
 
-    def solve(self, stop_gap: float, max_rounds: int = 2000) -> float:
-        """Improve the multipliers up to a duality gap of the master; returns the gap reached."""
+    def solve(self, stop_gap: float, threshold: float = 0.0, max_rounds: int = 2000) -> float:
+        """Improve the multipliers up to a duality gap of the master; returns the gap reached.
+
+        Multipliers whose scores are off by no more than ``threshold`` are left as they are.
+        """
         m = self.size
         self.refresh()
-        gap = fsmo(self.gram, self.scores, self.alpha, m, self.cap, stop_gap, max_rounds)
+        alpha, cap = self.alpha, self.cap
+        gap = fsmo(self.gram, self.scores, alpha, m, cap, stop_gap, threshold, max_rounds)
         self._count_idle()
         return float(gap)
 

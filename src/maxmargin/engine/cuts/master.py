@@ -45,14 +45,18 @@ def _shift(scores, gram, m, k, step):
 
 
 @kernel
-def fsmo(gram, scores, alpha, m, cap, stop_gap, max_rounds):
+def fsmo(gram, scores, alpha, m, cap, stop_gap, threshold, max_rounds):
     """Modified fixed-threshold SMO (Lee & Jang 2010, Alg. 2); returns the duality gap reached.
 
     While the sum of the multipliers is below cap, they are changed one at a time, in turn (eq. 9
     and 10). At the bound, weight moves between two: to the plane of largest score, from the one
     that promises the largest ascent (WSS2, eq. 11 and 12). A round of the bounded case takes m
-    such steps, so that rounds of both kinds cost about the same. Unlike the paper's rule, which
-    stops when no single score is off by more than a threshold, this stops at a duality gap.
+    such steps, so that rounds of both kinds cost about the same. This stops at a duality gap, or,
+    as the paper's rule, when all scores are off by no more than ``threshold``: no multiplier moves.
+
+    Two things are not in the paper. The partner is the one of the largest ascent as far as it can
+    give weight (the paper: as if it had enough). And weight may be given up at the bound, where all
+    scores are negative: the paper's rule moves it only from plane to plane, and gets stuck there.
     """
     total = 0.0
     for k in range(m):
@@ -64,6 +68,8 @@ def fsmo(gram, scores, alpha, m, cap, stop_gap, max_rounds):
         moved = False
         if total < cap:
             for k in range(m):
+                if abs(scores[k]) <= threshold:
+                    continue
                 step = -alpha[k]
                 if gram[k, k] > 0.0:
                     step = max(step, scores[k] / gram[k, k])
@@ -83,7 +89,7 @@ def fsmo(gram, scores, alpha, m, cap, stop_gap, max_rounds):
                     break
         if total >= cap:
             for _ in range(m):
-                step = _pair_step(gram, scores, alpha, m)
+                step = _pair_step(gram, scores, alpha, m, threshold)
                 if step < 0.0:  # scores are negative: weight is better given up than moved
                     total = cap + step
                     break
@@ -98,7 +104,7 @@ def fsmo(gram, scores, alpha, m, cap, stop_gap, max_rounds):
 
 
 @kernel
-def _pair_step(gram, scores, alpha, m):
+def _pair_step(gram, scores, alpha, m, threshold):
     """Move weight to the plane of largest score, or give some up; returns 0 if nothing pays.
 
     The empty plane, score 0, is a partner like the others: where it is the best to move to, the
@@ -114,7 +120,7 @@ def _pair_step(gram, scores, alpha, m):
     move = 0.0
     for k in range(m):
         rise = top - scores[k]
-        if alpha[k] <= 0.0 or rise <= 0.0:
+        if alpha[k] <= 0.0 or rise <= threshold:
             continue
         curvature = gram[k, k]
         if u >= 0:

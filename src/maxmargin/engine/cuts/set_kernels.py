@@ -136,7 +136,7 @@ def improve_sets(sets, parts, scratch, w, examples, kind, effort, gaps):
             continue
         if kind == FSMO:
             bound = cap if ridge == 0.0 and cap < UNLIMITED else np.inf
-            fsmo(gram[1:, 1:], scores[1:], alpha[1:], m, bound, 0.05 * gaps[r], effort)
+            fsmo(gram[1:, 1:], scores[1:], alpha[1:], m, bound, 0.05 * gaps[r], 0.0, effort)
         else:
             stop = 0.05 * gaps[r] if cap < UNLIMITED else 0.0
             improve_block(WSS2, effort, stop, scores, alpha, gram, m + 1, cap, ridge)
@@ -182,14 +182,21 @@ def relocate(sets, used, i, capacity):
 
 
 @kernel
+def count_idle(sets, examples):
+    """Count another solution for the planes of these examples that have no weight in it."""
+    for i in examples:
+        for slot in range(sets.start[i], sets.start[i] + sets.count[i]):
+            sets.idle[slot] = 0 if sets.alpha[slot] > 0.0 else sets.idle[slot] + 1
+
+
+@kernel
 def drop_idle(sets, limit):
-    """Count another solution; drop planes without weight in the last ``limit`` of them."""
+    """Drop planes without weight in the last ``limit`` solutions."""
     dropped = 0
     for i in range(len(sets.start)):
         base, start, capacity = sets.start[i], sets.gram_start[i], sets.capacity[i]
         k = 0
         while k < sets.count[i]:
-            sets.idle[base + k] = 0 if sets.alpha[base + k] > 0.0 else sets.idle[base + k] + 1
             if sets.idle[base + k] < limit:
                 k += 1
                 continue

@@ -25,6 +25,7 @@ from .set_kernels import (
     ENTRIES,
     UNLIMITED,
     add_weighted,
+    count_idle,
     drop_idle,
     examine_rows,
     improve_sets,
@@ -212,8 +213,12 @@ class WorkingSets:
         ridge = ridges(self.formulation, caps)
         self.sets = self.sets._replace(cap=self._bounds(caps), ridge=ridge)
 
+    def count_solution(self, examples: Ints) -> None:
+        """Take note of a solution over the working sets of these examples, for `drop`."""
+        count_idle(self.sets, examples)
+
     def drop(self, limit: int) -> None:
-        """Count a solution; drop constraints without weight in the last ``limit`` ones."""
+        """Drop constraints without weight in the last ``limit`` solutions."""
         drop_idle(self.sets, limit)
         slots, _ = self.owners()
         live = int((self.sets.last[slots] - self.sets.first[slots]).sum())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
-from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block
+from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block, unused
 from ...engine.rows import add_row, add_scores
 from ...search.violation import plane_value
 from ...types import Floats, Ints
@@ -330,7 +330,7 @@ def _solve_by_steps(
             block_alpha[m] = alpha[y]
             m += 1
     block_scores[0] = 0.0
-    block_alpha[0] = np.inf if ridge > 0.0 else max(0.0, cap - total)
+    block_alpha[0] = np.inf if ridge > 0.0 else unused(cap - total, cap)
     for j in range(1, m):
         for k in range(1, m):
             product = square * scales[members[j]] * scales[members[k]]
