@@ -143,7 +143,7 @@ def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
 
 
 @kernel(inline=True)
-def _solve_exactly(hinges, alpha, block, usable, order):
+def _solve_exactly(hinges, alpha, square, cap, ridge, usable, gold, K, order):
     """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
 
     With v_y = hinge_y / |x|^2 + alpha_y + sum(alpha) the optimum is alpha_y = max(0, v_y - t),
@@ -152,9 +152,8 @@ def _solve_exactly(hinges, alpha, block, usable, order):
     and t solves sum(alpha) = t |x|^2 / (|x|^2 + ridge). ``hinges`` is overwritten by v. Returns the
     largest change.
     """
-    K, gold, square, cap = len(hinges), block.gold, block.square, block.cap
-    share = square / (square + block.ridge)
-    capped = block.ridge == 0.0
+    share = square / (square + ridge)
+    capped = ridge == 0.0
     held = 0.0
     for y in range(K):
         held += alpha[y]
@@ -279,7 +278,8 @@ def visit_classes(
         elif exact:
             for y in range(K):
                 scores[y] = values[y]
-            largest = _solve_exactly(scores, alpha[i], block, usable, work.order)
+            order = work.order
+            largest = _solve_exactly(scores, alpha[i], square, cap, ridge, usable, gold, K, order)
             if largest <= 0.0:
                 continue
         else:
