@@ -164,7 +164,7 @@ def test_the_threshold_says_how_precisely_is_solved(solver, structure):
     for delta in (0.05, 0.3, 1.0, 100.0):
         result = solve(solver, case.problem, C, SQUARED, tol=1e-9, delta=delta)
         check_certificate(result, case, C, SQUARED)
-        slopes, sums = largest_slopes(result.state, planes, C)
+        slopes, sums = largest_slopes(result.state.store, planes, C)
         assert slopes.max() < delta + 1e-6
         allowed = float(sums.sum()) * delta + C * len(planes) * delta**2
         assert result.gap <= allowed + 1e-6

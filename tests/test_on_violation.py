@@ -114,7 +114,7 @@ def test_on_the_command_line(tmp_path, capsys):
     assert "3 labels broke" in capsys.readouterr().err
     assert main([*train, "--constraints", "bio", "--on-violation", "drop"]) == 0
     assert mm.load(model).on_violation == "drop"
-    assert main([*train, "--on-violation", "drop"]) == 1
+    assert main([*train, "--on-violation", "drop"]) == 2
     assert "--on-violation is of use with --constraints only" in capsys.readouterr().err
 
 
