@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..types import Bools, Floats, Ints, Ints32
+from .parts import Parts
 
 AnyArray = NDArray[Any]
 
@@ -64,6 +65,18 @@ class Scratch(NamedTuple):
     alpha: Floats
     gram: Floats
     order: Ints
+
+
+class StoreArrays(NamedTuple):
+    """All that the kernels of a store work on."""
+
+    arena: Arena
+    parts: Parts
+    blocks: Blocks
+    used: Ints
+    scratch: Scratch
+    w: Floats
+    dual: Floats
 
 
 def grown(array: AnyArray, used: int, size: int, *, factor: float = 1.5) -> AnyArray:

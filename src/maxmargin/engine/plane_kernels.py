@@ -307,30 +307,17 @@ def has_capacity(arena, blocks, used, scratch, i, longest):
 
 
 @kernel(allocates=False)
-def absorb_planes(
-    arena,
-    parts,
-    blocks,
-    used,
-    scratch,
-    w,
-    dual,
-    examples,
-    rows,
-    offsets,
-    scales,
-    rule,
-    done,
-    gaps,
-    hinges,
-):
-    """Absorb rows[done:] of new planes and improve their blocks (Franc 2014, Alg. 1 to 3).
+def absorb_planes(store, examples, answer, rule, done, report):
+    """Absorb an answer's planes from ``done`` on, and improve their blocks (Franc 2014, Alg. 1 to 3).
 
     For each example: score its planes and the new one at w; report the block's gap and the new
     plane's value; store the new plane if it is the most violated, its score is ``rule.delta`` or
     more and the gap exceeds ``rule.threshold * cap``; take steps; write w. Returns how many
     examples are done: fewer than all where the arrays are too small for the next.
     """
+    arena, parts, blocks, used, scratch, w, dual = store
+    rows, offsets, scales = answer
+    gaps, hinges = report
     for r in range(done, len(examples)):
         i = examples[r]
         cap, ridge = blocks.cap[i], blocks.ridge[i]
@@ -376,8 +363,9 @@ def absorb_planes(
 
 
 @kernel(allocates=False)
-def revisit_blocks(arena, parts, blocks, scratch, w, dual, examples, rule, gaps):
+def revisit_blocks(store, examples, rule, gaps):
     """Improve the blocks of ``examples`` from their stored planes; reports gaps before that."""
+    arena, parts, blocks, _, scratch, w, dual = store
     for r in range(len(examples)):
         i = examples[r]
         gaps[r] = 0.0

@@ -22,7 +22,16 @@ import numpy as np
 from ..formulation import Formulation
 from ..objective import dual_value, line_step, ridges, scale_to_fit
 from ..types import Floats, Ints
-from .arena import Arena, Blocks, arena_bytes, arena_sizes, new_arena, new_scratch, resized_arena
+from .arena import (
+    Arena,
+    Blocks,
+    StoreArrays,
+    arena_bytes,
+    arena_sizes,
+    new_arena,
+    new_scratch,
+    resized_arena,
+)
 from .oracle import Answer, Oracle
 from .parts import Parts
 from .plane_kernels import (
@@ -220,6 +229,19 @@ class PlaneStore:
         self.dual_now[0] = value
         return value
 
+    @property
+    def _arrays(self) -> StoreArrays:
+        """What kernels work on; growing replaces some of it."""
+        return StoreArrays(
+            self.arena,
+            self.parts,
+            self.blocks,
+            self.used,
+            self.scratch,
+            self.w,
+            self.dual_now,
+        )
+
     def _block_sums(self, per_plane: Floats) -> Floats:
         """Each block's sum of what is given per plane."""
         block = self.arena.block[: len(per_plane)]
@@ -240,29 +262,12 @@ class PlaneStore:
     def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
         """Store each example's new plane if it is the block's most violated; improve the block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        planes, offsets, scales = answer
-        longest = int(np.diff(planes.indptr).max()) if len(examples) else 0
+        longest = int(np.diff(answer.planes.indptr).max()) if len(examples) else 0
         self.work += self._work_on(examples)
         done = 0
         while True:
             self._reserve_scratch(examples, longest)
-            done = absorb_planes(
-                self.arena,
-                self.parts,
-                self.blocks,
-                self.used,
-                self.scratch,
-                self.w,
-                self.dual_now,
-                examples,
-                planes,
-                offsets,
-                scales,
-                rule,
-                done,
-                report.gaps,
-                report.hinges,
-            )
+            done = absorb_planes(self._arrays, examples, answer, rule, done, report)
             if done == len(examples):
                 return report
             self._reserve(longest + int(self.blocks.n_features[examples[done:]].max()))
@@ -272,17 +277,7 @@ class PlaneStore:
         gaps = np.empty(len(examples))
         self._reserve_scratch(examples, 0)
         self.work += self._work_on(examples)
-        revisit_blocks(
-            self.arena,
-            self.parts,
-            self.blocks,
-            self.scratch,
-            self.w,
-            self.dual_now,
-            examples,
-            rule,
-            gaps,
-        )
+        revisit_blocks(self._arrays, examples, rule, gaps)
         return gaps
 
     def _work_on(self, examples: Ints) -> float:

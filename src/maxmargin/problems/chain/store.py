@@ -90,18 +90,11 @@ class ChainStore(PlaneStore):
         while True:
             self._reserve_scratch(examples, self._longest_row)
             done = visit_chains(
-                self.arena,
-                self.parts,
-                self.blocks,
-                self.used,
-                self.scratch,
-                self.w,
-                self.dual_now,
+                self._arrays,
                 examples,
                 rule,
                 done,
-                report.gaps,
-                report.hinges,
+                report,
                 self.problem.data,
                 self._work,
                 self._row,

@@ -110,29 +110,14 @@ def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_ro
 
 
 @kernel(allocates=False)
-def visit_chains(
-    arena,
-    parts,
-    blocks,
-    used,
-    scratch,
-    w,
-    dual,
-    examples,
-    rule,
-    done,
-    gaps,
-    hinges,
-    chain,
-    work,
-    row,
-    cached,
-):
+def visit_chains(store, examples, rule, done, report, chain, work, row, cached):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
 
     Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
     ``row`` is scratch for one sparse row. Returns how many examples are done.
     """
+    arena, parts, blocks, used, scratch, w, dual = store
+    gaps, hinges = report
     for r in range(done, len(examples)):
         i = examples[r]
         cap, ridge = blocks.cap[i], blocks.ridge[i]

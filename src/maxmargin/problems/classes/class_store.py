@@ -13,7 +13,12 @@ from ...engine.state import Arrays
 from ...engine.work import BLOCK, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Floats, Ints
-from .multiclass_kernels import add_weighted_classes, extrapolated_change, visit_classes
+from .multiclass_kernels import (
+    ClassBlocks,
+    add_weighted_classes,
+    extrapolated_change,
+    visit_classes,
+)
 
 if TYPE_CHECKING:
     from .multiclass import MulticlassProblem
@@ -90,11 +95,10 @@ class ClassStore:
     def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
         """One kernel call over the blocks of ``examples``."""
         self.work += self._visit_work * (len(examples) + 1)
-        visit_classes(
+        blocks = ClassBlocks(
             self.problem.rows,
             self.problem.labels,
             self.squares,
-            np.ascontiguousarray(examples, dtype=np.int64),
             self.weights,
             self.dual_now,
             self.terms,
@@ -102,11 +106,9 @@ class ClassStore:
             self.seen,
             self.caps,
             self.ridges,
-            rule,
-            cached,
-            report.gaps,
-            report.hinges,
         )
+        examples = np.ascontiguousarray(examples, dtype=np.int64)
+        visit_classes(blocks, examples, rule, cached, report)
 
     def extrapolate(self, factor: float) -> float:
         """See `planes.PlaneStore.extrapolate`."""

@@ -6,7 +6,7 @@ Weights are feature-major, ``w[f * K + y]``, an optional constant feature last.
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,18 +22,10 @@ from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .class_pool import ClassPool
 from .class_store import ClassStore
-from .multiclass_kernels import class_k_best, class_oracle
+from .multiclass_kernels import ClassTerms, class_k_best, class_oracle
 from .multiclass_online import best_classes, class_online
 
 __all__ = ["MulticlassProblem", "checked_costs", "class_scores"]
-
-
-class ClassTerms(NamedTuple):
-    """Offset and scale of the plane of each (true class, other class)."""
-
-    offsets: Floats
-    scales: Floats
-    unit_scales: bool
 
 
 class MulticlassProblem(NativeProblem):

@@ -14,9 +14,32 @@ import numpy as np
 
 from ..._jit import kernel
 from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block, unused
-from ...engine.rows import add_row, add_scores
+from ...engine.rows import Rows, add_row, add_scores
 from ...search.violation import plane_value
-from ...types import Floats, Ints
+from ...types import Bools, Floats, Ints
+
+
+class ClassTerms(NamedTuple):
+    """Offset and scale of the plane of each (true class, other class)."""
+
+    offsets: Floats
+    scales: Floats
+    unit_scales: bool
+
+
+class ClassBlocks(NamedTuple):
+    """The blocks of a multiclass dual, and what their planes are made of."""
+
+    rows: Rows
+    labels: Ints
+    squares: Floats
+    w: Floats
+    dual: Floats
+    terms: ClassTerms
+    alpha: Floats
+    seen: Bools
+    caps: Floats
+    ridges: Floats
 
 
 class ClassBlock(NamedTuple):
@@ -195,23 +218,7 @@ def _solve_exactly(hinges, alpha, square, cap, ridge, usable, gold, K, order):
 
 
 @kernel
-def visit_classes(
-    rows,
-    labels,
-    squares,
-    examples,
-    w,
-    dual,
-    terms,
-    alpha,
-    seen,
-    caps,
-    ridges,
-    rule,
-    cached,
-    gaps,
-    hinges,
-):
+def visit_classes(blocks, examples, rule, cached, report):
     """Dual ascent on the blocks of ``examples`` (Franc 2014, Alg. 1 and 2, for classes).
 
     Scores all classes at w. A true visit (``cached`` False) finds the most violated class, reports
@@ -219,6 +226,8 @@ def visit_classes(
     else only seen ones. A cached visit knows seen classes only. ``terms`` holds the offsets and
     scales of all pairs of classes.
     """
+    rows, labels, squares, w, dual, terms, alpha, seen, caps, ridges = blocks
+    gaps, hinges = report
     K = terms.offsets.shape[0]
     scores = np.empty(K)
     values = np.empty(K)
