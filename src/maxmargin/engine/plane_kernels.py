@@ -308,7 +308,7 @@ def has_capacity(arena, blocks, used, scratch, i, longest):
 
 @kernel(allocates=False)
 def absorb_planes(store, examples, answer, rule, done, report):
-    """Absorb an answer's planes from ``done`` on, and improve their blocks (Franc 2014, Alg. 1 to 3).
+    """Absorb an answer's planes from ``done`` on, improve their blocks (Franc 2014, Alg. 1 to 3).
 
     For each example: score its planes and the new one at w; report the block's gap and the new
     plane's value; store the new plane if it is the most violated, its score is ``rule.delta`` or
