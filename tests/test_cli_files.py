@@ -140,9 +140,9 @@ def test_an_unfinished_model_does_not_replace_another(folder, capsys):
 
 
 def test_solvers_without_a_gap_finish_their_passes(folder):
-    train = ["train", "tag", "ok.txt", "-o", "model.mm", "-q", "--solver", "perceptron"]
+    train = ["train", "tag", "ok.txt", "-o", "online.mm", "-q", "--solver", "perceptron"]
     assert main(train) == 0
-    assert mm.load("model.mm").solver == "perceptron"
+    assert mm.load("online.mm").solver == "perceptron"
     assert main([*train, "--max-time", "0"]) == 3
     assert os.path.exists("model.mm.partial")
 
@@ -628,3 +628,22 @@ def test_exit_codes_are_documented(capsys):
             main([*command, "--help"])
         text = capsys.readouterr().out
         assert "exit codes" in text and all(f"\n  {code} " in text for code in (0, 1, 2, 3, 130))
+
+
+def test_another_kind_of_model_or_one_without_certificate_goes_beside(tmp_path, capsys):
+    tokens, lines = write_corpus(tmp_path / "tokens.txt", 3), tmp_path / "lines.svm"
+    lines.write_text("1 1:1\n2 2:1\n" * 5)
+    model = tmp_path / "model.mm"
+    train = ["train", "tag", str(tokens), "-o", str(model), "-q"]
+    assert main(train) == 0
+    certified = model.read_bytes()
+    assert main([*train, "--solver", "perceptron", "--max-passes", "1"]) == 0
+    assert "for it is certified, and the new one is not" in capsys.readouterr().err
+    assert main(["train", "multiclass", str(lines), "-o", str(model), "-q"]) == 0
+    assert "a SequenceTagger, and the new one a MulticlassSVM" in capsys.readouterr().err
+    assert model.read_bytes() == certified
+    assert (tmp_path / "model.mm.partial").exists() and (tmp_path / "model.mm.partial-2").exists()
+    assert main([*train, "--solver", "perceptron", "--max-passes", "1", "--force"]) == 0
+    assert model.read_bytes() != certified
+    assert main([*train, "--solver", "mira", "--max-passes", "1"]) == 0  # neither has one
+    assert "left as it was" not in capsys.readouterr().err

@@ -31,7 +31,7 @@ from .registry import ESTIMATORS, SAVED_TUPLES, SAVED_VALUES, entry_of, import_n
 from .result import Progress, Result
 from .types import Floats
 
-__all__ = ["load", "load_model", "save_model"]
+__all__ = ["load", "load_model", "peek", "save_model"]
 
 FORMAT = "maxmargin-model"
 SCHEMA = 1
@@ -83,6 +83,14 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
     if header.extra:
         estimator._saved_extra = header.extra  # so that saving it again keeps them
     return estimator, header.extra
+
+
+def peek(path: PathLike) -> tuple[str, bool]:
+    """Class of a saved model, and whether it has a certificate; reads no more than the header."""
+    with _reading(path) as archive:
+        header = _read_header(path, archive)
+        result = header["result"]
+        return str(header["estimator"]), result is not None and result["dual"] is not None
 
 
 def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = None) -> None:

@@ -80,11 +80,28 @@ def free_name(path: Path) -> Path:
     return next(name for name in names if not os.path.lexists(name))
 
 
-def model_place(output: str, finished: bool, force: bool) -> str:
-    """Where to save: an unfinished model does not take the place of another."""
-    if finished or force or not _has_content(output):
-        return output
-    return str(free_name(Path(f"{output}{PARTIAL}")))
+def reason_to_keep(output: str, estimator: Any, finished: bool) -> str | None:
+    """Why the model that is there should stay: the new one is unfinished, or no match for it."""
+    from ..persistence import peek
+
+    if not _has_content(output):
+        return None
+    if not finished:
+        return "the new model has not reached the precision"
+    try:
+        name, certified = peek(output)
+    except (OSError, ValueError):
+        return None  # damaged, and of no use
+    if name != type(estimator).__name__:
+        return f"it is a {name}, and the new one a {type(estimator).__name__}"
+    if certified and estimator.result_.gap is None:
+        return "it is certified, and the new one is not"
+    return None
+
+
+def model_place(output: str, keeps: bool) -> str:
+    """Where to save: beside the file if that keeps its place."""
+    return str(free_name(Path(f"{output}{PARTIAL}"))) if keeps else output
 
 
 def save_somewhere(estimator: Any, extra: dict[str, Any], place: str) -> tuple[str, OSError | None]:

@@ -27,9 +27,9 @@ file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  l
 Columns are called w, p, c2, c3, ... in the order of the file, that of the labels left out.
 
 Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
-once, and nothing is saved. A model that is there already is replaced only by one that has reached
-the precision asked for (--tol, --epsilon), or with --force. Otherwise the new one is saved beside
-it, with .partial appended to its name.
+once, and nothing is saved. A model that is there already is replaced only by one of its kind that
+has reached the precision asked for (--tol, --epsilon) and has a certificate if the old one has; or
+with --force. Otherwise the new one is saved beside it, with .partial appended to its name.
 
 {EXIT_CODES}"""
 
@@ -80,7 +80,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
-    from .outputs import check_model_output, model_place, save_somewhere
+    from .outputs import check_model_output, model_place, reason_to_keep, save_somewhere
     from .training import refuse_bad_values
 
     task = TASKS[arguments.task]
@@ -99,10 +99,12 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         # The file is to hold what a Python program would have asked for.
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
         result = estimator.result_
-        finished = is_finished(result)
-        wanted = model_place(arguments.output, finished, arguments.force)
+        why = None
+        if not arguments.force:
+            why = reason_to_keep(arguments.output, estimator, is_finished(result))
+        wanted = model_place(arguments.output, why is not None)
         place, error = save_somewhere(estimator, extra, wanted)
-    return _report(arguments, signals, result, place, error)
+    return _report(arguments, signals, result, place, error, why)
 
 
 def _report(
@@ -111,6 +113,7 @@ def _report(
     result: Any,
     place: str,
     error: OSError | None,
+    why: str | None,
 ) -> int:
     """Say how training went and where the model is; returns the exit code."""
     from ..formats.writing import descriptor_of
@@ -128,9 +131,9 @@ def _report(
         )
         return ERROR
     if place != arguments.output:
-        why = "training was interrupted" if interrupted else "it has not reached the precision"
+        reason = "training was interrupted" if interrupted else why
         warn(
-            f"{arguments.output} is left as it was, for {why}; the new model is in {place} "
+            f"{arguments.output} is left as it was, for {reason}; the new model is in {place} "
             "(--force would have written over the old one)"
         )
     if interrupted:
