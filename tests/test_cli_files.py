@@ -144,7 +144,7 @@ def test_solvers_without_a_gap_finish_their_passes(folder):
     assert main(train) == 0
     assert mm.load("online.mm").solver == "perceptron"
     assert main([*train, "--max-time", "0"]) == 3
-    assert os.path.exists("model.mm.partial")
+    assert os.path.exists("online.mm.partial")
 
 
 def send_after_first_record(monkeypatch, number):

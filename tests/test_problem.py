@@ -504,3 +504,50 @@ def test_any_sparse_layout_means_the_same(layout):
         hinge_values(MulticlassProblem(X, [0, 1, 0]), Formulation(), w) for X in (dense, twin)
     )
     assert found == pytest.approx(expected)
+
+
+class Halves(Problem):
+    """Two labels of a point, with what a test makes wrong."""
+
+    n_features = 2
+
+    def joint_feature(self, x, y):
+        return x * y
+
+    def loss(self, y, y_hat):
+        return float(y != y_hat)
+
+    def most_violated(self, x, y, w, rescaling):
+        return max((-1, 1), key=lambda z: (z != y) + float(w @ (x * z)))
+
+    def predict(self, x, w):
+        return 1 if w @ x >= 0 else -1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"joint_feature": lambda self, x, y: None}, "joint_feature returned None for example 0"),
+        ({"loss": lambda self, y, z: None}, r"loss\(y, y\) returned None for example 0"),
+        (
+            {"loss": lambda self, y, z: [0.0]},
+            r"loss\(y, y\) is \[0.0\] for example 0; it must",
+        ),
+        ({"loss": lambda self, y, z: 0.1}, r"loss\(y, y\) is 0.1 for example 0; it must be 0"),
+        ({"n_features": 3}, "returned 2 features for example 0, but n_features is 3"),
+    ],
+    ids=["features", "loss", "array", "offset", "size"],
+)
+def test_what_methods_return_is_checked_before_the_search(changes, message):
+    problem = type("Changed", (Halves,), changes)().bind([np.ones(2)], [1])
+    with pytest.raises(ValueError, match=message):
+        check_problem(problem)
+
+
+def test_checks_need_a_problem_and_its_outputs():
+    problem = Halves().bind([np.ones(2)], [1])
+    check_problem(problem, outputs=lambda x: [-1, 1])
+    with pytest.raises(ValueError, match=r"outputs\(x\) lists nothing for example 0"):
+        check_problem(problem, outputs=lambda x: [])
+    with pytest.raises(ValueError, match="needs a problem, not the class Halves"):
+        check_problem(Halves)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ def check_problem(
     ValueError
         If a check fails; the message names the example.
     """
+    if isinstance(problem, type):
+        raise ValueError(f"check_problem needs a problem, not the class {problem.__name__}")
     rng = np.random.default_rng(random_state)
     n = min(problem.n_examples, max_examples)
     if n == 0:
@@ -66,6 +68,8 @@ def check_problem(
             f"{type(problem).__name__} holds its examples in a form of its own; check_problem "
             "needs X, Y, joint_feature, loss and predict"
         )
+    for i in range(n):
+        _check_answers(problem, i)
     indices = np.arange(n)
     for k in range(n_weights):
         w = rng.normal(size=problem.n_features) * (k > 0)
@@ -76,6 +80,30 @@ def check_problem(
                 _check_example(
                     problem, planes, i, w, Formulation(rescaling), outputs, candidates, rng
                 )
+
+
+def _check_answers(problem: Problem, i: int) -> None:
+    """Check what the problem's methods return for one example, before its search uses them."""
+    x, y = problem.X[i], problem.Y[i]
+    features = problem.joint_feature(x, y)
+    if features is None:
+        raise ValueError(f"joint_feature returned None for example {i}; is a return missing?")
+    n_features = problem.n_features or 0
+    if not isinstance(features, Mapping):
+        size = int(features.shape[-1] if hasattr(features, "shape") else len(features))
+        if size != n_features:
+            raise ValueError(
+                f"joint_feature returned {size} features for example {i}, but n_features is "
+                f"{n_features}"
+            )
+    _dense(features, n_features)
+    loss = problem.loss(y, y)
+    if loss is None:
+        raise ValueError(f"loss(y, y) returned None for example {i}; is a return missing?")
+    if np.ndim(loss) != 0:
+        raise ValueError(f"loss(y, y) is {loss!r} for example {i}; it must be a number")
+    if loss != 0:
+        raise ValueError(f"loss(y, y) is {loss} for example {i}; it must be 0")
 
 
 def _check_example(
@@ -103,8 +131,6 @@ def _check_example(
             raise ValueError(f"loss(y, y_hat) is {loss} for example {i}; it must be >= 0")
         return value(loss, float(w @ (psi_truth - _dense(problem.joint_feature(x, y_hat), len(w)))))
 
-    if problem.loss(y, y) != 0:
-        raise ValueError(f"loss(y, y) is {problem.loss(y, y)} for example {i}; it must be 0")
     row = slice(planes.indptr[i], planes.indptr[i + 1])
     margin = float(planes.values[row] @ w[planes.indices[row]])
     found = value(float(planes.losses[i]), margin)
@@ -113,6 +139,8 @@ def _check_example(
     rivals: list[tuple[str, Any]] = [("the prediction", problem.predict(x, w))]
     rivals += [("another candidate", candidates(x, rng)) for _ in range(5)] if candidates else []
     listed = list(outputs(x)) if outputs else []
+    if outputs and not listed:
+        raise ValueError(f"outputs(x) lists nothing for example {i}; it must list every output")
     rivals += [("a listed output", y_hat) for y_hat in listed]
     tolerance = 1e-8 * (1.0 + abs(found))
     if rescaling != "none" and found < -tolerance:
@@ -160,7 +188,6 @@ def _dense(features: Any, n_features: int | None) -> Floats:
     """Turn any joint feature vector into a dense one, checking its size."""
     indices, values = entries(features)
     if len(indices) and (indices.min() < 0 or (n_features and indices.max() >= n_features)):
-        raise ValueError(
-            f"joint_feature returned index {indices.max()}, but n_features is {n_features}"
-        )
+        wrong = indices.min() if indices.min() < 0 else indices.max()
+        raise ValueError(f"joint_feature returned index {wrong}, but n_features is {n_features}")
     return np.bincount(indices, values, minlength=n_features or 0).astype(np.float64)
