@@ -35,6 +35,7 @@ BENCHMARKS = {
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",
+    "stiff": ".stiff",
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -132,17 +132,27 @@ def test_the_papers_solvers_keep_planes_of_the_oracle_only(solver, formulation, 
     if formulation.slack not in SOLVERS[solver].slacks:
         pytest.skip("not this slack")
     asked = []
-    revisit = ChainStore.revisit
+    revisit, solve_jointly = ChainStore.revisit, ChainStore.solve_jointly
 
     def watched(self, examples, rule):
         asked.append(rule.recombine)
         return revisit(self, examples, rule)
 
+    def watched_jointly(self, stop_gap, most_work, recombine=False):
+        asked.append(recombine)
+        return solve_jointly(self, stop_gap, most_work, recombine)
+
     monkeypatch.setattr(ChainStore, "revisit", watched)
+    monkeypatch.setattr(ChainStore, "solve_jointly", watched_jointly)
     case = chain_case(np.random.default_rng(0), lengths=(5, 4, 3, 5))
     options = {"tol": 1e-3, "max_passes": 300}
-    make_solver("auto", **options).solve(case.problem, formulation, 0.5)
-    assert any(asked)
+    for joint in (True, False):
+        asked.clear()
+        make_solver("auto", joint=joint, **options).solve(case.problem, formulation, 0.5)
+        assert any(asked)
     asked.clear()
     make_solver(solver, **options).solve(case.problem, formulation, 0.5)
+    if solver in ("fasole", "sdm"):
+        assert asked
+        make_solver(solver, joint=False, **options).solve(case.problem, formulation, 0.5)
     assert not any(asked)

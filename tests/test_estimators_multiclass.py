@@ -102,7 +102,7 @@ def test_no_warning_where_no_precision_was_asked_for(iris, recwarn):
 def test_solver_instance_keeps_its_own_settings(iris):
     from maxmargin.solvers import FASOLE
 
-    model = mm.MulticlassSVM(solver=FASOLE(tol=0.1), tol=1e-8).fit(*iris)
+    model = mm.MulticlassSVM(solver=FASOLE(tol=0.1, joint=False), tol=1e-8).fit(*iris)
     assert 1e-8 < model.result_.relative_gap <= 0.1
 
 

@@ -43,7 +43,7 @@ def scaled_iris():
 @pytest.mark.parametrize("solver", ["auto", "fasole", "sda"])
 def test_classes(solver):
     X, y = scaled_iris()
-    model = mm.MulticlassSVM(C=0.1, solver=solver, tol=1e-9, callbacks=[interrupt_after(8)])
+    model = mm.MulticlassSVM(C=0.1, solver=solver, tol=1e-9, callbacks=[interrupt_after(3)])
     with pytest.raises(KeyboardInterrupt, match=r"keeps the best model so far \(relative gap"):
         model.fit(X, y)
     check(model)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from cases import chain_case
+from cases import chain_case, multiclass_case
 from maxmargin.engine.planes import PlaneStore
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
@@ -15,11 +15,19 @@ from solving import (
     SOLVERS,
     check_certificate,
     check_optimal,
-    medium_classes,
+    medium_chains,
     optimum_of,
     small_case,
     solve,
 )
+
+
+def long_case(structure):
+    """A problem that takes every solver several passes: to be stopped on the way."""
+    if structure == "chain":
+        return small_case("chain", "zero-one", 1)
+    return multiclass_case(np.random.default_rng(0), n=60, n_inputs=20, K=7)
+
 
 # ----- when to stop ------------------------------------------------------------------------------
 
@@ -47,7 +55,7 @@ def test_either_criterion_suffices(structure, solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_easy_target_takes_fewer_passes(solver):
-    problem = medium_classes()
+    problem = medium_chains()
     passes = [solve(solver, problem, 0.05, tol=tol).n_passes for tol in (0.2, 1e-4)]
     assert passes[0] < passes[1]
 
@@ -55,7 +63,7 @@ def test_an_easy_target_takes_fewer_passes(solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_max_passes(structure, solver):
-    case = small_case(structure, "zero-one", 1)
+    case = long_case(structure)
     for criteria in ({"tol": 1e-12}, {"tol": None}):
         result = solve(solver, case.problem, 5.0, max_passes=2, **criteria)
         assert result.status == "max_passes" and not result.converged
@@ -67,7 +75,7 @@ def test_max_passes(structure, solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_max_time(structure, solver):
-    case = small_case(structure, "zero-one", 1)
+    case = long_case(structure)
     result = solve(solver, case.problem, 5.0, tol=1e-12, max_time=0.0)
     assert result.status == "max_time" and not result.converged
     assert result.n_passes <= 2.0
@@ -116,7 +124,7 @@ def test_history(structure, solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_a_callback_stops_training(structure, solver):
-    case = small_case(structure, "zero-one", 1)
+    case = long_case(structure)
     seen, others = [], []
 
     def stop_at_third(progress):
@@ -141,7 +149,7 @@ def test_an_error_in_a_callback_is_not_swallowed():
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_an_interrupt_returns_the_best_so_far(structure, solver):
-    case = small_case(structure, "zero-one", 1)
+    case = long_case(structure)
     seen = []
 
     def interrupt(progress):
@@ -167,7 +175,7 @@ def test_an_interrupt_is_told_even_where_the_target_is_met():
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_an_impatient_user_gets_a_certificate_all_the_same(structure):
     """Ctrl-C again and again: what was certified before the last one is returned."""
-    case = small_case(structure, "zero-one", 1)
+    case = long_case(structure)
 
     def interrupt(progress):
         raise KeyboardInterrupt

@@ -79,6 +79,13 @@ def rows_under_labels(rows: Rows, n_labels: int, n_weights: int) -> Parts:
     )
 
 
+def mean_part_size(parts: Parts) -> float:
+    """Weights behind a part, on average."""
+    if parts.n_row_parts == 0:
+        return 1.0
+    return float(parts.indptr[-1]) / max(len(parts.indptr) - 1, 1)
+
+
 # The loops below are the hottest of all. They take many parts a call, for a call costs more than a
 # part; and unsigned indices spare each access the test for a negative one.
 

@@ -32,8 +32,9 @@ from .arena import (
     new_scratch,
     resized_arena,
 )
+from .joint_planes import NO_PRODUCTS, KnownProducts, solve_planes_jointly
 from .oracle import Answer, Oracle
-from .parts import Parts
+from .parts import mean_part_size
 from .plane_kernels import (
     ENTRIES,
     absorb_planes,
@@ -135,6 +136,15 @@ class BlockStore(Protocol):
     def extrapolate(self, factor: float) -> float:
         """Go on in the direction of the change since the last call; returns the dual's gain."""
 
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """Solve for the multipliers of all stored planes together; returns the gap left there.
+
+        None, and nothing is changed, where that would take more work than it may. Where it may
+        ``recombine``, planes that no oracle call has returned take part, if the store knows them.
+        """
+
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
 
@@ -199,10 +209,11 @@ class PlaneStore:
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
         self.arena = new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
         self.parts = oracle.parts
-        self._part_work = PART_ENTRY * _mean_part_size(self.parts)
+        self._part_work = PART_ENTRY * mean_part_size(self.parts)
         place = np.zeros(self.parts.n_parts, np.int32)
         expanded = np.zeros(n_features if oracle.in_parts else 0)
         self.scratch = new_scratch(place, expanded, 1024, 32)
+        self.known_products: KnownProducts = NO_PRODUCTS
         self._warned_of_budget = False
 
     @property
@@ -331,6 +342,12 @@ class PlaneStore:
         self.dual_now[0] += gain
         return gain
 
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """See `BlockStore.solve_jointly`."""
+        return solve_planes_jointly(self, stop_gap, most_work)
+
     def _remember_w(self) -> Floats | None:
         """Keep the current ``w`` for the next extrapolation; returns what the last one kept.
 
@@ -359,6 +376,7 @@ class PlaneStore:
         self.w *= factor
         self.caps = caps
         self.blocks = self.blocks._replace(cap=caps, ridge=ridges(self.formulation, caps))
+        self.known_products = NO_PRODUCTS  # a run starts without, from arrays or not
         self.dual()
 
     def evict(self, idle_limit: int) -> None:
@@ -472,12 +490,7 @@ class PlaneStore:
         compact_planes(self.arena, target, blocks, order, used, self.scratch, merge)
         arena = resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
         self._w_before = None
+        planes = np.flatnonzero(live & (not merge))
+        known = self.known_products.renumbered(planes, old.first[self.arena.block[planes]])
         # All at once: an interrupt must not find lists and arrays that do not fit each other.
-        self.blocks, self.arena, self.used = blocks, arena, used
-
-
-def _mean_part_size(parts: Parts) -> float:
-    """Weights behind a part, on average."""
-    if parts.n_row_parts == 0:
-        return 1.0
-    return float(parts.indptr[-1]) / max(len(parts.indptr) - 1, 1)
+        self.blocks, self.arena, self.used, self.known_products = blocks, arena, used, known

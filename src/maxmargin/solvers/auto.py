@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.block_steps import ALL_PLANES
-from ..engine.planes import BlockStore, StepRule
+from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
 from ..engine.state import Arrays, from_text, inside, to_text, under
 from .dual_ascent import DualAscent, DualAscentRun
 from .passes import Momentum, Schedule
+from .together import Together
 
 __all__ = ["Auto"]
 
@@ -23,14 +24,17 @@ AIM = 0.8
 # Cached passes from one search for recombinations to the next, from the first after an oracle pass
 # on: such a search costs about as much as the scores of a block.
 RECOMBINE_EVERY = 4
+# Of a joint solution, the gap that is left among the stored planes: of the target, or of the whole.
+SOLVED, SETTLED = 0.1, 0.02
+FEW = 250  # examples whose first planes are solved for together
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
 
 
 class AutoLoop:
     """What `Auto` keeps from one iteration to the next."""
 
-    def __init__(self, solver: Auto, store: BlockStore) -> None:
-        n, patience = len(store.caps), solver.patience
+    def __init__(self, solver: Auto, ascent: DualAscentRun) -> None:
+        n, patience, store = ascent.n, solver.patience, ascent.store
         # Where visits are cheap a block that needs one is found soon enough: skip it for longer.
         cheap = store.oracle_is_cheap
         self.schedule = Schedule(n, 2 * patience, 8 * patience) if cheap else Schedule(n, patience)
@@ -39,6 +43,9 @@ class AutoLoop:
         self.estimate = np.inf  # of the gap, from the blocks' gaps as last seen
         self.since_push = 0  # visits since the last extrapolation
         self.trying = False  # whether the last pass was an attempt to certify
+        self.together = Together(ascent, store, solver.joint)
+        # The first planes of few examples are found at one w, as if at that of a joint solution.
+        self.together.solved = solver.joint and n <= FEW
 
     def arrays(self) -> Arrays:
         """See `LoopState`."""
@@ -46,7 +53,7 @@ class AutoLoop:
         return {
             **under("schedule", self.schedule.arrays()),
             **under("cached", self.cached.arrays()),
-            "numbers": to_text({**numbers, **self.momentum.numbers()}),
+            "numbers": to_text({**numbers, **self.momentum.numbers(), **self.together.numbers()}),
         }
 
     def restore(self, arrays: Arrays) -> None:
@@ -57,6 +64,7 @@ class AutoLoop:
         self.estimate, self.since_push = numbers["estimate"], numbers["since_push"]
         self.trying = numbers["trying"]
         self.momentum.remembers, self.momentum.pause = numbers["remembers"], numbers["pause"]
+        self.together.solved, self.together.work = numbers["solved"], numbers["joint_work"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class Auto(DualAscent):
       work than the iteration as a whole, or until little is left to gain.
     * Passes are extrapolated: after a pass the multipliers move on in the direction of the change
       since the pass before, clipped to the feasible set and cut by exact line search.
+    * Few planes are solved for together, and the next ones found by a full pass at that w.
     * When the gaps seen suggest that the target is reached, a full pass at fixed w certifies it.
 
     Parameters
@@ -94,6 +103,8 @@ class Auto(DualAscent):
         How far to go on, as a multiple of the last pass's change; 0 turns it off.
     idle_limit : int
         Visits in a row without weight after which a plane is dropped.
+    joint : bool
+        Solve for all stored planes together where they are few.
 
     Notes
     -----
@@ -110,6 +121,7 @@ class Auto(DualAscent):
     * blocks are left out by the size of their gap beside the mean, not by a fixed epsilon;
     * revisits end when they gain too little for their work, not when a reduced problem is solved;
     * passes are extrapolated;
+    * the multipliers of all stored planes are solved for together, where they are few;
     * certificates begin with the blocks of the largest gaps, and are given up early.
 
     For the papers' own choose `FASOLE` or `SDA`.
@@ -124,6 +136,7 @@ class Auto(DualAscent):
     cache_patience: float = 0.4
     extrapolation: float = 1.0
     idle_limit: int = 4
+    joint: bool = True
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
@@ -131,16 +144,20 @@ class Auto(DualAscent):
 
     def iterate(self, ascent: DualAscentRun) -> None:
         """Alternate oracle passes and cached passes until certified."""
-        store, loop = ascent.store, AutoLoop(self, ascent.store)
+        store, loop = ascent.store, AutoLoop(self, ascent)
         ascent.state.loop = loop
         while True:
             started, dual = store.work, ascent.dual
             # After a failed attempt a cheap pass over all blocks does more than another one.
             again = not (loop.trying and store.oracle_is_cheap)
             loop.trying = again and loop.estimate <= self.optimism * ascent.target
-            if loop.trying:
+            # Weights that are the best for all stored planes are left alone, to find more planes.
+            settled = loop.together.solved
+            if settled or loop.trying:
                 order = np.argsort(-ascent.gaps, kind="stable")
-                chosen = order[: ascent.certify(self.rule, order=order, give_up_at=ascent.target)]
+                enough = np.inf if settled else ascent.target
+                done = ascent.certify(self.rule, order=order, give_up_at=enough, limited=settled)
+                chosen = order[:done]
                 if ascent.certified and ascent.converged():
                     ascent.record()
                     return
@@ -152,6 +169,11 @@ class Auto(DualAscent):
             loop.estimate = float(ascent.gaps.sum())
             if not store.oracle_is_cheap:
                 store.evict(self.idle_limit)
+            ascent.certified = False  # before new weights: they may be interrupted
+            precision = max(SOLVED * ascent.target, SETTLED * loop.estimate)
+            if loop.together.solve(precision, self.rule.recombine):
+                pass
+            elif not store.oracle_is_cheap:
                 self._revisit(ascent, loop, started, dual)
             elif loop.trying:
                 ascent.revisit(chosen, self.rule)

@@ -37,6 +37,7 @@ NO_STEPS = StepRule(WSS2, 0)
 SETTLE = StepRule(WSS2, 50, precision=0.1)
 RUN_LENGTH = 16  # blocks that are always visited one after the other
 CERTIFY_BATCH = 256  # examples per oracle call where w stands still
+LIMITED_BATCH = 16  # the same, where the time limit is looked at in between
 ORDERED_BATCH = 512  # where the store steps between the examples of a batch
 CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
 
@@ -170,24 +171,27 @@ class DualAscentRun(CertifiedRun):
         *,
         order: Ints | None = None,
         give_up_at: float = np.inf,
+        limited: bool = False,
     ) -> int:
         """One full pass of true oracle calls at a fixed w: primal value, gap, and new planes.
 
         Gives up as soon as the gaps found exceed ``give_up_at``, since the rest can only add to
-        them; with blocks of large gaps first in ``order``, a failed attempt is short. Returns how
-        many blocks of ``order`` were visited.
+        them; with blocks of large gaps first in ``order``, a failed attempt is short. Where it is
+        ``limited``, the time limit may end it. Returns how many blocks of ``order`` were visited.
         """
         order = self.state.order if order is None else order
         rule = (self.quiet_rule if rule is None else rule)._replace(max_steps=0)
         hinges = np.empty(self.n)
         found, done = 0.0, 0
-        for batch in batches(order, CERTIFY_BATCH):
+        for batch in batches(order, LIMITED_BATCH if limited else CERTIFY_BATCH):
             report = self.store.visit(batch, rule)
             self.gaps[batch], hinges[batch] = report.gaps, report.hinges
             done += len(batch)
             found += float(report.gaps.sum())
             if found > give_up_at:
                 return done
+            if limited:
+                self.check()
         w = self.store.w
         self.offer(self.primal(w, np.maximum(hinges, 0.0)), w)
         self.store.rebuild()  # rounding that piled up in w must not enter the certificate

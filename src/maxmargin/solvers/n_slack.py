@@ -37,6 +37,7 @@ from ..result import Callback, Result
 from ..types import Floats, Ints
 from .base import Solver
 from .passes import Schedule
+from .together import Together
 
 __all__ = ["NSlack"]
 
@@ -44,6 +45,7 @@ EFFORT = {"fsmo": 10, "block": 50}  # rounds, or steps, in a block before the ne
 KINDS = {"fsmo": FSMO, "block": BLOCK}
 MOST_PASSES = 1000  # over the working sets in one solution of the dual
 GROWTH_CHECK = 20  # such passes between tests for an unbounded dual
+TOGETHER = 5  # such passes between tries to solve for all multipliers together
 OUTRIGHT = 100  # such passes after which a hard margin's dual is solved by another method
 LARGEST_SYSTEM = 2_000_000  # numbers in a system for that
 CANCELLED = 1e-8  # share that is left of a sum of planes that cancel each other
@@ -84,6 +86,7 @@ class NSlackRun(CertifiedRun):
         self.violation = solver.violation
         self.within_violation = False  # whether the last pass met the papers' own stopping rule
         self.proven_dual = self.sets.dual()
+        self.together = Together(self, self.sets, solver.joint)
         self.sharpness = 1.0  # shrinks where the precision asked of the dual was not enough
 
     @property
@@ -177,6 +180,9 @@ class NSlack(Solver):
         The papers' own stopping rule: end after a pass in which no constraint is violated by more
         than this beyond its example's slack, whatever the gap. ``tol`` and ``epsilon`` then say
         how well the dual over the working sets is solved, no more. Not for hard margins.
+    joint : bool
+        Solve for the multipliers of all working sets together where they are few, whatever ``qp``.
+        Not for hard margins.
 
     Notes
     -----
@@ -189,6 +195,8 @@ class NSlack(Solver):
       exactly. In variant (b) a changed working set gets ten rounds of fixed-threshold SMO or fifty
       steps of pairs, at most; all sets are optimised at the end of each pass ("much less
       frequently", the paper says).
+    * Where the constraints are few, Newton steps in all multipliers together solve it;
+      ``joint=False`` leaves it to ``qp`` alone.
     * Working sets whose gaps are small are left out of up to three passes of such a solution in a
       row. The papers use SVM-light.
     * A constraint without features and without offset, the truth's own, is not added.
@@ -203,6 +211,7 @@ class NSlack(Solver):
     batch: int = 100
     inactive_limit: int = 50
     violation: float | None = None
+    joint: bool = True
 
     name: ClassVar[str] = "n-slack"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2", "none")
@@ -304,6 +313,8 @@ class NSlack(Solver):
         plateau = Plateau()
         before = sets.sets.alpha.copy()
         for k in range(1, MOST_PASSES + 1):
+            if not hard and k % TOGETHER == 1 and cutting.together.solve(stop):
+                break
             due = schedule.due(0.3)
             chosen = np.flatnonzero(due & (sets.sets.count > 0))
             schedule.record_gaps(chosen, sets.improve(chosen, kind, effort))

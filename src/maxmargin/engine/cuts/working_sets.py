@@ -21,6 +21,8 @@ from ...types import Floats, Ints, Ints32
 from ..arena import grown
 from ..oracle import Oracle
 from ..state import Arrays, copied, inside, named_arrays, under
+from ..work import BLOCK, PART_ENTRY
+from .joint_sets import solve_sets_jointly
 from .set_kernels import (
     ENTRIES,
     UNLIMITED,
@@ -87,6 +89,8 @@ class WorkingSets:
         ``C * sample_weight``.
     """
 
+    visits_in_order = False  # see `BlockStore`
+
     def __init__(self, oracle: Oracle, caps: Floats) -> None:
         n, n_features = len(caps), oracle.n_features
         self.oracle = oracle
@@ -94,6 +98,7 @@ class WorkingSets:
         self.parts = oracle.parts
         self.w: Floats = np.zeros(n_features)
         self.caps = caps
+        self.work = 0.0  # done on blocks, see `work`
         slots, squares = CAPACITY * n, CAPACITY * CAPACITY * n
         self.used = np.array([slots, squares, 0])
         self.sets = Sets(
@@ -156,8 +161,20 @@ class WorkingSets:
     def improve(self, examples: Ints, kind: int, effort: int) -> Floats:
         """Improve the blocks of these examples; returns their gaps before."""
         gaps = np.empty(len(examples))
+        entries = float(self.used[ENTRIES]) / max(len(self.caps), 1)
+        self.work += len(examples) * (BLOCK + PART_ENTRY * entries)
         improve_sets(self.sets, self.parts, self.scratch, self.w, examples, kind, effort, gaps)
         return gaps
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """Solve for the multipliers of all constraints together; returns the gap left there.
+
+        None, and nothing is changed, where that would take more work than it may. Constraints are
+        the oracle's alone, so that there is nothing to ``recombine``.
+        """
+        return solve_sets_jointly(self, stop_gap, most_work)
 
     def sums(self, per_slot: Floats) -> Floats:
         """Each block's sum of what is given per slot."""
@@ -233,13 +250,14 @@ class WorkingSets:
     def arrays(self) -> Arrays:
         """The sets and their multipliers, as arrays by name."""
         own = {name: getattr(self, name) for name in ("used", "caps", "w")}
-        return {**under("sets", named_arrays(self.sets)), **own}
+        return {**under("sets", named_arrays(self.sets)), **own, "work": np.array(self.work)}
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of sets of equal data and formulation has given."""
         self.sets = Sets(**copied(inside("sets", arrays)))
         for name in ("used", "caps", "w"):
             setattr(self, name, arrays[name].copy())
+        self.work = float(arrays["work"])
 
     # ----- memory --------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from ...engine.state import Arrays
 from ...engine.work import BLOCK, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Floats, Ints
+from .class_joint import solve_classes_jointly
 from .multiclass_kernels import (
     ClassBlocks,
     add_weighted_classes,
@@ -48,11 +49,12 @@ class ClassStore:
         self.seen = np.zeros(self.alpha.shape, np.bool_)
         self.weights: Floats = self._no_weights()
         self.dual_now = np.zeros(1)
+        self.products: Floats | None = None  # of all pairs of inputs, once they are needed
         self.work = 0.0
         inputs = self.problem.rows
         size = inputs.dense.size if inputs.dense.shape[0] else len(inputs.values)
         mean_size = size / max(problem.n_examples, 1)
-        self._visit_work = BLOCK + scoring_work(mean_size, problem.n_classes)
+        self.visit_work = BLOCK + scoring_work(mean_size, problem.n_classes)
 
     @property
     def w(self) -> Floats:
@@ -94,7 +96,7 @@ class ClassStore:
 
     def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
         """One kernel call over the blocks of ``examples``."""
-        self.work += self._visit_work * (len(examples) + 1)
+        self.work += self.visit_work * (len(examples) + 1)
         blocks = ClassBlocks(
             self.problem.rows,
             self.problem.labels,
@@ -114,7 +116,7 @@ class ClassStore:
         """See `planes.PlaneStore.extrapolate`."""
         gain = 0.0
         if factor:
-            self.work += 0.25 * self._visit_work * len(self.caps)  # few multipliers change
+            self.work += 0.25 * self.visit_work * len(self.caps)  # few multipliers change
             change = np.empty(self.alpha.shape)
             squared = self.formulation.slack == "l2"
             limits = np.full(len(self.caps), np.inf) if squared else self.caps
@@ -133,6 +135,18 @@ class ClassStore:
             self.weights += step * direction
             self.dual_now[0] += gain
         return gain
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """See `planes.BlockStore.solve_jointly`."""
+        return solve_classes_jointly(self, stop_gap, most_work, recombine)
+
+    def move(self, change: Floats, gain: float) -> None:
+        """Change the multipliers, by which the dual gains so much."""
+        self.alpha += change
+        self._add_weighted(change, self.weights)
+        self.dual_now[0] += gain
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
@@ -170,6 +184,7 @@ class ClassStore:
         self.weights *= factor
         self.caps = caps
         self.ridges = ridges(self.formulation, caps)
+        self.products = None  # their work is counted anew in every run, from arrays or not
         self.dual()
 
     def arrays(self) -> Arrays:

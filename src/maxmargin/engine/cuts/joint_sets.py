@@ -1,0 +1,39 @@
+"""The joint QP over the n-slack working sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..joint_planes import PlaneRows, add_rows, all_products, planes_work
+from ..joint_qp import JointPlanes, solve_jointly
+
+if TYPE_CHECKING:
+    from .working_sets import WorkingSets
+
+__all__ = ["solve_sets_jointly"]
+
+
+def solve_sets_jointly(store: WorkingSets, stop_gap: float, most_work: float) -> float | None:
+    """Solve for the multipliers of all constraints; None if too much work."""
+    sets = store.sets
+    slots, owners = store.owners()
+    used = store.caps[owners] > 0
+    slots, owners = slots[used], owners[used]
+    rows = PlaneRows(sets.first[slots], sets.last[slots], sets.ids, sets.values)
+    entries = int((rows.last - rows.first).sum())
+    work = planes_work(len(slots), len(slots), entries, store.parts)
+    if len(slots) == 0 or work > most_work:
+        return None
+    gram = all_products(rows, store.parts, len(store.w))
+    number, block = np.unique(owners, return_inverse=True)
+    capped = store.formulation.slack == "l1"
+    cap = store.caps[number] if capped else np.full(len(number), np.inf)
+    before = sets.alpha[slots]
+    planes = JointPlanes(gram, sets.offset[slots], before, block, cap, sets.ridge[number])
+    solution = solve_jointly(planes, stop_gap, most_work)
+    sets.alpha[slots] = solution.alpha
+    add_rows(rows, store.parts, solution.alpha - before, store.w)
+    store.work += planes_work(len(slots), len(slots), entries, store.parts, solution.work)
+    return solution.gap

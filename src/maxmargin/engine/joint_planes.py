@@ -1,0 +1,186 @@
+"""What stores of sparse planes hand to the joint QP: rows of parts, their products and sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .._jit import kernel
+from ..types import Floats, Ints, Ints32
+from .joint_qp import JointPlanes, joint_work, solve_jointly
+from .parts import Parts, clear_parts, gather_parts, mean_part_size, scatter_parts
+from .plane_kernels import list_block
+from .work import PART_ENTRY
+
+if TYPE_CHECKING:
+    from .planes import PlaneStore
+
+__all__ = [
+    "MOST_BLOCKS",
+    "MOST_PLANES",
+    "NO_PRODUCTS",
+    "KnownProducts",
+    "PlaneRows",
+    "add_rows",
+    "all_products",
+    "known_products",
+    "planes_work",
+    "solve_planes_jointly",
+]
+
+MOST_PLANES, MOST_BLOCKS = 1000, 500  # that are solved for together
+
+
+class PlaneRows(NamedTuple):
+    """Planes as rows of entries in parts: row k is ``first[k]..last[k] - 1``."""
+
+    first: Ints
+    last: Ints
+    ids: Ints32
+    values: Floats
+
+
+def planes_work(
+    n_planes: int, n_new: int, n_entries: int, parts: Parts, solution: float | None = None
+) -> float:
+    """Work of new products, and of a solution, a guess unless it is given."""
+    if n_planes > MOST_PLANES:
+        return np.inf
+    pairs = n_new * (1.0 - 0.5 * n_new / max(n_planes, 1))
+    products = PART_ENTRY * mean_part_size(parts) * pairs * n_entries
+    return products + (joint_work(n_planes) if solution is None else solution)
+
+
+def all_products(rows: PlaneRows, parts: Parts, n_weights: int) -> Floats:
+    """Products of all pairs of rows."""
+    gram = np.empty((len(rows.first), len(rows.first)))
+    _add_products(rows, parts, n_weights, gram, 0)
+    return gram
+
+
+def _add_products(rows: PlaneRows, parts: Parts, n_weights: int, gram: Floats, start: int) -> None:
+    """Products of the rows from ``start`` on with all rows."""
+    longest = int((rows.last - rows.first).max(initial=0))
+    _multiply(rows, parts, np.zeros(n_weights), np.empty(longest), gram, start)
+
+
+class KnownProducts(NamedTuple):
+    """Products of planes from one joint solution to the next; the planes' ids are sorted."""
+
+    ids: Ints
+    gram: Floats
+
+    def renumbered(self, planes: Ints, places: Ints) -> KnownProducts:
+        """Planes that stay get ids 0, 1, ...: by the places of their blocks, then by old ids."""
+        moved = planes[np.lexsort((planes, places))]
+        kept = np.flatnonzero(np.isin(moved, self.ids, assume_unique=True))
+        known = np.searchsorted(self.ids, moved[kept])
+        return KnownProducts(kept, self.gram[np.ix_(known, known)])
+
+    def order(self, ids: Ints) -> tuple[Ints, int]:
+        """These ids, those whose products are known first, and how many they are."""
+        known = np.isin(ids, self.ids, assume_unique=True)
+        return np.concatenate([ids[known], ids[~known]]), int(known.sum())
+
+    def extended(self, ids: Ints, n_known: int, rows: PlaneRows, parts: Parts, d: int) -> Floats:
+        """The products of all pairs of the ordered ids, whose planes are the rows."""
+        gram = np.empty((len(ids), len(ids)))
+        places = np.searchsorted(self.ids, ids[:n_known])
+        gram[:n_known, :n_known] = self.gram[np.ix_(places, places)]
+        _add_products(rows, parts, d, gram, n_known)
+        return gram
+
+
+NO_PRODUCTS = KnownProducts(np.empty(0, np.int64), np.empty((0, 0)))
+
+
+def known_products(ids: Ints, gram: Floats) -> KnownProducts:
+    """The products of planes in any order."""
+    by_id = np.argsort(ids)
+    return KnownProducts(ids[by_id], gram[np.ix_(by_id, by_id)])
+
+
+@kernel
+def _multiply(rows, parts, expanded, buffer, gram, start):
+    """From row ``start`` on each is written out as a vector, and the rows before it are scored."""
+    for k in range(start, len(rows.first)):
+        first, last = rows.first[k], rows.last[k]
+        ids = rows.ids[first:last]
+        scatter_parts(parts, ids, last - first, rows.values[first:last], expanded)
+        for q in range(k + 1):
+            at, end = rows.first[q], rows.last[q]
+            gather_parts(parts, rows.ids[at:end], 0, end - at, expanded, buffer)
+            product = 0.0
+            for e in range(end - at):
+                product += rows.values[at + e] * buffer[e]
+            gram[k, q] = product
+            gram[q, k] = product
+        clear_parts(parts, ids, last - first, expanded)
+
+
+def add_rows(rows: PlaneRows, parts: Parts, weights: Floats, w: Floats) -> None:
+    """Add the sum of the rows, weighted, to w."""
+    longest = int((rows.last - rows.first).max(initial=0))
+    _add_rows(rows, parts, weights, np.empty(longest), w)
+
+
+@kernel
+def _add_rows(rows, parts, weights, buffer, w):
+    """Row by row."""
+    for k in range(len(weights)):
+        if weights[k] != 0.0:
+            first, last = rows.first[k], rows.last[k]
+            for e in range(last - first):
+                buffer[e] = weights[k] * rows.values[first + e]
+            scatter_parts(parts, rows.ids[first:last], last - first, buffer, w)
+
+
+@kernel
+def copy_planes(arena, blocks, scratch, planes, order, rows):
+    """Copy planes of the arena as rows of global parts, in an order that goes block by block."""
+    listed = -1
+    filled = 0
+    for k in order:
+        p = planes[k]
+        if arena.block[p] != listed:
+            listed = arena.block[p]
+            list_block(arena, blocks, listed, scratch)
+        rows.first[k] = filled
+        for e in range(arena.entry_start[p], arena.entry_start[p + 1]):
+            rows.ids[filled] = scratch.features[arena.ids[e]]
+            rows.values[filled] = arena.values[e]
+            filled += 1
+        rows.last[k] = filled
+
+
+def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -> float | None:
+    """Solve for the multipliers of all live planes of the plane store; None if too much work."""
+    arena, used, known = store.arena, int(store.used[0]), store.known_products
+    chosen = np.flatnonzero(arena.alive[:used] & (store.caps[arena.block[:used]] > 0))
+    m = len(chosen)
+    if m == 0 or m > MOST_PLANES or len(np.unique(arena.block[chosen])) > MOST_BLOCKS:
+        return None
+    chosen, n_known = known.order(chosen)
+    sizes = arena.entry_start[chosen + 1] - arena.entry_start[chosen]
+    size = int(sizes.sum())
+    if planes_work(m, m - n_known, size, store.parts) > most_work:
+        return None
+    ends = np.empty(m, np.int64), np.empty(m, np.int64)
+    rows = PlaneRows(*ends, np.empty(size, np.int32), np.empty(size))
+    number, block = np.unique(arena.block[chosen], return_inverse=True)
+    store._reserve_scratch(number, 0)
+    copy_planes(arena, store.blocks, store.scratch, chosen, np.argsort(block, kind="stable"), rows)
+    gram = known.extended(chosen, n_known, rows, store.parts, len(store.w))
+    store.known_products = known_products(chosen, gram)
+    cap, before = store.caps[number], arena.alpha[chosen]
+    if store.formulation.slack != "l1":
+        cap = np.full(len(cap), np.inf)
+    planes = JointPlanes(gram, arena.offset[chosen], before, block, cap, store.blocks.ridge[number])
+    solution = solve_jointly(planes, stop_gap, most_work)
+    arena.alpha[chosen] = solution.alpha
+    arena.idle[chosen] = np.where(solution.alpha > 0.0, 0, arena.idle[chosen] + 1)
+    add_rows(rows, store.parts, solution.alpha - before, store.w)
+    store.dual_now[0] += solution.gain
+    store.work += planes_work(m, m - n_known, size, store.parts, solution.work)
+    return solution.gap

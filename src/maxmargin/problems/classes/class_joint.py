@@ -1,0 +1,106 @@
+"""The joint QP over pairs of an example and a class: products of planes from products of inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._jit import kernel
+from ...engine.joint_planes import MOST_BLOCKS, MOST_PLANES
+from ...engine.joint_qp import JointPlanes, joint_work, solve_jointly
+from ...engine.rows import Rows, add_row, add_scores
+from ...engine.work import PLANE_ENTRY
+from ...types import Floats
+
+if TYPE_CHECKING:
+    from .class_store import ClassStore
+
+__all__ = ["input_products", "solve_classes_jointly"]
+
+ALL_PAIRS = 300  # so many pairs are solved for even if their classes were never met
+
+
+def solve_classes_jointly(
+    store: ClassStore, stop_gap: float, most_work: float, recombine: bool
+) -> float | None:
+    """Solve for the multipliers of many classes of all examples; None if too much work."""
+    if len(store.caps) > MOST_BLOCKS:
+        return None
+    examples, classes = np.nonzero(_usable(store, recombine))
+    m = len(examples)
+    work = joint_work(m) + PLANE_ENTRY * m * m
+    if store.products is None:
+        work += len(store.caps) * store.visit_work
+    if m == 0 or m > MOST_PLANES or work > most_work:
+        return None
+    if store.products is None:
+        store.products = input_products(store.problem.rows)
+    truths = store.problem.labels[examples]
+    gram = np.empty((m, m))
+    scales = store.terms.scales[truths, classes]
+    pair_products(store.products, examples, truths, classes, scales, gram)
+    number, block = np.unique(examples, return_inverse=True)
+    cap, before = store.caps[number], store.alpha[examples, classes]
+    if store.formulation.slack != "l1":
+        cap = np.full(len(cap), np.inf)
+    offset = store.terms.offsets[truths, classes]
+    planes = JointPlanes(gram, offset, before, block, cap, store.ridges[number])
+    solution = solve_jointly(planes, stop_gap, most_work)
+    store.work += work - joint_work(m) + solution.work
+    change = np.zeros(store.alpha.shape)
+    change[examples, classes] = solution.alpha - before
+    store.move(change, solution.gain)
+    store.alpha[examples, classes] = solution.alpha  # to the last bit: sums are at most the caps
+    store.seen |= store.alpha > 0.0
+    return solution.gap
+
+
+def _usable(store: ClassStore, recombine: bool) -> np.ndarray:
+    """Pairs that may get weight: those that were met, or all if they may and are few."""
+    n, K = store.alpha.shape
+    if not recombine or n * (K - 1) > ALL_PAIRS:
+        return (store.seen | (store.alpha > 0.0)) & (store.caps > 0.0)[:, None]
+    usable = np.repeat((store.caps > 0.0)[:, None], K, axis=1)
+    usable[np.arange(n), store.problem.labels] = False
+    return usable
+
+
+def input_products(rows: Rows) -> Floats:
+    """Products of all pairs of inputs."""
+    products = np.empty((rows.n_rows, rows.n_rows))
+    _multiply_inputs(rows, np.zeros(rows.n_inputs), products)
+    return products
+
+
+@kernel
+def _multiply_inputs(rows, expanded, products):
+    """Each input is written out as a vector, and those before it are scored."""
+    one, score = np.ones(1), np.empty(1)
+    for i in range(len(products)):
+        expanded[:] = 0.0
+        add_row(rows, i, one, expanded, 1)
+        for j in range(i + 1):
+            score[0] = 0.0
+            add_scores(rows, j, expanded, 1, score)
+            products[i, j] = score[0]
+            products[j, i] = score[0]
+
+
+@kernel
+def pair_products(products, examples, truths, classes, scales, gram):
+    """Products of the planes ``scale (x at the truth minus x at the class)``."""
+    for a in range(len(examples)):
+        for b in range(a + 1):
+            shared = 0.0
+            if truths[a] == truths[b]:
+                shared += 1.0
+            if classes[a] == classes[b]:
+                shared += 1.0
+            if truths[a] == classes[b]:
+                shared -= 1.0
+            if classes[a] == truths[b]:
+                shared -= 1.0
+            product = shared * scales[a] * scales[b] * products[examples[a], examples[b]]
+            gram[a, b] = product
+            gram[b, a] = product

@@ -1,0 +1,59 @@
+"""When the stored planes of all examples are solved for together."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..engine.run import Run
+
+__all__ = ["Together"]
+
+SHARE = 2.0  # work of joint solutions, as a multiple of all other work
+LONGEST = 3e8  # work of one solution: limits and interrupts are looked at after it
+# Work around an oracle call that stores do not count, and the same where the store has the oracle.
+CALL, OWN_CALL = 3e4, 3e3
+
+
+class JointStore(Protocol):
+    """Planes with multipliers, see `planes.BlockStore`."""
+
+    work: float
+    visits_in_order: bool
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """Solve for all stored planes; None where that takes too much work."""
+
+
+class Together:
+    """Solves for all stored planes at once, as long as that takes no more than a share of the work.
+
+    Where there are few planes it is the quickest way, and the only one where blocks hold each other
+    up. Large problems have too many planes for it.
+    """
+
+    def __init__(self, run: Run, store: JointStore, allowed: bool) -> None:
+        self.run = run
+        self.store = store
+        self.allowed = allowed
+        self.solved = False  # whether the last try was successful
+        self.work = 0.0  # of all tries
+
+    def numbers(self) -> dict[str, float]:
+        """What later calls depend on."""
+        return {"solved": self.solved, "joint_work": self.work}
+
+    def solve(self, stop_gap: float, recombine: bool = False) -> bool:
+        """Solve to this gap, if that is worth its work; returns whether it was done."""
+        if not self.allowed:
+            return False
+        began = self.store.work
+        call = OWN_CALL if self.store.visits_in_order else CALL
+        other = began - self.work + call * self.run.oracle_calls
+        most = min(SHARE * other - self.work, LONGEST)
+        left = self.store.solve_jointly(stop_gap, most, recombine)
+        self.solved = left is not None and left <= stop_gap
+        self.work += self.store.work - began
+        self.run.count_hits(0 if left is None else self.run.n)
+        return self.solved

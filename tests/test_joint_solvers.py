@@ -1,0 +1,128 @@
+"""Solvers that solve for all stored planes together: fewer passes, and the same optimum."""
+
+import numpy as np
+import pytest
+
+import maxmargin.engine.joint_planes as joint_planes
+from cases import chain_case, multiclass_case
+from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.cuts import joint_sets
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.formulation import Formulation
+from maxmargin.problems.classes.class_store import ClassStore
+from solving import check_certificate, check_optimal, medium_chains, medium_classes, solve
+
+JOINT = ("auto", "fasole", "sdm", "n-slack")
+MEDIUM = {"classes": medium_classes, "chains": medium_chains}
+
+
+@pytest.mark.parametrize("solver", JOINT)
+@pytest.mark.parametrize("structure", MEDIUM)
+def test_stiff_problems_take_few_passes(structure, solver):
+    """Where C is large, blocks hold each other up."""
+    problem = MEDIUM[structure]()
+    together, apart = (
+        solve(solver, problem, 20.0, tol=1e-5, max_passes=200, joint=joint)
+        for joint in (True, False)
+    )
+    assert together.converged and together.n_passes < 0.7 * apart.n_passes
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("solver", JOINT)
+@pytest.mark.parametrize("make", [multiclass_case, chain_case])
+def test_the_optimum_is_the_same(make, solver, slack):
+    case, formulation = make(np.random.default_rng(5)), Formulation(slack=slack)
+    for joint in (True, False):
+        result = solve(solver, case.problem, 10.0, formulation, joint=joint)
+        check_optimal(result, case, 10.0, formulation)
+
+
+def test_the_general_store_keeps_w_and_the_dual():
+    """Also after planes were dropped and the rest renumbered."""
+    case = chain_case(np.random.default_rng(2), lengths=(3,) * 8)
+    store = PlaneStore(Oracle(case.problem, Formulation("slack")), np.full(8, 3.0), 10**8)
+    rng = np.random.default_rng(0)
+    for k in range(12):
+        store.visit(rng.permutation(8), StepRule(WSS2, 0))
+        assert store.solve_jointly(1e-6, np.inf) <= 1e-6
+        now, w = float(store.dual_now[0]), store.w.copy()
+        store.rebuild()
+        np.testing.assert_allclose(store.w, w, atol=1e-9)
+        assert store.dual() == pytest.approx(now, rel=1e-9)
+        # No block has anything to gain from its own planes.
+        assert store.revisit(np.arange(8), StepRule(WSS2, 0)).sum() <= 2e-6
+        store.evict(1 + k % 3)
+
+
+def test_too_much_work_changes_nothing():
+    case = multiclass_case(np.random.default_rng(0), n=20, K=4)
+    store = ClassStore(Oracle(case.problem, Formulation()), case.problem, np.ones(20))
+    assert store.solve_jointly(0.0, 0.0, recombine=True) is None
+    assert not store.alpha.any() and not store.w.any() and store.dual() == 0.0
+
+
+def test_classes_that_were_never_met_take_part_on_request_only():
+    case = multiclass_case(np.random.default_rng(0), n=20, K=4)
+    store = ClassStore(Oracle(case.problem, Formulation()), case.problem, np.ones(20))
+    store.seen[:, 0] = case.problem.labels != 0
+    assert store.solve_jointly(1e-9, np.inf) <= 1e-9
+    assert store.alpha[:, 0].any() and not store.alpha[:, 1:].any()
+    before = store.dual()
+    assert store.solve_jointly(1e-9, np.inf, recombine=True) <= 1e-9
+    assert store.alpha[:, 1:].any() and store.dual() > before
+
+
+@pytest.mark.parametrize(
+    ("solver", "make", "module", "name"),
+    [
+        ("auto", multiclass_case, ClassStore, "_add_weighted"),
+        ("auto", chain_case, joint_planes, "add_rows"),
+        ("fasole", chain_case, joint_planes, "add_rows"),
+        ("n-slack", chain_case, joint_sets, "add_rows"),
+    ],
+)
+def test_an_interrupt_in_the_middle(solver, make, module, name, monkeypatch):
+    """Multipliers are written before the weights are: the certificate is true all the same."""
+    case = make(np.random.default_rng(4))
+    calls = []
+    function = getattr(module, name)
+
+    def interrupted(*arguments):
+        calls.append(name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return function(*arguments)
+
+    monkeypatch.setattr(module, name, interrupted)
+    result = solve(solver, case.problem, 5.0, tol=1e-12)
+    assert result.status == "interrupted"
+    check_certificate(result, case, 5.0)
+    again = solve(solver, case.problem, 5.0, tol=1e-7, warm_start=result)
+    check_optimal(again, case, 5.0)
+
+
+def test_the_time_limit_ends_a_pass_at_fixed_weights():
+    """A pass of a slow oracle is not to be waited for, but for the one that certifies."""
+    problem = medium_chains()
+    result = solve("auto", problem, 5.0, max_time=0.0)
+    assert result.status == "max_time"
+    assert 1.0 < result.n_passes <= 1.2
+
+
+@pytest.mark.parametrize("solver", JOINT)
+@pytest.mark.parametrize("structure", MEDIUM)
+def test_training_goes_on_from_arrays_as_from_the_state(structure, solver):
+    """Products of planes, and the work that was counted for them, make no difference."""
+    options = {"tol": None, "random_state": 5}
+    problem, again = MEDIUM[structure](), MEDIUM[structure]()
+    first = solve(solver, problem, 2.0, max_passes=4, **options)
+    arrays = {key: array.copy() for key, array in first.state.arrays().items()}
+    other = solve(solver, again, 2.0, max_passes=1, **options)
+    other.state.restore(arrays)
+    expected = solve(solver, problem, 3.0, tol=1e-5, warm_start=first)
+    found = solve(solver, again, 3.0, tol=1e-5, warm_start=other)
+    assert found.n_cache_hits == expected.n_cache_hits
+    assert found.n_oracle_calls == expected.n_oracle_calls
+    assert found.w.tobytes() == expected.w.tobytes()
