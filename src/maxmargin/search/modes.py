@@ -12,6 +12,7 @@ score of an output (see `violation` for the formulas):
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from ..formulation import Formulation, Rescaling
@@ -56,6 +57,7 @@ def level_terms(
     return offsets - scales * gold_score, scales.copy()
 
 
+@cache  # oracles ask for it at every call, of a single example maybe
 def search_mode(rescaling: Rescaling, sqrt_loss: bool, zero_one: bool = False) -> SearchMode:
     """The search that finds the most violated output.
 

@@ -7,6 +7,7 @@ optional constant feature last), then the K x K transitions (from-label first), 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,11 +39,7 @@ class ChainLayout(NamedTuple):
     @property
     def offsets(self) -> WeightOffsets:
         """Where each kind of weights begins."""
-        K = self.n_labels
-        transitions = self.n_inputs * K
-        starts = transitions + K * K
-        n_boundary = K if self.boundary else 0
-        return WeightOffsets(transitions, starts, starts + n_boundary, starts + 2 * n_boundary)
+        return _offsets(self.n_inputs, self.n_labels, self.boundary)
 
     @property
     def size(self) -> int:
@@ -64,3 +61,12 @@ class ChainLayout(NamedTuple):
         if not self.boundary:
             return np.zeros(self.n_labels), np.zeros(self.n_labels)
         return w[at.starts : at.stops].copy(), w[at.stops : at.end].copy()
+
+
+@cache  # every oracle call asks for them
+def _offsets(n_inputs: int, n_labels: int, boundary: bool) -> WeightOffsets:
+    """Emissions first, then transitions, then weights of first and last labels if there are any."""
+    transitions = n_inputs * n_labels
+    starts = transitions + n_labels * n_labels
+    n_boundary = n_labels if boundary else 0
+    return WeightOffsets(transitions, starts, starts + n_boundary, starts + 2 * n_boundary)
