@@ -96,17 +96,17 @@ def test_an_interrupt_in_the_middle(solver, make, module, name, monkeypatch):
         return function(*arguments)
 
     monkeypatch.setattr(module, name, interrupted)
-    result = solve(solver, case.problem, 5.0, tol=1e-12)
+    result = solve(solver, case.problem, 5.0, tol=1e-12, joint=True)
     assert result.status == "interrupted"
     check_certificate(result, case, 5.0)
-    again = solve(solver, case.problem, 5.0, tol=1e-7, warm_start=result)
+    again = solve(solver, case.problem, 5.0, tol=1e-7, warm_start=result, joint=True)
     check_optimal(again, case, 5.0)
 
 
 def test_the_time_limit_ends_a_pass_at_fixed_weights():
     """A pass of a slow oracle is not to be waited for, but for the one that certifies."""
     problem = medium_chains()
-    result = solve("auto", problem, 5.0, max_time=0.0)
+    result = solve("auto", problem, 5.0, max_time=0.0, joint=True)
     assert result.status == "max_time"
     assert 1.0 < result.n_passes <= 1.2
 
@@ -115,14 +115,14 @@ def test_the_time_limit_ends_a_pass_at_fixed_weights():
 @pytest.mark.parametrize("structure", MEDIUM)
 def test_training_goes_on_from_arrays_as_from_the_state(structure, solver):
     """Products of planes, and the work that was counted for them, make no difference."""
-    options = {"tol": None, "random_state": 5}
+    options = {"tol": None, "random_state": 5, "joint": True}
     problem, again = MEDIUM[structure](), MEDIUM[structure]()
     first = solve(solver, problem, 2.0, max_passes=4, **options)
     arrays = {key: array.copy() for key, array in first.state.arrays().items()}
     other = solve(solver, again, 2.0, max_passes=1, **options)
     other.state.restore(arrays)
-    expected = solve(solver, problem, 3.0, tol=1e-5, warm_start=first)
-    found = solve(solver, again, 3.0, tol=1e-5, warm_start=other)
+    expected = solve(solver, problem, 3.0, tol=1e-5, warm_start=first, joint=True)
+    found = solve(solver, again, 3.0, tol=1e-5, warm_start=other, joint=True)
     assert found.n_cache_hits == expected.n_cache_hits
     assert found.n_oracle_calls == expected.n_oracle_calls
     assert found.w.tobytes() == expected.w.tobytes()

@@ -104,7 +104,9 @@ class Auto(DualAscent):
     idle_limit : int
         Visits in a row without weight after which a plane is dropped.
     joint : bool
-        Solve for all stored planes together where they are few.
+        Solve for all stored planes together where they are few: for small problems with a large C,
+        a fraction of the passes. Its kernels compile for some seconds at the first use, and where
+        C is small it may take more passes.
 
     Notes
     -----
@@ -136,7 +138,7 @@ class Auto(DualAscent):
     cache_patience: float = 0.4
     extrapolation: float = 1.0
     idle_limit: int = 4
-    joint: bool = True
+    joint: bool = False
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")

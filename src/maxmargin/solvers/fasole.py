@@ -53,7 +53,7 @@ class FASOLE(DualAscent):
     idle_limit : int
         Visits in a row without weight after which a plane is dropped; the paper keeps all.
     joint : bool
-        "fast" solves for all stored planes together where they are few.
+        Whether "fast" solves for all stored planes together where they are few; see `Auto`.
 
     Notes
     -----
@@ -63,9 +63,8 @@ class FASOLE(DualAscent):
     **Deviations**
 
     * The reduced problem has one solution, however it is found, but the precision differs:
-      ``reduced="paper", max_reduced_passes=10**9`` gives the paper's. Where there are few planes,
-      Newton steps in the multipliers of all examples together find it; ``joint=False`` takes steps
-      in one block after the other, as the paper does.
+      ``reduced="paper", max_reduced_passes=10**9`` gives the paper's. With ``joint=True``, and
+      few planes, Newton steps in the multipliers of all examples together find it.
     * Planes are dropped after ``idle_limit`` visits without weight; ``idle_limit=10**9`` keeps all,
       as far as ``cache_mb`` has room.
     * The pass that ends the training compares the best primal value of all such passes with the
@@ -83,7 +82,7 @@ class FASOLE(DualAscent):
     reduced_precision: float = 0.3
     max_reduced_passes: int = 1000
     idle_limit: int = 20
-    joint: bool = True
+    joint: bool = False
 
     name: ClassVar[str] = "fasole"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
