@@ -89,16 +89,14 @@ class Oracle:
     def ask(self, examples: Ints, w: Floats) -> Answer:
         """The most violated candidate of each example at ``w``, in parts."""
         search = self.accelerators.part_oracle if self.in_parts else self._search
-        planes = self._found(search, examples, w, size=self.parts.n_parts)
-        return Answer(planes, *self.formulation.plane_terms(planes.losses))
+        return self._answer(search, examples, w, size=self.parts.n_parts)
 
     def ask_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> Answer:
         """The most violated candidate of each example at ``scale * w``, in features."""
         search: Callable[[Ints, Floats], Planes] = self._search
         if scale != 1.0:
             search = partial(self._search_at_scale, scale=scale)
-        planes = self._found(search, examples, w)
-        return Answer(planes, *self.formulation.plane_terms(planes.losses))
+        return self._answer(search, examples, w)
 
     def ask_k_best(self, examples: Ints, w: Floats, k: int, *, by_score: bool = False) -> Answer:
         """The k best candidates of each example at ``w``, in features; see `Problem.k_best`.
@@ -107,16 +105,11 @@ class Oracle:
         """
         kind = ("none", False) if by_score else self._kind
         found = self._method("k_best")
-        planes = self._found(lambda i, w: found(i, w, k, *kind), examples, w, rows=k)
-        return Answer(planes, *self.formulation.plane_terms(planes.losses))
+        return self._answer(lambda i, w: found(i, w, k, *kind), examples, w, rows=k)
 
     def predictions(self, examples: Ints, w: Floats, *, count: bool = True) -> Answer:
         """The predicted outputs, in features; not counted where they only measure the weights."""
-        calls = self.calls
-        planes = self._found(self._method("predictions"), examples, w)
-        if not count:
-            self.calls = calls
-        return Answer(planes, *self.formulation.plane_terms(planes.losses))
+        return self._answer(self._method("predictions"), examples, w, count=count)
 
     def violations(self, w: Floats, check: Callable[[], None] | None = None) -> Violations:
         """Values and offsets of all examples' most violated planes, by a full pass at ``w``.
@@ -166,7 +159,7 @@ class Oracle:
         """A method of the problem; what a duck-typed one lacks is taken from the base class."""
         return getattr(self.problem, name, None) or partial(getattr(Problem, name), self.problem)
 
-    def _found(
+    def _answer(
         self,
         search: Callable[[Ints, Floats], Planes],
         examples: Ints,
@@ -174,24 +167,26 @@ class Oracle:
         *,
         size: int | None = None,
         rows: int = 1,
-    ) -> Planes:
+        count: bool = True,
+    ) -> Answer:
         """Search for candidates, ``rows`` of each example, with entries among ``size`` numbers."""
         if self.executor is None or len(examples) <= BATCH:
             planes = search(examples, w)
         else:
             pieces = batches(examples, BATCH)
             planes = concatenate(list(self.executor.map(lambda piece: search(piece, w), pieces)))
-        self.calls += len(examples)
-        if self.trusted:
-            return planes
-        asked = examples if rows == 1 else examples.repeat(rows)
-        validate_planes(planes, asked, self.n_features if size is None else size)
-        return Planes(
-            np.asarray(planes.indptr, np.int64),
-            np.asarray(planes.indices, np.int32),
-            np.asarray(planes.values, np.float64),
-            np.asarray(planes.losses, np.float64),
-        )
+        if count:
+            self.calls += len(examples)
+        if not self.trusted:
+            asked = examples if rows == 1 else examples.repeat(rows)
+            validate_planes(planes, asked, self.n_features if size is None else size)
+            planes = Planes(
+                np.asarray(planes.indptr, np.int64),
+                np.asarray(planes.indices, np.int32),
+                np.asarray(planes.values, np.float64),
+                np.asarray(planes.losses, np.float64),
+            )
+        return Answer(planes, *self.formulation.plane_terms(planes.losses))
 
 
 class Violations(NamedTuple):

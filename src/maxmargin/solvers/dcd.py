@@ -18,6 +18,7 @@ the oracle has found.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -65,9 +66,9 @@ class _CoordinateDescent(DualAscent):
             ascent.quiet_rule = NO_STEPS._replace(delta=self.delta)
         self._descend(ascent)
 
+    @abstractmethod
     def _descend(self, ascent: DualAscentRun) -> None:
         """Alternate oracle calls and sweeps until certified."""
-        raise NotImplementedError
 
     def _rule(self, ascent: DualAscentRun) -> StepRule:
         """One sweep over a block, in an order of its own for every pass; or steps of pairs."""
