@@ -10,17 +10,20 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
+from numba.extending import intrinsic, overload
 
 from ._compiling import complain_of_cache, in_compiler_thread
 
 __all__ = [
     "compile_aside",
     "lend_to_kernels",
+    "prefetch",
     "refuse_to_return_arrays",
     "stamp_cache",
     "tolerate_cache_errors",
@@ -129,6 +132,37 @@ def refuse_to_return_arrays(compiled: Any) -> None:
         add_overload(result)
 
     compiled.add_overload = add_checked
+
+
+# ----- memory ------------------------------------------------------------------------------------
+
+
+def prefetch(array: Any, position: Any) -> None:
+    """Ask for the cache line of an element that is needed soon; in a kernel, else of no effect."""
+
+
+@overload(prefetch, strict=False)  # types are for mypy, and differ
+def _prefetch(array: Any, position: Any) -> Any:
+    """Numba offers none, LLVM does."""
+    line: Any = _prefetch_line
+    return lambda array, position: line(array, position)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _prefetch_line(context: Any, array: Any, position: Any) -> Any:
+    """Read, into all levels of the cache."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = target.make_array(signature.args[0])(target, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        read, keep, of_data = (ir.Constant(number, value) for value in (0, 3, 1))
+        builder.call(call, [place, read, keep, of_data])
+        return target.get_dummy_value()
+
+    return types.void(array, position), generate
 
 
 # ----- compilation and its cache -----------------------------------------------------------------

@@ -318,7 +318,15 @@ def row_square_norms(rows: Rows) -> Floats:
     if rows.dense.shape[0]:
         norms = np.einsum("ij,ij->i", rows.dense, rows.dense, dtype=np.float64)
     else:
-        row_of = np.repeat(np.arange(len(rows.indptr) - 1), np.diff(rows.indptr))
-        squares = np.square(rows.values, dtype=np.float64)
-        norms = np.bincount(row_of, squares, minlength=len(rows.indptr) - 1)
+        norms = np.empty(rows.n_rows)
+        _square_sums(rows.indptr, rows.values, norms)
     return norms + rows.bias**2
+
+
+@kernel(allocates=False)
+def _square_sums(indptr, values, norms):
+    """Sum of the squares of each CSR row."""
+    for i in range(len(norms)):
+        norms[i] = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            norms[i] += np.float64(values[e]) * np.float64(values[e])

@@ -13,7 +13,7 @@ from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
 from ..engine.state import Arrays, from_text, inside, to_text, under
 from .dual_ascent import DualAscent, DualAscentRun
-from .passes import Momentum, Schedule
+from .passes import Momentum, Schedule, largest_first
 from .together import Together
 
 __all__ = ["Auto"]
@@ -152,11 +152,12 @@ class Auto(DualAscent):
             started, dual = store.work, ascent.dual
             # After a failed attempt a cheap pass over all blocks does more than another one.
             again = not (loop.trying and store.oracle_is_cheap)
-            loop.trying = again and loop.estimate <= self.optimism * ascent.target
+            optimism = 1.0 if store.oracle_is_cheap else self.optimism
+            loop.trying = again and loop.estimate <= optimism * ascent.target
             # Weights that are the best for all stored planes are left alone, to find more planes.
             settled = loop.together.solved
             if settled or loop.trying:
-                order = np.argsort(-ascent.gaps, kind="stable")
+                order = largest_first(ascent.gaps, ascent.state.order)
                 enough = np.inf if settled else ascent.target
                 done = ascent.certify(self.rule, order=order, give_up_at=enough, limited=settled)
                 chosen = order[:done]

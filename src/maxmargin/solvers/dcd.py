@@ -30,7 +30,7 @@ from ..engine.planes import StepRule
 from ..formulation import Formulation
 from ..problem import Problem
 from .dual_ascent import NO_STEPS, DualAscent, DualAscentRun
-from .passes import Momentum
+from .passes import Momentum, largest_first
 
 __all__ = ["CPD", "DCD", "DCDLight"]
 
@@ -131,7 +131,7 @@ class DCDLight(_CoordinateDescent):
             estimate = float(ascent.gaps.sum())
             ascent.record(estimate)
             if estimate <= self.optimism * ascent.target:
-                order = np.argsort(-ascent.gaps, kind="stable")
+                order = largest_first(ascent.gaps, ascent.state.order)
                 ascent.certify(self._rule(ascent), order=order, give_up_at=ascent.target)
                 ascent.record(float(ascent.gaps.sum()))
                 if ascent.certified and ascent.converged():

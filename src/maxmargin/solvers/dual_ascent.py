@@ -29,6 +29,7 @@ from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Bools, Floats, Ints
 from .base import Solver
+from .passes import runs_in_order
 
 __all__ = ["BCFW", "SDA", "DualAscent", "DualAscentRun", "DualAscentState"]
 
@@ -37,6 +38,7 @@ NO_STEPS = StepRule(WSS2, 0)
 SETTLE = StepRule(WSS2, 50, precision=0.1)
 RUN_LENGTH = 16  # blocks that are always visited one after the other
 CERTIFY_BATCH = 256  # examples per oracle call where w stands still
+CHEAP_CERTIFY_BATCH = 2048
 LIMITED_BATCH = 16  # the same, where the time limit is looked at in between
 ORDERED_BATCH = 512  # where the store steps between the examples of a batch
 CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
@@ -57,10 +59,7 @@ class DualAscentState(SolverState):
         n = len(self.store.caps)
         self.rng = rng
         self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
-        # Data may come sorted; a store that reads it in place is faster in its own order, though.
-        self.order: Ints = np.arange(n)
-        if not self.store.oracle_is_cheap:
-            rng.shuffle(self.order)
+        self.order: Ints = rng.permutation(n)  # data may come sorted, or with neighbours alike
         self.loop: LoopState | None = None
 
     def arrays(self) -> Arrays:
@@ -144,9 +143,9 @@ class DualAscentRun(CertifiedRun):
         """
         starts = np.arange(0, self.n, RUN_LENGTH)
         self.rng.shuffle(starts)
-        order = (starts[:, None] + np.arange(RUN_LENGTH)).ravel()
-        order = self.state.order[order[order < self.n]]
-        return order if chosen is None else order[chosen[order]]
+        found = np.empty(self.n + 1, np.int64)
+        chosen = np.ones(self.n, np.bool_) if chosen is None else chosen
+        return found[: runs_in_order(self.state.order, starts, RUN_LENGTH, chosen, found)]
 
     def visit(self, examples: Ints, rule: StepRule) -> None:
         """True oracle calls and steps on the blocks of ``examples``."""
@@ -183,7 +182,8 @@ class DualAscentRun(CertifiedRun):
         rule = (self.quiet_rule if rule is None else rule)._replace(max_steps=0)
         hinges = np.empty(self.n)
         found, done = 0.0, 0
-        for batch in batches(order, LIMITED_BATCH if limited else CERTIFY_BATCH):
+        size = CHEAP_CERTIFY_BATCH if self.store.oracle_is_cheap else CERTIFY_BATCH
+        for batch in batches(order, LIMITED_BATCH if limited else size):
             report = self.store.visit(batch, rule)
             self.gaps[batch], hinges[batch] = report.gaps, report.hinges
             done += len(batch)

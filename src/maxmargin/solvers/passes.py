@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._jit import kernel
 from ..engine.planes import BlockStore
 from ..engine.state import Arrays
 from ..types import Bools, Floats, Ints
 
-__all__ = ["Momentum", "Schedule"]
+__all__ = ["Momentum", "Schedule", "largest_first", "runs_in_order"]
 
 
 NEARLY_OPTIMAL = 0.1  # share of a large gap below which a block is
@@ -31,19 +32,17 @@ class Schedule:
 
     def due(self, share: float, floor: float = 0.0) -> Bools:
         """Blocks whose gap is at least ``share`` of the mean, or that waited long enough."""
-        self.age += 1
-        mean = self.gaps.mean()
-        if not np.isfinite(mean):
-            return np.ones(len(self.gaps), dtype=bool)
-        self._large = max(share * mean, floor)
-        return (self.gaps >= self._large) | (self.age > self.wait)
+        mean = float(self.gaps.mean())
+        if np.isfinite(mean):
+            self._large = max(share * mean, floor)
+        due = np.empty(len(self.gaps), np.bool_)
+        _find_due(self.gaps, self.age, self.wait, self._large if np.isfinite(mean) else 0.0, due)
+        return due
 
     def record_gaps(self, blocks: Ints, gaps: Floats) -> None:
         """Note the gaps of visited blocks."""
-        self.gaps[blocks] = gaps
-        self.age[blocks] = 0
-        longer = np.minimum(self.wait[blocks] + self.patience, self.longest)
-        self.wait[blocks] = np.where(gaps < NEARLY_OPTIMAL * self._large, longer, self.patience)
+        limits = (NEARLY_OPTIMAL * self._large, self.patience, self.longest)
+        _record_gaps(blocks, gaps, limits, self.gaps, self.age, self.wait)
 
     def arrays(self) -> Arrays:
         """What later calls depend on, as arrays by name."""
@@ -54,6 +53,52 @@ class Schedule:
         """Take over what `arrays` has given."""
         self.gaps, self.age = arrays["gaps"].copy(), arrays["age"].copy()
         self.wait, self._large = arrays["wait"].copy(), float(arrays["large"])
+
+
+@kernel(allocates=False)
+def _find_due(gaps, age, wait, large, due):
+    """Mark the blocks that are due, and let all be older."""
+    for i in range(len(gaps)):
+        age[i] += 1
+        due[i] = gaps[i] >= large or age[i] > wait[i]
+
+
+@kernel(allocates=False)
+def _record_gaps(blocks, gaps, limits, known, age, wait):
+    """Note the gaps of blocks; those that are nearly optimal may wait for longer than last time."""
+    small, patience, longest = limits
+    for r in range(len(blocks)):
+        i = blocks[r]
+        known[i] = gaps[r]
+        age[i] = 0
+        wait[i] = min(wait[i] + patience, longest) if gaps[r] < small else patience
+
+
+@kernel(allocates=False)
+def runs_in_order(order, starts, length, chosen, found):
+    """List the chosen among the runs of ``order`` that begin at ``starts``; returns their number.
+
+    ``found`` has one place more: without branches, which would be mispredicted.
+    """
+    n = 0
+    for start in starts:
+        for r in range(start, min(start + length, len(order))):
+            i = order[r]
+            found[n] = i
+            n += chosen[i]
+    return n
+
+
+def largest_first(gaps: Floats, order: Ints) -> Ints:
+    """Blocks by the size of their gaps to the power of two, those of equal size in ``order``.
+
+    To sort by the gaps themselves takes longer than a pass over many small blocks.
+    """
+    gaps = gaps[order]
+    size = np.frexp(gaps)[1]
+    size[gaps <= 0.0] = -2000
+    size[gaps == np.inf] = 2000
+    return order[np.argsort(-size.astype(np.int16), kind="stable")]
 
 
 class Momentum:

@@ -1,0 +1,239 @@
+"""Rows times weights of classes, in the layout that the blocks of a multiclass dual keep them in.
+
+Sparse rows want the weights of a feature next to each other (``weights[f * stride + y]``): one
+cache line for eight classes. Dense rows want those of a class (``weights[y * stride + f]``): few
+long products replace many short ones, and a single class is scored by itself. The stride is padded
+so that lines and vector registers are full. Of two classes only the second has weights: those of
+the first are their negatives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from ...engine.rows import Rows
+from ...types import Floats
+
+LINE = 8  # numbers in a cache line
+
+
+def class_stride(rows: Rows, K: int) -> int:
+    """Weights from one feature (sparse rows) or one class (dense rows) to the next; 0: one class."""
+    if K == 2:
+        return 0
+    if rows.dense.shape[0] == 0:
+        return 4 if K <= 4 else K + -K % LINE
+    stride = rows.n_inputs + -rows.n_inputs % LINE
+    # Classes a power of two apart would share cache sets.
+    return stride + LINE if stride % (8 * LINE) == 0 else stride
+
+
+def no_class_weights(rows: Rows, K: int) -> Floats:
+    """Zeros in the layout, at the start of a cache line."""
+    size = class_stride(rows, K) * (K if rows.dense.shape[0] else rows.n_inputs) or rows.n_inputs
+    buffer = np.zeros(size + LINE)
+    start = -(buffer.ctypes.data // buffer.itemsize) % LINE
+    return buffer[start : start + size]
+
+
+def feature_major(rows: Rows, K: int, weights: Floats) -> Floats:
+    """The weights as the problem has them, ``w[f * K + y]``."""
+    if K == 2:
+        return np.stack([-weights, weights], axis=1).ravel()
+    by_stride = weights.reshape(-1, class_stride(rows, K))
+    if rows.dense.shape[0] == 0:
+        return by_stride[:, :K].ravel()
+    return by_stride[:, : rows.n_inputs].T.ravel()
+
+
+@kernel(inline=True)
+def score_all_classes(rows, i, weights, stride, K, scores):
+    """Scores of all classes for row i; ``scores`` has a multiple of eight places."""
+    if rows.dense.shape[0] > 0:
+        _score_dense(rows, np.uint64(i), weights, np.uint64(stride), K, scores)
+    elif stride == 4:
+        _score_four(rows, i, weights, scores)
+    else:
+        _score_lines(rows, i, weights, np.uint64(stride), scores)
+
+
+@kernel(inline=True)
+def _score_dense(rows, row, weights, stride, K, scores):
+    """Four classes a round, for fewer loads of x."""
+    dense, n_columns = rows.dense, np.uint64(rows.n_columns)
+    y = 0
+    while y + 4 <= K:
+        w0 = np.uint64(y) * stride
+        w1, w2, w3 = w0 + stride, w0 + np.uint64(2) * stride, w0 + np.uint64(3) * stride
+        s0 = s1 = s2 = s3 = 0.0
+        for f in range(n_columns):
+            x = dense[row, f]
+            s0 += x * weights[w0 + f]
+            s1 += x * weights[w1 + f]
+            s2 += x * weights[w2 + f]
+            s3 += x * weights[w3 + f]
+        scores[y], scores[y + 1], scores[y + 2], scores[y + 3] = s0, s1, s2, s3
+        y += 4
+    while y < K:
+        w0 = np.uint64(y) * stride
+        s0 = 0.0
+        for f in range(n_columns):
+            s0 += dense[row, f] * weights[w0 + f]
+        scores[y] = s0
+        y += 1
+    if rows.bias != 0.0:
+        for y in range(K):
+            scores[y] += rows.bias * weights[np.uint64(y) * stride + n_columns]
+
+
+@kernel(inline=True)
+def _score_four(rows, i, weights, scores):
+    """At most four classes of a sparse row, whose sums stay in registers."""
+    indices, values = rows.indices, rows.values
+    s0 = s1 = s2 = s3 = 0.0
+    if rows.bias != 0.0:
+        at = np.uint64(rows.n_columns) * np.uint64(4)
+        s0, s1 = rows.bias * weights[at], rows.bias * weights[at + np.uint64(1)]
+        s2 = rows.bias * weights[at + np.uint64(2)]
+        s3 = rows.bias * weights[at + np.uint64(3)]
+    for e in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        x = values[e]
+        at = np.uint64(indices[e]) * np.uint64(4)
+        s0 += x * weights[at]
+        s1 += x * weights[at + np.uint64(1)]
+        s2 += x * weights[at + np.uint64(2)]
+        s3 += x * weights[at + np.uint64(3)]
+    scores[0], scores[1], scores[2], scores[3] = s0, s1, s2, s3
+
+
+@kernel(inline=True)
+def _score_lines(rows, i, weights, stride, scores):
+    """Eight classes of a sparse row a round, whose sums stay in registers."""
+    indices, values = rows.indices, rows.values
+    first, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    four, five, six, seven = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
+    k = np.uint64(0)
+    while k < stride:
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+        if rows.bias != 0.0:
+            at = np.uint64(rows.n_columns) * stride + k
+            s0, s1 = rows.bias * weights[at], rows.bias * weights[at + one]
+            s2, s3 = rows.bias * weights[at + two], rows.bias * weights[at + three]
+            s4, s5 = rows.bias * weights[at + four], rows.bias * weights[at + five]
+            s6, s7 = rows.bias * weights[at + six], rows.bias * weights[at + seven]
+        for e in range(first, last):
+            x = values[e]
+            at = np.uint64(indices[e]) * stride + k
+            s0 += x * weights[at]
+            s1 += x * weights[at + one]
+            s2 += x * weights[at + two]
+            s3 += x * weights[at + three]
+            s4 += x * weights[at + four]
+            s5 += x * weights[at + five]
+            s6 += x * weights[at + six]
+            s7 += x * weights[at + seven]
+        scores[k], scores[k + one], scores[k + two], scores[k + three] = s0, s1, s2, s3
+        scores[k + four], scores[k + five] = s4, s5
+        scores[k + six], scores[k + seven] = s6, s7
+        k += np.uint64(8)
+
+
+@kernel(inline=True)
+def score_classes(rows, i, weights, stride, classes, m, scores):
+    """Scores of the first m of ``classes`` for row i, two a round."""
+    stride = np.uint64(stride)
+    for j in range(0, m, 2):
+        a = np.uint64(classes[j])
+        b = np.uint64(classes[min(j + 1, m - 1)])
+        s0 = s1 = 0.0
+        if rows.dense.shape[0] > 0:
+            dense, row = rows.dense, np.uint64(i)
+            a, b = a * stride, b * stride
+            for f in range(np.uint64(rows.n_columns)):
+                s0 += dense[row, f] * weights[a + f]
+                s1 += dense[row, f] * weights[b + f]
+            if rows.bias != 0.0:
+                s0 += rows.bias * weights[a + np.uint64(rows.n_columns)]
+                s1 += rows.bias * weights[b + np.uint64(rows.n_columns)]
+        else:
+            indices, values = rows.indices, rows.values
+            for e in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+                at = np.uint64(indices[e]) * stride
+                s0 += values[e] * weights[at + a]
+                s1 += values[e] * weights[at + b]
+            if rows.bias != 0.0:
+                at = np.uint64(rows.n_columns) * stride
+                s0 += rows.bias * weights[at + a]
+                s1 += rows.bias * weights[at + b]
+        scores[j] = s0
+        if j + 1 < m:
+            scores[j + 1] = s1
+
+
+@kernel(inline=True)
+def add_to_classes(rows, i, classes, steps, m, weights, stride):
+    """Add steps[j] x to the weights of classes[j], for j < m."""
+    if stride == 0:
+        add_input(rows, i, steps[0] if classes[0] == 1 else steps[1], weights)
+        return
+    stride = np.uint64(stride)
+    if rows.dense.shape[0] > 0:
+        dense, row = rows.dense, np.uint64(i)
+        for j in range(m):
+            own, step = np.uint64(classes[j]) * stride, steps[j]
+            for f in range(np.uint64(rows.n_columns)):
+                weights[own + f] += step * dense[row, f]
+            if rows.bias != 0.0:
+                weights[own + np.uint64(rows.n_columns)] += step * rows.bias
+        return
+    indices, values = rows.indices, rows.values
+    first, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    for j in range(0, m - 1, 2):
+        a, b = np.uint64(classes[j]), np.uint64(classes[j + 1])
+        step, other = steps[j], steps[j + 1]
+        for e in range(first, last):
+            at = np.uint64(indices[e]) * stride
+            weights[at + a] += step * values[e]
+            weights[at + b] += other * values[e]
+    if m % 2 == 1:
+        a, step = np.uint64(classes[m - 1]), steps[m - 1]
+        for e in range(first, last):
+            weights[np.uint64(indices[e]) * stride + a] += step * values[e]
+    if rows.bias != 0.0:
+        at = np.uint64(rows.n_columns) * stride
+        for j in range(m):
+            weights[at + np.uint64(classes[j])] += steps[j] * rows.bias
+
+
+@kernel(inline=True)
+def score_input(rows, i, weights):
+    """Product of row i with one vector of weights."""
+    score = 0.0
+    if rows.dense.shape[0] > 0:
+        dense, row = rows.dense, np.uint64(i)
+        for f in range(np.uint64(rows.n_columns)):
+            score += dense[row, f] * weights[f]
+    else:
+        indices, values = rows.indices, rows.values
+        for e in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            score += values[e] * weights[np.uint64(indices[e])]
+    if rows.bias != 0.0:
+        score += rows.bias * weights[rows.n_columns]
+    return score
+
+
+@kernel(inline=True)
+def add_input(rows, i, step, weights):
+    """Add ``step`` times row i to one vector of weights."""
+    if rows.dense.shape[0] > 0:
+        dense, row = rows.dense, np.uint64(i)
+        for f in range(np.uint64(rows.n_columns)):
+            weights[f] += step * dense[row, f]
+    else:
+        indices, values = rows.indices, rows.values
+        for e in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            weights[np.uint64(indices[e])] += step * values[e]
+    if rows.bias != 0.0:
+        weights[rows.n_columns] += step * rows.bias

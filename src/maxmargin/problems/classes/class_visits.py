@@ -1,0 +1,535 @@
+"""Dual ascent on the blocks of a multiclass problem, without storing planes.
+
+The plane of class y for example i is ``a = s (x at class y_i minus x at class y)``, with offset
+``b`` and scale ``s`` (1, or the loss with slack rescaling). Two planes of one example have the
+product ``s_y s_y' |x|^2 (1 + [y = y'])``, so a block is a short list of classes with their
+multipliers and |x|^2. For squared slack (``ridge > 0``) see `block_steps`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._jit import kernel
+from ..._numba import prefetch
+from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block, unused
+from ...engine.rows import Rows
+from ...search.violation import plane_value
+from ...types import Floats, Ints, Ints32
+from .class_rows import (
+    add_input,
+    add_to_classes,
+    score_all_classes,
+    score_classes,
+    score_input,
+)
+from .multiclass_kernels import ClassTerms
+
+
+class ClassLists(NamedTuple):
+    """The classes of each example that may get weight: the first ``counts[i]`` places of row i.
+
+    ``alpha`` are their multipliers, ``before`` those at the last extrapolation.
+    """
+
+    classes: Ints32
+    alpha: Floats
+    before: Floats
+    counts: Ints
+
+
+class ClassBlocks(NamedTuple):
+    """The blocks of a multiclass dual, and what their planes are made of."""
+
+    rows: Rows
+    labels: Ints
+    squares: Floats
+    weights: Floats
+    stride: int  # of the weights, see `class_rows`
+    dual: Floats
+    terms: ClassTerms
+    lists: ClassLists
+    caps: Floats
+    ridges: Floats
+
+
+class BlockScratch(NamedTuple):
+    """Work arrays of a block: an order of its classes; values and products of their planes."""
+
+    order: Ints
+    scores: Floats
+    alpha: Floats
+    gram: Floats
+
+
+@kernel(inline=True)
+def _solve_exactly(values, alpha, m, square, cap, ridge, order, new):
+    """Best multipliers of a block whose scales are all 1 (Crammer & Singer's subproblem).
+
+    With v_j = value_j / |x|^2 + alpha_j + sum(alpha) the optimum is alpha_j = max(0, v_j - t),
+    where t solves sum(alpha) = t, or sum(alpha) = cap if that t exceeds cap. Classes enter in the
+    order of v, largest first, until the next would get nothing. With squared slack there is no cap,
+    and t solves sum(alpha) = t |x|^2 / (|x|^2 + ridge). Returns the largest change.
+    """
+    share = square / (square + ridge)
+    capped = ridge == 0.0
+    held = 0.0
+    for j in range(m):
+        held += alpha[j]
+    n = 0
+    for j in range(m):
+        v = values[j] / square + alpha[j] + held
+        new[j] = v
+        if v > 0.0:
+            position = n  # insertion sort: few classes compete
+            while position > 0 and new[order[position - 1]] < v:
+                order[position] = order[position - 1]
+                position -= 1
+            order[position] = j
+            n += 1
+    total = 0.0
+    level = 0.0
+    for free in range(2):  # first without the bound on the sum, then with it
+        total = 0.0
+        level = 0.0
+        for r in range(n):
+            if new[order[r]] <= level:
+                break
+            total += new[order[r]]
+            if free == 0:
+                level = total / (r + 1.0 + share)
+            else:
+                level = max(0.0, (total - cap) / (r + 1.0))
+        if not capped or level <= cap:
+            break
+    largest = 0.0
+    for j in range(m):
+        new[j] = max(0.0, new[j] - level)
+        largest = max(largest, abs(new[j] - alpha[j]))
+    return largest
+
+
+@kernel(inline=True)
+def _list_rivals(i, gold, values_of, values, top, best, square, cap, ridge, total, lists, mark, r):
+    """List the classes that may get weight in the optimum of the block; returns their number.
+
+    The level t of `_solve_exactly` over some of the classes is at most that over all. The best of
+    those listed, alone, gives one, and a class whose v is below it gets nothing.
+    """
+    classes, alpha, before, counts = lists
+    m = counts[i]
+    largest = top / square + total if best != gold else -np.inf
+    for j in range(m):
+        largest = max(largest, values[j] / square + alpha[i, j] + total)
+    level = largest / (1.0 + square / (square + ridge))
+    if ridge == 0.0:
+        level = max(level, largest - cap)
+    least = (level - total) * square
+    if best == gold or top <= least:
+        return m
+    for j in range(m):
+        mark[classes[i, j]] = r
+    for y in range(len(values_of)):
+        if values_of[y] > least and y != gold and mark[y] != r:
+            m = _append(i, y, values_of[y], values, lists, m)
+    return m
+
+
+@kernel(inline=True)
+def _append(i, y, value, values, lists, m):
+    """Put class y behind the first m classes of example i; returns their number."""
+    lists.classes[i, m] = y
+    lists.alpha[i, m] = 0.0
+    lists.before[i, m] = 0.0
+    values[m] = value
+    return m + 1
+
+
+AHEAD = 8  # visits from asking for an example's memory to its use
+MOST_AHEAD = 64  # entries of a row that are asked for: of a longer one the processor finds the rest
+
+
+@kernel(inline=True)
+def _fetch_ahead(blocks, examples, r):
+    """Ask for what later visits read: passes leave most examples out, so it is all over memory."""
+    rows, lists = blocks.rows, blocks.lists
+    sparse = rows.dense.shape[0] == 0
+    if sparse and r + 2 * AHEAD < len(examples):
+        prefetch(rows.indptr, examples[r + 2 * AHEAD])
+    if r + AHEAD < len(examples):
+        i = examples[r + AHEAD]
+        if sparse:
+            first = rows.indptr[i]
+            last = min(rows.indptr[i + 1], first + MOST_AHEAD)
+            for e in range(first, last, 16):
+                prefetch(rows.indices, e)
+                prefetch(rows.values, e)
+                prefetch(rows.values, e + 8)
+        else:
+            for f in range(0, min(rows.n_columns, MOST_AHEAD), 8):
+                prefetch(rows.dense, i * rows.n_columns + f)
+        place = i * lists.alpha.shape[1]
+        prefetch(lists.classes, place)
+        prefetch(lists.alpha, place)
+        prefetch(lists.counts, i)
+        prefetch(blocks.labels, i)
+        prefetch(blocks.squares, i)
+        prefetch(blocks.caps, i)
+        prefetch(blocks.ridges, i)
+
+
+@kernel
+def visit_classes(blocks, examples, rule, cached, report):
+    """Dual ascent on the blocks of ``examples`` (Franc 2014, Alg. 1 and 2, for classes).
+
+    A true visit (``cached`` False) scores all classes at w, finds the most violated one, reports
+    its hinge value and lists it; with rule.kind ALL_PLANES every class may then get weight, else
+    only listed ones. A cached visit scores the gold class and listed ones only.
+    """
+    rows, labels, squares, weights, stride, dual, terms, lists, caps, ridges = blocks
+    classes, alpha, before, counts = lists
+    gaps, hinges = report
+    K = terms.offsets.shape[0]
+    scores = np.empty(max(stride, K + 4) if rows.dense.shape[0] == 0 else K + 4)
+    values_of = np.empty(K)  # by class; values: by place in the list
+    values = np.empty(K + 1)
+    new = np.empty(K + 1)
+    changed = np.empty(K + 1, np.int32)
+    steps = np.empty(K + 1)
+    mark = np.full(K, -1)
+    work = BlockScratch(
+        np.empty(K + 1, np.int64), np.empty(K + 1), np.empty(K + 1), np.zeros((K + 1, K + 1))
+    )
+    every = rule.kind == ALL_PLANES
+    exact = every and terms.unit_scales
+    for r in range(len(examples)):
+        _fetch_ahead(blocks, examples, r)
+        i = examples[r]
+        gold = labels[i]
+        cap, ridge, square = caps[i], ridges[i], squares[i]
+        m = counts[i]
+        best = gold
+        top = 0.0
+        if cached:
+            for j in range(m):
+                changed[j] = classes[i, j]
+            changed[m] = gold
+            score_classes(rows, i, weights, stride, changed, m + 1, scores)
+            for j in range(m):
+                y = classes[i, j]
+                offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
+                values[j] = plane_value(offset, scale, scores[j] - scores[m])
+                if values[j] > top:
+                    best, top = np.int64(y), values[j]
+        else:
+            score_all_classes(rows, i, weights, stride, K, scores)
+            own = scores[gold]
+            for y in range(K):
+                offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
+                values_of[y] = plane_value(offset, scale, scores[y] - own)
+            for y in range(K):
+                if values_of[y] > top:
+                    best, top = y, values_of[y]
+            for j in range(m):
+                values[j] = values_of[classes[i, j]]
+        held = 0.0
+        total = 0.0
+        for j in range(m):
+            held += alpha[i, j] * values[j]
+            total += alpha[i, j]
+        if ridge > 0.0:
+            gap = cap * top * top - held + 0.5 * ridge * total * total
+        else:
+            gap = cap * top - held
+        gaps[r] = gap
+        small = gap <= rule.threshold * cap
+        newest = -1
+        for j in range(m):
+            if classes[i, j] == best:
+                newest = j
+        if not cached:
+            hinges[r] = top
+            worthwhile = not small and top - ridge * total >= rule.delta
+            if best != gold and worthwhile and newest < 0:
+                newest = m
+                m = _append(i, best, top, values, lists, m)
+                counts[i] = m
+        if small or rule.max_steps == 0:
+            continue
+        if not cached and exact and square > 0.0:
+            m = _list_rivals(
+                i, gold, values_of, values, top, best, square, cap, ridge, total, lists, mark, r
+            )
+        elif not cached and every:
+            for j in range(m):
+                mark[classes[i, j]] = r
+            for y in range(K):
+                if y != gold and mark[y] != r:
+                    m = _append(i, y, values_of[y], values, lists, m)
+        if square <= 0.0:  # x = 0: the values are constant, and the largest takes it all
+            largest = top / ridge if ridge > 0.0 else cap
+            for j in range(m):
+                new[j] = largest if j == newest else 0.0
+        elif exact:
+            if _solve_exactly(values, alpha[i], m, square, cap, ridge, work.order, new) <= 0.0:
+                continue
+        else:
+            for j in range(m):
+                steps[j] = terms.scales[gold, classes[i, j]]
+            seed = rule.seed + i
+            _solve_by_steps(
+                values, alpha[i], m, square, cap, ridge, total, steps, rule, gap, newest, seed,
+                work, new,
+            )
+        n = 0
+        moved = 0.0
+        gain = 0.0
+        spread = 0.0
+        rise = 0.0  # of the sum of the multipliers
+        for j in range(m):
+            step = new[j] - alpha[i, j]
+            if step != 0.0:
+                y = classes[i, j]
+                alpha[i, j] = new[j]
+                gain += step * values[j]
+                rise += step
+                step *= terms.scales[gold, y]
+                changed[n] = y
+                steps[n] = -step
+                moved += step
+                spread += step * step
+                n += 1
+        counts[i] = m
+        if every and not cached:
+            _forget_idle(i, lists, 1.0)
+        if n == 0:
+            continue
+        changed[n] = gold
+        steps[n] = moved
+        gain -= 0.5 * square * (spread + moved * moved)
+        dual[0] += gain - ridge * rise * (total + 0.5 * rise)
+        add_to_classes(rows, i, changed, steps, n + 1, weights, stride)
+
+
+@kernel
+def visit_two_classes(blocks, examples, rule, cached, report):
+    """`visit_classes` where there are two: one multiplier, whose best value every rule finds.
+
+    ``weights`` are those of class 1, half the difference of both classes'.
+    """
+    rows, labels, squares, weights, _, dual, terms, lists, caps, ridges = blocks
+    classes, alpha, before, counts = lists
+    gaps, hinges = report
+    for r in range(len(examples)):
+        _fetch_ahead(blocks, examples, r)
+        i = examples[r]
+        gold = labels[i]
+        cap, ridge = caps[i], ridges[i]
+        scale = terms.scales[gold, 1 - gold] * (2.0 * gold - 1.0)
+        known = counts[i] > 0
+        old = alpha[i, 0]  # 0 where the class is not listed
+        value = 0.0
+        if known or not cached:
+            score = score_input(rows, i, weights)
+            value = plane_value(terms.offsets[gold, 1 - gold], -2.0 * scale, score)
+        top = max(value, 0.0)
+        if ridge > 0.0:
+            gap = cap * top * top - old * value + 0.5 * ridge * old * old
+        else:
+            gap = cap * top - old * value
+        gaps[r] = gap
+        small = gap <= rule.threshold * cap
+        if not cached:
+            hinges[r] = top
+            if not known and value > 0.0 and not small and value >= rule.delta:
+                classes[i, 0] = 1 - gold
+                counts[i] = 1
+                known = True
+        if small or rule.max_steps == 0 or not known:
+            continue
+        curvature = 2.0 * scale * scale * squares[i] + ridge
+        slope = value - ridge * old
+        new = old
+        if curvature > 0.0:
+            new = max(0.0, old + slope / curvature)
+        elif slope != 0.0:  # x = 0: the value is constant
+            new = cap if slope > 0.0 else 0.0
+        if ridge == 0.0:
+            new = min(new, cap)
+        step = new - old
+        if step != 0.0:
+            alpha[i, 0] = new
+            dual[0] += step * (slope - 0.5 * step * curvature)
+            add_input(rows, i, step * scale, weights)
+
+
+@kernel(inline=True)
+def _forget_idle(i, lists, unless_before):
+    """Take classes without weight off the list of example i."""
+    classes, alpha, before, counts = lists
+    m = counts[i]
+    j = 0
+    while j < m:
+        if alpha[i, j] == 0.0 and before[i, j] * unless_before == 0.0:
+            m -= 1
+            classes[i, j] = classes[i, m]
+            alpha[i, j] = alpha[i, m]
+            before[i, j] = before[i, m]
+            alpha[i, m] = 0.0  # beyond the list there is no weight
+        else:
+            j += 1
+    counts[i] = m
+
+
+@kernel(allocates=False)
+def forget_idle_classes(lists):
+    """Take all classes without weight off the lists."""
+    for i in range(len(lists.counts)):
+        _forget_idle(i, lists, 0.0)
+
+
+@kernel(allocates=False)
+def _solve_by_steps(
+    values, alpha, m, square, cap, ridge, total, scales, rule, gap, newest, seed, work, new
+):
+    """Improve a block by the steps of `block_steps`; writes the new multipliers to ``new``."""
+    order, block_scores, block_alpha, gram = work
+    block_scores[0] = 0.0
+    block_alpha[0] = np.inf if ridge > 0.0 else unused(cap - total, cap)
+    for j in range(m):
+        block_scores[j + 1] = values[j] - ridge * total
+        block_alpha[j + 1] = alpha[j]
+        for k in range(m):
+            product = square * scales[j] * scales[k]
+            gram[j + 1, k + 1] = ridge + (2.0 * product if j == k else product)
+    precision = rule.precision * gap
+    if rule.kind == COORDINATES:
+        sweep_block(
+            rule.max_steps, precision, block_scores, block_alpha, gram, m + 1, cap, ridge,
+            newest + 1, seed, order,
+        )
+    else:
+        improve_block(
+            rule.kind, rule.max_steps, precision, block_scores, block_alpha, gram, m + 1, cap, ridge
+        )
+    for j in range(m):
+        new[j] = block_alpha[j + 1]
+
+
+@kernel(inline=True)
+def _goals(i, lists, limit, factor, goals):
+    """Feasible multipliers of example i, ``factor`` times their last change further.
+
+    Returns whether they change at all.
+    """
+    alpha, before = lists.alpha, lists.before
+    moving = False
+    total = 0.0
+    for j in range(lists.counts[i]):
+        last = alpha[i, j] - before[i, j]
+        moving |= last != 0.0
+        goals[j] = max(0.0, alpha[i, j] + factor * last)
+        total += goals[j]
+    if total > limit:
+        for j in range(lists.counts[i]):
+            goals[j] *= limit / total
+    return moving
+
+
+@kernel
+def extrapolated_change(blocks, limits, factor, carried):
+    """What an extrapolation adds to the dual, but for the weights; the planes that are clipped.
+
+    Without clipping, the weights change by ``factor`` times their last change; what clipping alters
+    is added to ``carried``. Returns the changes' sum times offsets, and for squared slacks what
+    ridges make of slope and curvature.
+    """
+    labels, terms, lists = blocks.labels, blocks.terms, blocks.lists
+    classes, alpha, before, counts = lists
+    K = terms.offsets.shape[0]
+    goals = np.empty(K)
+    changed = np.empty(K + 1, np.int32)
+    steps = np.empty(K + 1)
+    linear = 0.0
+    slope = 0.0
+    curvature = 0.0
+    for i in range(len(counts)):
+        if not _goals(i, lists, limits[i], factor, goals):
+            continue
+        gold = labels[i]
+        held = 0.0
+        rise = 0.0
+        moved = 0.0
+        n = 0
+        for j in range(counts[i]):
+            y = classes[i, j]
+            change = goals[j] - alpha[i, j]
+            linear += change * terms.offsets[gold, y]
+            held += alpha[i, j]
+            rise += change
+            clipped = (change - factor * (alpha[i, j] - before[i, j])) * terms.scales[gold, y]
+            if clipped != 0.0:
+                changed[n] = y
+                steps[n] = -clipped
+                moved += clipped
+                n += 1
+        slope -= blocks.ridges[i] * held * rise
+        curvature += blocks.ridges[i] * rise * rise
+        if n > 0:
+            changed[n] = gold
+            steps[n] = moved
+            add_to_classes(blocks.rows, i, changed, steps, n + 1, carried, blocks.stride)
+    return linear, slope, curvature
+
+
+@kernel
+def extrapolate_lists(lists, limits, factor, step):
+    """Go ``step`` of the way to the goals of an extrapolation, and remember where from."""
+    goals = np.empty(lists.alpha.shape[1])
+    for i in range(len(lists.counts)):
+        moving = _goals(i, lists, limits[i], factor, goals)
+        for j in range(lists.counts[i]):
+            lists.before[i, j] = lists.alpha[i, j]
+            if moving:
+                lists.alpha[i, j] += step * (goals[j] - lists.alpha[i, j])
+
+
+@kernel
+def add_listed_classes(blocks, weights):
+    """Add the sum of multipliers times planes to ``weights``."""
+    labels, scales = blocks.labels, blocks.terms.scales
+    classes, alpha, _, counts = blocks.lists
+    K = scales.shape[0]
+    changed = np.empty(K + 1, np.int32)
+    steps = np.empty(K + 1)
+    for i in range(len(counts)):
+        gold = labels[i]
+        moved = 0.0
+        n = 0
+        for j in range(counts[i]):
+            y = classes[i, j]
+            if alpha[i, j] != 0.0:
+                changed[n] = y
+                steps[n] = -alpha[i, j] * scales[gold, y]
+                moved -= steps[n]
+                n += 1
+        if n > 0:
+            changed[n] = gold
+            steps[n] = moved
+            add_to_classes(blocks.rows, i, changed, steps, n + 1, weights, blocks.stride)
+
+
+@kernel(allocates=False)
+def add_up_lists(blocks, sums):
+    """Sums of the blocks' multipliers, into ``sums``; returns that of multipliers times offsets."""
+    labels, offsets = blocks.labels, blocks.terms.offsets
+    classes, alpha, _, counts = blocks.lists
+    linear = 0.0
+    for i in range(len(counts)):
+        sums[i] = 0.0
+        for j in range(counts[i]):
+            sums[i] += alpha[i, j]
+            linear += alpha[i, j] * offsets[labels[i], classes[i, j]]
+    return linear
