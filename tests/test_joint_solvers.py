@@ -10,6 +10,7 @@ from maxmargin.engine.cuts import joint_sets
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.formulation import Formulation
+from maxmargin.problems.classes import class_store
 from maxmargin.problems.classes.class_store import ClassStore
 from solving import check_certificate, check_optimal, medium_chains, medium_classes, solve
 
@@ -66,7 +67,7 @@ def test_too_much_work_changes_nothing():
 def test_classes_that_were_never_met_take_part_on_request_only():
     case = multiclass_case(np.random.default_rng(0), n=20, K=4)
     store = ClassStore(Oracle(case.problem, Formulation()), case.problem, np.ones(20))
-    store.seen[:, 0] = case.problem.labels != 0
+    store.lists.counts[:] = case.problem.labels != 0  # class 0 is the first of each list
     assert store.solve_jointly(1e-9, np.inf) <= 1e-9
     assert store.alpha[:, 0].any() and not store.alpha[:, 1:].any()
     before = store.dual()
@@ -77,7 +78,7 @@ def test_classes_that_were_never_met_take_part_on_request_only():
 @pytest.mark.parametrize(
     ("solver", "make", "module", "name"),
     [
-        ("auto", multiclass_case, ClassStore, "_add_weighted"),
+        ("auto", multiclass_case, class_store, "add_listed_classes"),
         ("auto", chain_case, joint_planes, "add_rows"),
         ("fasole", chain_case, joint_planes, "add_rows"),
         ("n-slack", chain_case, joint_sets, "add_rows"),

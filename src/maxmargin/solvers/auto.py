@@ -27,6 +27,8 @@ RECOMBINE_EVERY = 4
 # Of a joint solution, the gap that is left among the stored planes: of the target, or of the whole.
 SOLVED, SETTLED = 0.1, 0.02
 FEW = 250  # examples whose first planes are solved for together
+NUMBERS = ("estimate", "since_push", "trying", "optimism")
+MORE_CAREFUL = 0.7
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
 
 
@@ -37,11 +39,14 @@ class AutoLoop:
         n, patience, store = ascent.n, solver.patience, ascent.store
         # Where visits are cheap a block that needs one is found soon enough: skip it for longer.
         cheap = store.oracle_is_cheap
-        self.schedule = Schedule(n, 2 * patience, 8 * patience) if cheap else Schedule(n, patience)
+        self.schedule = Schedule(n, patience, 16 * patience if cheap else patience)
         self.cached = Schedule(n, patience)
         self.momentum = Momentum(store, solver.extrapolation)
         self.estimate = np.inf  # of the gap, from the blocks' gaps as last seen
         self.since_push = 0  # visits since the last extrapolation
+        # Estimate at which a certificate is tried, as a multiple of the target. Where visits are
+        # cheap a failed attempt gains nothing, but shows how far off estimates are.
+        self.optimism = min(solver.optimism, 1.0) if cheap else solver.optimism
         self.trying = False  # whether the last pass was an attempt to certify
         self.together = Together(ascent, store, solver.joint)
         # The first planes of few examples are found at one w, as if at that of a joint solution.
@@ -49,7 +54,7 @@ class AutoLoop:
 
     def arrays(self) -> Arrays:
         """See `LoopState`."""
-        numbers = {name: getattr(self, name) for name in ("estimate", "since_push", "trying")}
+        numbers = {name: getattr(self, name) for name in NUMBERS}
         return {
             **under("schedule", self.schedule.arrays()),
             **under("cached", self.cached.arrays()),
@@ -61,8 +66,8 @@ class AutoLoop:
         self.schedule.restore(inside("schedule", arrays))
         self.cached.restore(inside("cached", arrays))
         numbers = from_text(arrays["numbers"])
-        self.estimate, self.since_push = numbers["estimate"], numbers["since_push"]
-        self.trying = numbers["trying"]
+        for name in NUMBERS:
+            setattr(self, name, numbers[name])
         self.momentum.remembers, self.momentum.pause = numbers["remembers"], numbers["pause"]
         self.together.solved, self.together.work = numbers["solved"], numbers["joint_work"]
 
@@ -88,8 +93,8 @@ class Auto(DualAscent):
     cached_share : float
         The same for cached passes.
     patience : int
-        Passes that may skip a block in a row. Where visits are cheap it is twice as many, and up to
-        eight times as many if the block was nearly optimal again and again.
+        Passes that may skip a block in a row. Where visits are cheap it is up to sixteen times as
+        many if the block was nearly optimal again and again.
     floor : float
         Blocks whose last gap was below this share of the target gap per block are skipped too.
     optimism : float
@@ -152,8 +157,7 @@ class Auto(DualAscent):
             started, dual = store.work, ascent.dual
             # After a failed attempt a cheap pass over all blocks does more than another one.
             again = not (loop.trying and store.oracle_is_cheap)
-            optimism = 1.0 if store.oracle_is_cheap else self.optimism
-            loop.trying = again and loop.estimate <= optimism * ascent.target
+            loop.trying = again and loop.estimate <= loop.optimism * ascent.target
             # Weights that are the best for all stored planes are left alone, to find more planes.
             settled = loop.together.solved
             if settled or loop.trying:
@@ -164,6 +168,8 @@ class Auto(DualAscent):
                 if ascent.certified and ascent.converged():
                     ascent.record()
                     return
+                if store.oracle_is_cheap:
+                    loop.optimism *= MORE_CAREFUL
             else:
                 floor = self.floor * ascent.target / ascent.n
                 chosen = ascent.order(loop.schedule.due(self.share, floor))

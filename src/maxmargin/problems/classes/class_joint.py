@@ -41,26 +41,24 @@ def solve_classes_jointly(
     scales = store.terms.scales[truths, classes]
     pair_products(store.products, examples, truths, classes, scales, gram)
     number, block = np.unique(examples, return_inverse=True)
-    cap, before = store.caps[number], store.alpha[examples, classes]
+    alpha = store.alpha
+    cap, before = store.caps[number], alpha[examples, classes]
     if store.formulation.slack != "l1":
         cap = np.full(len(cap), np.inf)
     offset = store.terms.offsets[truths, classes]
     planes = JointPlanes(gram, offset, before, block, cap, store.ridges[number])
     solution = solve_jointly(planes, stop_gap, most_work)
     store.work += work - joint_work(m) + solution.work
-    change = np.zeros(store.alpha.shape)
-    change[examples, classes] = solution.alpha - before
-    store.move(change, solution.gain)
-    store.alpha[examples, classes] = solution.alpha  # to the last bit: sums are at most the caps
-    store.seen |= store.alpha > 0.0
+    alpha[examples, classes] = solution.alpha
+    store.replace(alpha, solution.gain)
     return solution.gap
 
 
 def _usable(store: ClassStore, recombine: bool) -> np.ndarray:
     """Pairs that may get weight: those that were met, or all if they may and are few."""
-    n, K = store.alpha.shape
+    n, K = len(store.caps), store.problem.n_classes
     if not recombine or n * (K - 1) > ALL_PAIRS:
-        return (store.seen | (store.alpha > 0.0)) & (store.caps > 0.0)[:, None]
+        return store.listed & (store.caps > 0.0)[:, None]
     usable = np.repeat((store.caps > 0.0)[:, None], K, axis=1)
     usable[np.arange(n), store.problem.labels] = False
     return usable

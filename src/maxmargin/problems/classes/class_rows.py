@@ -19,7 +19,7 @@ LINE = 8  # numbers in a cache line
 
 
 def class_stride(rows: Rows, K: int) -> int:
-    """Weights from one feature (sparse rows) or one class (dense rows) to the next; 0: one class."""
+    """Weights from a feature (sparse rows) or class (dense rows) to the next; 0 for two classes."""
     if K == 2:
         return 0
     if rows.dense.shape[0] == 0:
@@ -54,6 +54,8 @@ def score_all_classes(rows, i, weights, stride, K, scores):
         _score_dense(rows, np.uint64(i), weights, np.uint64(stride), K, scores)
     elif stride == 4:
         _score_four(rows, i, weights, scores)
+    elif stride == LINE:
+        _score_lines(rows, i, weights, np.uint64(LINE), scores)
     else:
         _score_lines(rows, i, weights, np.uint64(stride), scores)
 
@@ -109,35 +111,30 @@ def _score_four(rows, i, weights, scores):
 
 @kernel(inline=True)
 def _score_lines(rows, i, weights, stride, scores):
-    """Eight classes of a sparse row a round, whose sums stay in registers."""
+    """Four entries of a sparse row a round, for less traffic on ``scores``."""
     indices, values = rows.indices, rows.values
-    first, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    four, five, six, seven = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
-    k = np.uint64(0)
-    while k < stride:
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        if rows.bias != 0.0:
-            at = np.uint64(rows.n_columns) * stride + k
-            s0, s1 = rows.bias * weights[at], rows.bias * weights[at + one]
-            s2, s3 = rows.bias * weights[at + two], rows.bias * weights[at + three]
-            s4, s5 = rows.bias * weights[at + four], rows.bias * weights[at + five]
-            s6, s7 = rows.bias * weights[at + six], rows.bias * weights[at + seven]
-        for e in range(first, last):
-            x = values[e]
-            at = np.uint64(indices[e]) * stride + k
-            s0 += x * weights[at]
-            s1 += x * weights[at + one]
-            s2 += x * weights[at + two]
-            s3 += x * weights[at + three]
-            s4 += x * weights[at + four]
-            s5 += x * weights[at + five]
-            s6 += x * weights[at + six]
-            s7 += x * weights[at + seven]
-        scores[k], scores[k + one], scores[k + two], scores[k + three] = s0, s1, s2, s3
-        scores[k + four], scores[k + five] = s4, s5
-        scores[k + six], scores[k + seven] = s6, s7
-        k += np.uint64(8)
+    e, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    bias = np.uint64(rows.n_columns) * stride
+    for k in range(stride):
+        scores[k] = rows.bias * weights[bias + k] if rows.bias != 0.0 else 0.0
+    while e + four <= end:
+        x0, x1, x2, x3 = values[e], values[e + one], values[e + two], values[e + three]
+        w0, w1 = np.uint64(indices[e]) * stride, np.uint64(indices[e + one]) * stride
+        w2, w3 = np.uint64(indices[e + two]) * stride, np.uint64(indices[e + three]) * stride
+        for k in range(stride):
+            scores[k] += (
+                x0 * weights[w0 + k]
+                + x1 * weights[w1 + k]
+                + x2 * weights[w2 + k]
+                + x3 * weights[w3 + k]
+            )
+        e += four
+    while e < end:
+        x0, w0 = values[e], np.uint64(indices[e]) * stride
+        for k in range(stride):
+            scores[k] += x0 * weights[w0 + k]
+        e += one
 
 
 @kernel(inline=True)

@@ -12,7 +12,7 @@ from ...engine.rows import row_square_norms
 from ...engine.state import Arrays
 from ...engine.work import BLOCK, WEIGHT, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
-from ...types import Floats, Ints
+from ...types import Bools, Floats, Ints
 from .class_joint import solve_classes_jointly
 from .class_rows import class_stride, feature_major, no_class_weights
 from .class_visits import (
@@ -34,7 +34,7 @@ __all__ = ["ClassStore"]
 
 # Arrays that make up the state, beside the lists and the weights.
 KEPT = ("caps", "dual_now")
-CHEAP = False
+FEW = 8  # classes
 
 
 class ClassStore:
@@ -69,7 +69,8 @@ class ClassStore:
         self.work = 0.0
         self.visit_work = BLOCK + scoring_work(mean_size, K)
         self.revisit_work = BLOCK + scoring_work(mean_size, min(K, 3))
-        self.oracle_is_cheap = CHEAP or K <= 8
+        # For few classes the scores of all cost no more than those of the listed ones.
+        self.oracle_is_cheap = K <= FEW
 
     @property
     def w(self) -> Floats:
@@ -154,9 +155,34 @@ class ClassStore:
         """See `planes.BlockStore.solve_jointly`."""
         return solve_classes_jointly(self, stop_gap, most_work, recombine)
 
-    def move(self, change: Floats, gain: float) -> None:
-        """Change the multipliers, by which the dual gains so much."""
-        raise NotImplementedError
+    @property
+    def alpha(self) -> Floats:
+        """Multipliers by example and class."""
+        return self._by_class(self.lists.alpha)
+
+    @property
+    def listed(self) -> Bools:
+        """Whether an example may give weight to a class from what is known of it."""
+        places = np.arange(self.lists.classes.shape[1]) < self.lists.counts[:, None]
+        return self._by_class(places) > 0.0
+
+    def _by_class(self, of_places: Floats | Bools) -> Floats:
+        """Values of the places in lists, which are 0 beyond their ends, by example and class."""
+        by_class = np.zeros((len(self.caps), self.problem.n_classes))
+        np.add.at(by_class, (np.arange(len(self.caps))[:, None], self.lists.classes), of_places)
+        return by_class
+
+    def replace(self, alpha: Floats, gain: float) -> None:
+        """Take multipliers by example and class, by which the dual gains so much."""
+        before = self._by_class(self.lists.before)
+        listed = self.listed | (alpha > 0.0)
+        order = np.argsort(~listed, axis=1, kind="stable")[:, : self.lists.classes.shape[1]]
+        self.lists.classes[:] = order
+        self.lists.counts[:] = listed.sum(axis=1)
+        self.lists.alpha[:] = np.take_along_axis(alpha, order, axis=1)
+        self.lists.before[:] = np.take_along_axis(before, order, axis=1)
+        self.rebuild()
+        self.dual_now[0] += gain
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
@@ -187,3 +213,24 @@ class ClassStore:
         self.ridges = ridges(self.formulation, caps)
         self.products = None  # their work is counted anew in every run, from arrays or not
         self.dual()
+
+    def arrays(self) -> Arrays:
+        """See `BlockStore`."""
+        return {
+            **{name: getattr(self, name) for name in KEPT},
+            **self.lists._asdict(),
+            "weights": np.ascontiguousarray(self.weights),
+            "weights_before": np.ascontiguousarray(self.weights_before),
+            "work": np.array(self.work),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `BlockStore`."""
+        for name in KEPT:
+            setattr(self, name, arrays[name].copy())
+        self.lists = ClassLists(*(arrays[name].copy() for name in ClassLists._fields))
+        self.weights, self.weights_before = self._no_weights(), self._no_weights()
+        self.weights[:] = arrays["weights"]
+        self.weights_before[:] = arrays["weights_before"]
+        self.ridges = ridges(self.formulation, self.caps)
+        self.work = float(arrays["work"])

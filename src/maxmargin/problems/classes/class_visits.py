@@ -118,7 +118,7 @@ def _list_rivals(i, gold, values_of, values, top, best, square, cap, ridge, tota
     The level t of `_solve_exactly` over some of the classes is at most that over all. The best of
     those listed, alone, gives one, and a class whose v is below it gets nothing.
     """
-    classes, alpha, before, counts = lists
+    classes, alpha, _, counts = lists
     m = counts[i]
     largest = top / square + total if best != gold else -np.inf
     for j in range(m):
@@ -127,7 +127,7 @@ def _list_rivals(i, gold, values_of, values, top, best, square, cap, ridge, tota
     if ridge == 0.0:
         level = max(level, largest - cap)
     least = (level - total) * square
-    if best == gold or top <= least:
+    if best != gold and top <= least:
         return m
     for j in range(m):
         mark[classes[i, j]] = r
@@ -189,7 +189,7 @@ def visit_classes(blocks, examples, rule, cached, report):
     only listed ones. A cached visit scores the gold class and listed ones only.
     """
     rows, labels, squares, weights, stride, dual, terms, lists, caps, ridges = blocks
-    classes, alpha, before, counts = lists
+    classes, alpha, _, counts = lists
     gaps, hinges = report
     K = terms.offsets.shape[0]
     scores = np.empty(max(stride, K + 4) if rows.dense.shape[0] == 0 else K + 4)
@@ -280,8 +280,20 @@ def visit_classes(blocks, examples, rule, cached, report):
                 steps[j] = terms.scales[gold, classes[i, j]]
             seed = rule.seed + i
             _solve_by_steps(
-                values, alpha[i], m, square, cap, ridge, total, steps, rule, gap, newest, seed,
-                work, new,
+                values,
+                alpha[i],
+                m,
+                square,
+                cap,
+                ridge,
+                total,
+                steps,
+                rule,
+                gap,
+                newest,
+                seed,
+                work,
+                new,
             )
         n = 0
         moved = 0.0
@@ -303,7 +315,7 @@ def visit_classes(blocks, examples, rule, cached, report):
                 n += 1
         counts[i] = m
         if every and not cached:
-            _forget_idle(i, lists, 1.0)
+            _forget_idle(i, lists)
         if n == 0:
             continue
         changed[n] = gold
@@ -320,7 +332,7 @@ def visit_two_classes(blocks, examples, rule, cached, report):
     ``weights`` are those of class 1, half the difference of both classes'.
     """
     rows, labels, squares, weights, _, dual, terms, lists, caps, ridges = blocks
-    classes, alpha, before, counts = lists
+    classes, alpha, _, counts = lists
     gaps, hinges = report
     for r in range(len(examples)):
         _fetch_ahead(blocks, examples, r)
@@ -366,13 +378,13 @@ def visit_two_classes(blocks, examples, rule, cached, report):
 
 
 @kernel(inline=True)
-def _forget_idle(i, lists, unless_before):
-    """Take classes without weight off the list of example i."""
+def _forget_idle(i, lists):
+    """Take classes without weight, now and at the last extrapolation, off the list of example i."""
     classes, alpha, before, counts = lists
     m = counts[i]
     j = 0
     while j < m:
-        if alpha[i, j] == 0.0 and before[i, j] * unless_before == 0.0:
+        if alpha[i, j] == 0.0 and before[i, j] == 0.0:
             m -= 1
             classes[i, j] = classes[i, m]
             alpha[i, j] = alpha[i, m]
@@ -385,9 +397,9 @@ def _forget_idle(i, lists, unless_before):
 
 @kernel(allocates=False)
 def forget_idle_classes(lists):
-    """Take all classes without weight off the lists."""
+    """Take classes without weight off all lists."""
     for i in range(len(lists.counts)):
-        _forget_idle(i, lists, 0.0)
+        _forget_idle(i, lists)
 
 
 @kernel(allocates=False)
@@ -407,8 +419,17 @@ def _solve_by_steps(
     precision = rule.precision * gap
     if rule.kind == COORDINATES:
         sweep_block(
-            rule.max_steps, precision, block_scores, block_alpha, gram, m + 1, cap, ridge,
-            newest + 1, seed, order,
+            rule.max_steps,
+            precision,
+            block_scores,
+            block_alpha,
+            gram,
+            m + 1,
+            cap,
+            ridge,
+            newest + 1,
+            seed,
+            order,
         )
     else:
         improve_block(
