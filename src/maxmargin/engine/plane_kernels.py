@@ -403,6 +403,21 @@ def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
 
 
 @kernel(allocates=False)
+def block_sizes(n_features, count, examples):
+    """The most and the sum of these blocks' features, and of their planes.
+
+    Asked before every visit, mostly of one block: numpy takes several times as long.
+    """
+    most_features, features, most_planes, planes = 0, 0, 0, 0
+    for i in examples:
+        most_features = max(most_features, n_features[i])
+        features += n_features[i]
+        most_planes = max(most_planes, count[i])
+        planes += count[i]
+    return most_features, features, most_planes, planes
+
+
+@kernel(allocates=False)
 def mark_dead_planes(arena, n_planes, idle_limit):
     """Mark planes dead that carry no weight and were idle for ``idle_limit`` visits in a row."""
     dead = 0

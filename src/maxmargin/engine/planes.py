@@ -21,6 +21,7 @@ import numpy as np
 
 from ..formulation import Formulation
 from ..objective import dual_value, line_step, ridges, scale_to_fit
+from ..plane_rows import longest_row
 from ..types import Floats, Ints
 from .arena import (
     Arena,
@@ -40,6 +41,7 @@ from .plane_kernels import (
     ENTRIES,
     absorb_planes,
     add_weighted_planes,
+    block_sizes,
     compact_blocks,
     mark_dead_planes,
     merge_planes,
@@ -275,7 +277,7 @@ class PlaneStore:
     def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
         """Store each example's new plane if it is the block's most violated; improve the block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        longest = int(np.diff(answer.planes.indptr).max()) if len(examples) else 0
+        longest = longest_row(answer.planes)
         self.work += self._work_on(examples)
         done = 0
         while True:
@@ -297,11 +299,8 @@ class PlaneStore:
         """Work of scoring the planes of these blocks, and of steps on them."""
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
         per_plane = PLANE_ENTRY * float(n_entries) / max(float(n_planes), 1.0)
-        return (
-            BLOCK * (len(examples) + 1)
-            + self._part_work * float(self.blocks.n_features[examples].sum())
-            + per_plane * float(self.blocks.count[examples].sum())
-        )
+        _, features, _, planes = block_sizes(self.blocks.n_features, self.blocks.count, examples)
+        return BLOCK * (len(examples) + 1) + self._part_work * features + per_plane * planes
 
     def extrapolate(self, factor: float) -> float:
         """Go on by ``factor`` times the change of the multipliers since the last call.
@@ -423,10 +422,8 @@ class PlaneStore:
 
     def _reserve_scratch(self, examples: Ints, longest: int) -> None:
         """Make the work arrays fit the largest of these blocks and one more plane."""
-        if len(examples) == 0:
-            return
-        features = int(self.blocks.n_features[examples].max()) + longest + 1
-        planes = int(self.blocks.count[examples].max()) + 2
+        features, _, planes, _ = block_sizes(self.blocks.n_features, self.blocks.count, examples)
+        features, planes = features + longest + 1, planes + 2
         if features > len(self.scratch.features) or planes > len(self.scratch.scores):
             self.scratch = new_scratch(
                 self.scratch.place,

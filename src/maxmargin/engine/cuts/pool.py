@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
 from ..compaction import keep_parts, keep_rows
 from ..oracle import BATCH, Oracle, batches
@@ -188,7 +189,7 @@ class CandidatePool:
                 )
                 if done == len(examples):
                     break
-                self._reserve(int(np.diff(planes.indptr).max()))
+                self._reserve(longest_row(planes))
             if self.grows:
                 self.local.extend(self.slots.features, int(self.used[1]))
             self.oracle.compare(examples, values[examples])

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...objective import dual_value, ridges, scale_to_fit
-from ...plane_rows import Planes
+from ...plane_rows import Planes, longest_row
 from ...types import Floats, Ints, Ints32
 from ..arena import grown
 from ..compaction import keep_rows
@@ -266,7 +266,7 @@ class WorkingSets:
 
     def _reserve_scratch(self, planes: Planes) -> None:
         """Make the work arrays fit the longest new row and the largest block."""
-        longest = int(np.diff(planes.indptr).max()) if len(planes.losses) else 0
+        longest = longest_row(planes)
         if longest > len(self.scratch.products):
             self.scratch = self.scratch._replace(products=np.empty(2 * longest))
         largest = int(self.sets.capacity.max()) + 1
