@@ -255,6 +255,15 @@ def test_inactive_constraints_go_at_the_end_of_a_pass(variant, monkeypatch):
         assert min(sizes) <= 2  # those of the changed sets are their own
 
 
+def test_constraints_stay_for_some_passes_however_many_solutions_those_have(monkeypatch):
+    case, limits = multiclass_case(np.random.default_rng(3), n=40, K=3), []
+    monkeypatch.setattr(WorkingSets, "drop", lambda sets, limit: limits.append(limit))
+    for parameters in ({"batch": 2}, {"batch": 40}, {"batch": 2, "inactive_limit": 7}):
+        solve(case.problem, 1.0, Formulation(), **parameters)
+        limits.append(None)
+    assert [limit for limit in dict.fromkeys(limits) if limit is not None] == [95, 50, 7]
+
+
 @pytest.mark.parametrize("slack", ["l1", "l2"])
 def test_the_papers_stopping_rule(slack):
     case = multiclass_case(np.random.default_rng(3), n=12, K=4)

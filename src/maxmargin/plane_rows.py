@@ -94,6 +94,13 @@ def trim(planes: Planes) -> Planes:
     return planes._replace(indices=planes.indices[:filled], values=planes.values[:filled])
 
 
+def longest_row(planes: Planes) -> int:
+    """Entries of the longest row."""
+    if len(planes.losses) == 1:  # as solvers ask most often; a difference of arrays takes longer
+        return len(planes.indices)
+    return int(np.diff(planes.indptr).max(initial=0))
+
+
 def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
     """The answer of `Problem.k_best` from (row, loss) lists, one for each example, k at most."""
     nothing = (np.empty(0, np.int32), np.empty(0)), 0.0

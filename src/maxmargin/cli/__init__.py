@@ -6,16 +6,17 @@ Each command is a file of this folder with ``add_parser(commands)`` and ``run(ar
 from __future__ import annotations
 
 import argparse
+import re
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._version import __version__
 from . import demo, evaluate, predict, train
 from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
 from .signals import Signals
-from .telling import finish_output, tell, warn
+from .telling import drop_output, finish_output, tell, warn
 
 __all__ = ["main"]
 
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             finish_output()
             return code
         except BrokenPipeError:  # as of `maxmargin predict ... | head`
+            drop_output()
             return DONE
         except KeyboardInterrupt as interrupt:
             tell(f"maxmargin: interrupted {interrupt}".rstrip())
@@ -53,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if signals.explain_errors:
                 tell("maxmargin: interrupted")
                 return signals.code
-            tell(f"maxmargin: error: {' '.join(_in_words(error).split())}")
+            text = _with_options(_in_words(error), vars(arguments))
+            tell(f"maxmargin: error: {' '.join(text.split())}")
             return WRONG_USE if isinstance(error, UsageError) else ERROR
 
 
@@ -84,6 +87,16 @@ def _in_words(error: Exception) -> str:
         return str(error)
     kind = type(error).__name__
     return f"{kind}: {error} (this is a defect of maxmargin; --debug shows where it comes from)"
+
+
+def _with_options(text: str, names: Iterable[str]) -> str:
+    """The text, with options of the command line for Python's parameters."""
+    for name in names:
+        flag = "--" + name.replace("_", "-")
+        text = re.sub(rf"(?<![\w.-]){name}=(['\"]?)([\w.-]+)\1", rf"{flag} \2", text)
+        if "_" in name:  # one word may mean itself
+            text = re.sub(rf"(?<![\w./-]){name}(?![\w./])", flag, text)
+    return text
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

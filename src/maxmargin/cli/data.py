@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..formats.opening import Source, read_once, standard_input
 from ..persistence import load_model
 from ..registry import Task, entry_of, import_name
+from .codes import UsageError
 from .outputs import is_standard
 
 __all__ = ["Model", "open_input", "read_model", "refuse_single_label"]
@@ -26,16 +27,30 @@ def open_input(path: str) -> Source:
     return standard_input() if is_standard(path) else read_once(path)
 
 
-def read_model(path: str) -> Model:
-    """Load a model file; the task follows from the estimator."""
+def read_model(path: str, data: str) -> Model:
+    """Load a model file; the task follows from the estimator. ``data`` is the file it is for."""
     if is_standard(path):
         raise ValueError("a model is not read from the standard input: name its file")
-    estimator, extra = load_model(path)
+    try:
+        estimator, extra = load_model(path)
+    except ValueError as error:
+        if is_standard(data) or not _is_model(data):
+            raise
+        raise UsageError(f"{data} is a model, {path} is none: name the model first") from error
     entry = entry_of(type(estimator))
     if entry is None or entry.task is None:
         raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
     understand = import_name(entry.task.module, "understand")
     return Model(estimator, entry.task, path, understand(path, estimator, extra))
+
+
+def _is_model(path: str) -> bool:
+    """Whether there is a model in a file."""
+    try:
+        load_model(path)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def refuse_single_label(source: Source, labels: set[Any]) -> None:

@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--words", type=non_negative, default=N_TRAIN, help=f"to train on ({N_TRAIN})"
     )
-    parser.add_argument("--seed", type=non_negative, default=0)
+    parser.add_argument("--seed", type=non_negative, default=0, help="of the words (0)")
     parser.set_defaults(run=run)
     return parser
 

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from .data import read_model
     from .telling import write_report
 
-    model = read_model(arguments.model)
+    model = read_model(arguments.model, arguments.data)
     judgement = import_name(model.task.module, "judge")(model, arguments)
     write_report(json.dumps(judgement.report, indent=2) if arguments.json else judgement.text)
     _warn_of_strangers(model, judgement.report)

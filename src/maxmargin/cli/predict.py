@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if not to_standard:
         inputs = [arguments.model, arguments.data]
         check_text_output(arguments.output, inputs, arguments.force)
-    model = read_model(arguments.model)
+    model = read_model(arguments.model, arguments.data)
     opened = (
         standard_output(arguments.encoding)
         if to_standard

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-__all__ = ["finish_output", "standard_output", "tell", "tell_result", "warn", "write_report"]
+__all__ = [
+    "drop_output",
+    "finish_output",
+    "standard_output",
+    "tell",
+    "tell_result",
+    "warn",
+    "write_report",
+]
 
 
 def tell(text: str) -> None:
@@ -85,6 +93,12 @@ def finish_output() -> None:
         error.filename = "standard output"
         _silence(sys.stdout)
         raise
+
+
+def drop_output() -> None:
+    """Forget what is waiting: nobody reads on."""
+    if sys.stdout is not None:
+        _silence(sys.stdout)
 
 
 def _silence(stream: TextIO) -> None:

@@ -52,8 +52,18 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     model = parser.add_argument_group("model")
     model.add_argument("--C", type=float, default=1.0, help="weight of the errors (default 1)")
     model.add_argument("--loss", help=_losses())
-    model.add_argument("--rescaling", default="margin", choices=["margin", "slack", "none"])
-    model.add_argument("--slack", default="l1", choices=["l1", "l2", "none"])
+    model.add_argument(
+        "--rescaling",
+        default="margin",
+        choices=["margin", "slack", "none"],
+        help="what the loss rescales (default margin)",
+    )
+    model.add_argument(
+        "--slack",
+        default="l1",
+        choices=["l1", "l2", "none"],
+        help="whether slacks count linearly, squared or are forbidden (default l1)",
+    )
     model.add_argument(
         "--intercept",
         action=argparse.BooleanOptionalAction,
@@ -70,8 +80,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     training.add_argument("--tol", type=float, default=TOL, help=f"relative gap (default {TOL:g})")
     training.add_argument("--epsilon", type=float, help="gap in units of mean loss")
-    training.add_argument("--max-passes", type=float, metavar="N")
-    training.add_argument("--max-time", type=float, metavar="SECONDS")
+    training.add_argument("--max-passes", type=float, metavar="N", help="over the data; then stop")
+    training.add_argument("--max-time", type=float, metavar="SECONDS", help="then stop")
     training.add_argument("--seed", type=non_negative, default=0, help="default 0")
     parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
     parser.set_defaults(run=run)

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._jit import kernel
 from .block_steps import COORDINATES, block_gap, improve_block, sweep_block, unused
+from .compaction import keep_parts, keep_products
 from .parts import clear_parts, gather_parts, scatter_parts
 
 PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
@@ -402,6 +403,21 @@ def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
 
 
 @kernel(allocates=False)
+def block_sizes(n_features, count, examples):
+    """The most and the sum of these blocks' features, and of their planes.
+
+    Asked before every visit, mostly of one block: numpy takes several times as long.
+    """
+    most_features, features, most_planes, planes = 0, 0, 0, 0
+    for i in examples:
+        most_features = max(most_features, n_features[i])
+        features += n_features[i]
+        most_planes = max(most_planes, count[i])
+        planes += count[i]
+    return most_features, features, most_planes, planes
+
+
+@kernel(allocates=False)
 def mark_dead_planes(arena, n_planes, idle_limit):
     """Mark planes dead that carry no weight and were idle for ``idle_limit`` visits in a row."""
     dead = 0
@@ -414,112 +430,86 @@ def mark_dead_planes(arena, n_planes, idle_limit):
 
 
 @kernel(allocates=False)
-def compact_planes(source, target, blocks, order, used, scratch, merge):
-    """Copy live planes to ``target``, block by block in ``order``, with fresh dictionaries.
+def compact_blocks(source, old, planes, target, blocks, used, scratch):
+    """Give the blocks of ``target``, which has their planes' entries, their parts and products.
 
-    With ``merge``, the planes of a block become one, their mean weighted by the multipliers: its
-    multiplier, its part of w and its part of the dual stay the same. Planes that no step has tried
-    yet are kept beside it.
+    ``planes`` are the sources of its planes, block by block. The first plane of a block brings all
+    parts that the block has left.
     """
-    for i in order:
-        n_live, n_old = list_block(source, blocks, i, scratch)
-        blocks.first[i] = -1
-        blocks.last[i] = -1
-        blocks.count[i] = 0
-        blocks.n_features[i] = 0
-        n_merged = 0  # the planes to merge come first in the list
-        if merge:
-            for j in range(n_live):
-                p = scratch.planes[j]
-                if source.alpha[p] > 0.0 or source.idle[p] > 0:
-                    for k in range(j, n_merged, -1):
-                        scratch.planes[k] = scratch.planes[k - 1]
-                    scratch.planes[n_merged] = p
-                    n_merged += 1
-            if n_merged == 1:
-                n_merged = 0
-        # scratch.place: feature of the old dictionary -> of the new one, plus one
-        n_local, total = 0, 0.0
-        if n_merged > 0:
-            n_local, total = _copy_mean(source, target, blocks, used, scratch, i, n_merged, n_old)
-        for j in range(n_merged, n_live):
-            p = scratch.planes[j]
-            q = _open(
-                target,
-                blocks,
-                used,
-                i,
-                source.offset[p],
-                source.alpha[p],
-                source.before[p],
-                source.idle[p],
-            )
-            for e in range(source.entry_start[p], source.entry_start[p + 1]):
-                old = source.ids[e]
-                if scratch.place[old] == 0:
-                    target.new_features[used[FEATURES]] = scratch.features[old]
-                    used[FEATURES] += 1
-                    n_local += 1
-                    scratch.place[old] = n_local
-                scratch.dense[scratch.place[old] - 1] = source.values[e]
-            _close(target, blocks, used, i, q, scratch.dense, n_local)
-            for f in range(n_local):
-                scratch.dense[f] = 0.0
-            if total > 0.0:
-                product = 0.0
-                for k in range(n_merged):
-                    other = scratch.planes[k]
-                    product += source.alpha[other] * _stored_product(source, p, other)
-                target.gram[used[GRAM]] = product / total
-                used[GRAM] += 1
-            for k in range(n_merged, j + 1):
-                target.gram[used[GRAM]] = _stored_product(source, p, scratch.planes[k])
-                used[GRAM] += 1
-            target.gram_start[q + 1] = used[GRAM]
-        for old in range(n_old):
-            scratch.place[old] = 0
-
-
-@kernel(inline=True)
-def _stored_product(arena, p, q):
-    """Entry of the Gram matrix for two live planes of a block."""
-    if arena.position[p] < arena.position[q]:
-        return arena.gram[arena.gram_start[q] + arena.position[p]]
-    return arena.gram[arena.gram_start[p] + arena.position[q]]
+    p = 0
+    while p < len(planes):
+        i = target.block[p]
+        end = p + blocks.count[i]
+        _, n_local = list_block(source, old, i, scratch)
+        first, last = target.entry_start[p], target.entry_start[end]
+        blocks.n_features[i] = keep_parts(
+            target.ids,
+            first,
+            last,
+            scratch.features,
+            n_local,
+            scratch.place,
+            target.new_features,
+            used[FEATURES],
+        )
+        used[FEATURES] += blocks.n_features[i]
+        for j in range(end - p):
+            scratch.planes[j] = source.gram_start[planes[p + j]]
+            scratch.order[j] = source.position[planes[p + j]]
+            target.new_start[p + j + 1] = used[FEATURES]
+            target.gram_start[p + j + 1] = target.gram_start[p + j] + j + 1
+        used[GRAM] = keep_products(
+            source.gram, scratch.planes, scratch.order, end - p, target.gram, used[GRAM], 0
+        )
+        p = end
 
 
 @kernel(allocates=False)
-def _copy_mean(source, target, blocks, used, scratch, i, n_merged, n_old):
-    """Write the mean of the first planes listed, weighted by their multipliers, to ``target``.
+def merge_planes(arena, blocks, scratch):
+    """Make one plane of each block's first planes that steps have tried; the others are dead.
 
-    Returns the number of its features and the sum of the multipliers: 0 where there is no mean.
+    It is their mean, weighted by the multipliers: the block's multipliers, its part of w and its
+    part of the dual stay the same. The planes of a block are next to each other.
     """
-    total = 0.0
-    offset = 0.0
-    square = 0.0
-    for j in range(n_merged):
-        p = scratch.planes[j]
-        total += source.alpha[p]
-        offset += source.alpha[p] * source.offset[p]
-        for k in range(n_merged):
-            q = scratch.planes[k]
-            square += source.alpha[p] * source.alpha[q] * _stored_product(source, p, q)
-        _add(source, p, source.alpha[p], scratch.dense)
-    n_local = 0
-    if total > 0.0:
-        q = _open(target, blocks, used, i, offset / total, total, total, 0)
-        for f in range(n_old):
-            value = scratch.dense[f] / total
-            if value != 0.0:
-                target.new_features[used[FEATURES]] = scratch.features[f]
-                used[FEATURES] += 1
-                scratch.products[n_local] = value
-                n_local += 1
-                scratch.place[f] = n_local
-        target.gram[used[GRAM]] = square / (total * total)
-        used[GRAM] += 1
-        target.gram_start[q + 1] = used[GRAM]
-        _close(target, blocks, used, i, q, scratch.products, n_local)
-    for f in range(n_old):
-        scratch.dense[f] = 0.0
-    return n_local, total
+    for i in range(len(blocks.first)):
+        p = blocks.first[i]
+        n_merged, total, offset, square = 0, 0.0, 0.0, 0.0
+        while n_merged < blocks.count[i]:
+            q = p + n_merged
+            if arena.alpha[q] <= 0.0 and arena.idle[q] == 0:
+                break
+            total += arena.alpha[q]
+            n_merged += 1
+        if n_merged < 2:
+            continue
+        for j in range(n_merged):
+            q = p + j
+            offset += arena.alpha[q] * arena.offset[q]
+            square += arena.alpha[q] ** 2 * arena.gram[arena.gram_start[q] + j]
+            for k in range(j):
+                product = arena.gram[arena.gram_start[q] + k]
+                square += 2.0 * arena.alpha[q] * arena.alpha[p + k] * product
+            _add(arena, q, arena.alpha[q], scratch.dense)
+            arena.alive[q] = False
+        if total > 0.0:
+            arena.alive[p] = True
+            arena.offset[p] = offset / total
+            arena.gram[arena.gram_start[p]] = square / total**2
+            for q in range(p + n_merged, p + blocks.count[i]):
+                row, product = arena.gram_start[q], 0.0
+                for k in range(n_merged):
+                    product += arena.alpha[p + k] * arena.gram[row + k]
+                arena.gram[row] = product / total
+        # No more entries than the planes had together, so they fit in their place.
+        at = arena.entry_start[p]
+        for f in range(blocks.n_features[i]):
+            if scratch.dense[f] != 0.0:
+                arena.ids[at] = f
+                arena.values[at] = scratch.dense[f] / total
+                at += 1
+            scratch.dense[f] = 0.0
+        arena.entry_start[p + 1] = at
+        for q in range(p, p + n_merged):
+            arena.alpha[q] = total if q == p else 0.0
+            arena.before[q] = arena.alpha[q]
+            arena.idle[q] = 0

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..formulation import Formulation
 from ..objective import dual_value, line_step, ridges, scale_to_fit
+from ..plane_rows import longest_row
 from ..types import Floats, Ints
 from .arena import (
     Arena,
@@ -32,6 +33,7 @@ from .arena import (
     new_scratch,
     resized_arena,
 )
+from .compaction import keep_rows
 from .joint_planes import NO_PRODUCTS, KnownProducts, solve_planes_jointly
 from .oracle import Answer, Oracle
 from .parts import mean_part_size
@@ -39,8 +41,10 @@ from .plane_kernels import (
     ENTRIES,
     absorb_planes,
     add_weighted_planes,
-    compact_planes,
+    block_sizes,
+    compact_blocks,
     mark_dead_planes,
+    merge_planes,
     revisit_blocks,
 )
 from .state import Arrays, copied, from_text, inside, named_arrays, to_text, under
@@ -273,7 +277,7 @@ class PlaneStore:
     def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
         """Store each example's new plane if it is the block's most violated; improve the block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        longest = int(np.diff(answer.planes.indptr).max()) if len(examples) else 0
+        longest = longest_row(answer.planes)
         self.work += self._work_on(examples)
         done = 0
         while True:
@@ -295,11 +299,8 @@ class PlaneStore:
         """Work of scoring the planes of these blocks, and of steps on them."""
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
         per_plane = PLANE_ENTRY * float(n_entries) / max(float(n_planes), 1.0)
-        return (
-            BLOCK * (len(examples) + 1)
-            + self._part_work * float(self.blocks.n_features[examples].sum())
-            + per_plane * float(self.blocks.count[examples].sum())
-        )
+        _, features, _, planes = block_sizes(self.blocks.n_features, self.blocks.count, examples)
+        return BLOCK * (len(examples) + 1) + self._part_work * features + per_plane * planes
 
     def extrapolate(self, factor: float) -> float:
         """Go on by ``factor`` times the change of the multipliers since the last call.
@@ -421,10 +422,8 @@ class PlaneStore:
 
     def _reserve_scratch(self, examples: Ints, longest: int) -> None:
         """Make the work arrays fit the largest of these blocks and one more plane."""
-        if len(examples) == 0:
-            return
-        features = int(self.blocks.n_features[examples].max()) + longest + 1
-        planes = int(self.blocks.count[examples].max()) + 2
+        features, _, planes, _ = block_sizes(self.blocks.n_features, self.blocks.count, examples)
+        features, planes = features + longest + 1, planes + 2
         if features > len(self.scratch.features) or planes > len(self.scratch.scores):
             self.scratch = new_scratch(
                 self.scratch.place,
@@ -469,28 +468,61 @@ class PlaneStore:
         return True
 
     def _compact(self, merge: bool = False) -> None:
-        """Rewrite the arrays without dead planes, each block's planes next to each other."""
+        """Rewrite the arrays without dead planes; with ``merge`` most of a block become one."""
+        if merge:
+            self.known_products = NO_PRODUCTS
+            self._rewrite(tried_first=True)
+            merge_planes(self.arena, self.blocks, self.scratch)
+        self._rewrite()
+
+    def _rewrite(self, tried_first: bool = False) -> None:
+        """Copy live planes to fresh arrays, each block's planes next to each other."""
         self.work += REWRITTEN_ENTRY * float(self.used[ENTRIES])
-        live = self.arena.alive[: self.used[0]]
-        order = np.arange(len(self.caps))
-        self._reserve_scratch(order, 0)
+        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        old, source = self.blocks, self.arena
+        live = np.flatnonzero(source.alive[: self.used[0]])
+        untried = (source.alpha[live] <= 0.0) & (source.idle[live] == 0) & tried_first
         # Blocks in the order of their first plane: neighbours in passes stay neighbours.
-        order = np.argsort(self.blocks.first, kind="stable")
-        sizes = [int(u) + 64 for u in self.used]
-        sizes[0] = int(live.sum()) + 64
-        target = new_arena(*sizes)
-        used = np.zeros_like(self.used)
-        old = self.blocks
-        blocks = old._replace(
-            first=old.first.copy(),
-            last=old.last.copy(),
-            count=old.count.copy(),
-            n_features=old.n_features.copy(),
+        places = old.first[source.block[live]]
+        planes = live[np.lexsort((untried, places))]
+        block, n_planes = source.block[planes], len(planes)
+        count = np.bincount(block, minlength=len(self.caps))
+        starts, ends = source.entry_start[:-1], source.entry_start[1:]
+        n_entries = int((ends[planes] - starts[planes]).sum())
+        n_gram = int((count * (count + 1) // 2).sum())
+        n_listed = int(old.n_features.sum())
+        target = new_arena(
+            *(int(1.2 * size) + 64 for size in (n_planes, n_entries, n_listed, n_gram))
         )
-        compact_planes(self.arena, target, blocks, order, used, self.scratch, merge)
+        for name in ("block", "alive", "offset", "alpha", "before", "idle"):
+            getattr(target, name)[:n_planes] = getattr(source, name)[planes]
+        opens = np.diff(block, prepend=-1) != 0
+        firsts = np.flatnonzero(opens)
+        numbers = np.arange(n_planes)
+        target.position[:n_planes] = numbers - firsts[np.cumsum(opens) - 1]
+        target.next_plane[:n_planes] = np.where(np.roll(opens, -1), -1, numbers + 1)
+        blocks = old._replace(
+            first=np.full(len(count), -1),
+            last=np.full(len(count), -1),
+            count=count,
+            n_features=np.zeros(len(count), np.int64),
+        )
+        blocks.first[block[opens]] = firsts
+        blocks.last[block[opens]] = firsts + count[block[opens]] - 1
+        used = np.array([n_planes, n_entries, 0, 0])
+        keep_rows(
+            starts,
+            ends,
+            planes,
+            source.ids,
+            source.values,
+            target.ids,
+            target.values,
+            target.entry_start,
+        )
+        compact_blocks(source, old, planes, target, blocks, used, self.scratch)
         arena = resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
         self._w_before = None
-        planes = np.flatnonzero(live & (not merge))
-        known = self.known_products.renumbered(planes, old.first[self.arena.block[planes]])
+        known = self.known_products.renumbered(live, places)
         # All at once: an interrupt must not find lists and arrays that do not fit each other.
         self.blocks, self.arena, self.used, self.known_products = blocks, arena, used, known

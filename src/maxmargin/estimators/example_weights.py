@@ -41,6 +41,14 @@ def _listed_factors(class_weight: Mapping[Any, Any], classes: list[Any]) -> Floa
     """Weights of the classes by a mapping, 1 where it has none."""
     missing = [label for label in classes if label not in class_weight]
     extra = [label for label in class_weight if label not in set(classes)]
+    texts = {str(label): label for label in missing}
+    alike = [(label, texts[str(label)]) for label in extra if str(label) in texts]
+    if alike:
+        given, label = alike[0]
+        raise ValueError(
+            f"class_weight has {given!r:.40}, of type {type(given).__name__}; the class of y is "
+            f"{label!r:.40}, of type {type(label).__name__}"
+        )
     if missing and extra:  # as scikit-learn has it: a fold may lack a class
         raise ValueError(
             f"class_weight has {extra[0]!r:.40}, which is no class of y (a misspelling? there is "

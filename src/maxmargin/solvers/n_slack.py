@@ -45,6 +45,8 @@ EFFORT = {"fsmo": 10, "block": 50}  # rounds, or steps, in a block before the ne
 KINDS = {"fsmo": FSMO, "block": BLOCK}
 MOST_PASSES = 1000  # over the working sets in one solution of the dual
 GROWTH_CHECK = 20  # such passes between tests for an unbounded dual
+INACTIVE_LIMIT = 50  # solutions without weight after which constraints go
+KEPT_PASSES = 5  # whose solutions these are at least, where a pass has several
 TOGETHER = 5  # such passes between tries to solve for all multipliers together
 OUTRIGHT = 100  # such passes after which a hard margin's dual is solved by another method
 LARGEST_SYSTEM = 2_000_000  # numbers in a system for that
@@ -173,9 +175,10 @@ class NSlack(Solver):
         or over those that have changed, (b); the latter optimises over all once a pass.
     batch : int
         Constraints to add before the dual is solved again.
-    inactive_limit : int
+    inactive_limit : int, optional
         Constraints without weight in so many solutions of the dual in a row (in variant (b), of
-        their own working set) are dropped, at the end of a pass: Joachims et al.'s 50.
+        their own working set) are dropped, at the end of a pass. By default 50, or as many as five
+        passes may have: constraints that go sooner are found again in the next pass, many times.
     violation : float, optional
         The papers' own stopping rule: end after a pass in which no constraint is violated by more
         than this beyond its example's slack, whatever the gap. ``tol`` and ``epsilon`` then say
@@ -200,8 +203,8 @@ class NSlack(Solver):
     * Working sets whose gaps are small are left out of up to three passes of such a solution in a
       row. The papers use SVM-light.
     * A constraint without features and without offset, the truth's own, is not added.
-    * ``inactive_limit`` counts as Joachims et al. do. Tsochantaridis et al. keep all constraints:
-      ``inactive_limit=10**9``.
+    * ``inactive_limit`` counts as Joachims et al. do; ``inactive_limit=50`` gives their limit.
+      Tsochantaridis et al. keep all constraints: ``inactive_limit=10**9``.
     * Hard margins: the weights are scaled up until no constraint is violated at all; the paper
       leaves violations of up to epsilon. Margins that cannot be met are refused.
     """
@@ -209,7 +212,7 @@ class NSlack(Solver):
     qp: Literal["fsmo", "block"] = "fsmo"
     variant: Literal["full", "subspace"] = "full"
     batch: int = 100
-    inactive_limit: int = 50
+    inactive_limit: int | None = None
     violation: float | None = None
     joint: bool = True
 
@@ -252,6 +255,9 @@ class NSlack(Solver):
     def iterate(self, cutting: NSlackRun) -> None:
         """Pass after pass over the examples until one certifies the result."""
         sets, n = cutting.sets, cutting.n
+        limit = self.inactive_limit
+        if limit is None:
+            limit = max(INACTIVE_LIMIT, KEPT_PASSES * ((n - 1) // self.batch))
         slacks = np.zeros(n)
         missing = np.inf  # what the violated constraints of the last pass might be worth
         while True:
@@ -286,7 +292,7 @@ class NSlack(Solver):
             if pending or self.variant == "subspace":
                 everything = np.flatnonzero(sets.sets.count)
                 self._optimise(cutting, everything, missing, everything=True)
-            sets.drop(self.inactive_limit)
+            sets.drop(limit)
             cutting.raise_dual()
             cutting.record(cutting.gap_estimate(hinges) if cutting.has_slacks else estimate)
 

@@ -6,6 +6,7 @@ import argparse
 import io
 from collections import Counter
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..._warn import warn_user
@@ -62,6 +63,8 @@ def plan(arguments: argparse.Namespace) -> Plan:
     name = arguments.templates
     if name is None or name in _TEMPLATES:
         return Plan([], partial(_make, arguments, _TEMPLATES[name]() if name else None))
+    if not Path(name).exists():
+        raise UsageError(f"--templates {name}: neither {', '.join(_TEMPLATES)} nor a file")
     return Plan([name], partial(_make, arguments, _read_templates(name)))
 
 

@@ -8,6 +8,7 @@ from ...formulation import Formulation
 from ...objective import dual_value
 from ...types import Floats, Ints, Ints32
 from ..arena import grown
+from ..compaction import keep_rows
 from ..state import Arrays, from_text, to_text
 from .master import fsmo, line_searches
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
@@ -207,14 +208,8 @@ class Bundle:
                 if new != old:
                     self.matrix[new] = self.matrix[old]
         else:
-            at = 0
-            for new, old in enumerate(keep):
-                start, end = self.starts[old], self.starts[old + 1]
-                self.ids[at : at + end - start] = self.ids[start:end]
-                self.values[at : at + end - start] = self.values[start:end]
-                self.starts[new] = at
-                at += end - start
-            self.starts[k] = at
+            ids, values, starts = self.ids, self.values, self.starts
+            keep_rows(starts[:-1], starts[1:], keep, ids, values, ids, values, starts)
         self.size = k
 
     def _append_sparse(self, plane: Floats) -> None:

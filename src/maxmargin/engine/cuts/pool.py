@@ -13,7 +13,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
+from ..compaction import keep_parts, keep_rows
 from ..oracle import BATCH, Oracle, batches
 from ..parts import Parts
 from ..state import Arrays, copied, inside, named_arrays, under
@@ -23,7 +25,6 @@ from .pool_kernels import (
     EMPTY,
     add_chosen,
     admit_candidates,
-    compact_candidates,
     score_candidates,
 )
 
@@ -188,7 +189,7 @@ class CandidatePool:
                 )
                 if done == len(examples):
                     break
-                self._reserve(int(np.diff(planes.indptr).max()))
+                self._reserve(longest_row(planes))
             if self.grows:
                 self.local.extend(self.slots.features, int(self.used[1]))
             self.oracle.compare(examples, values[examples])
@@ -223,11 +224,7 @@ class CandidatePool:
         self.slots = Slots(**copied(inside("slots", arrays)))
         self.used, self.clock = arrays["used"].copy(), int(arrays["clock"])
         self.place[:] = 0
-        n_local = int(self.used[1])
-        self.place[self.slots.features[:n_local]] = np.arange(1, n_local + 1)
-        if self.grows:
-            self.local.restart()
-            self.local.extend(self.slots.features, n_local)
+        self._number_parts()
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""
@@ -243,14 +240,28 @@ class CandidatePool:
 
     def _compact(self, oldest: int, factor: float, extra: int = 0) -> None:
         """Rewrite the entries without those of dropped candidates, with space to grow."""
-        entries, locals_ = (int(factor * used) + extra + 64 for used in self.used)
-        target = self.slots._replace(
-            ids=np.empty(entries, np.int32),
-            values=np.empty(entries),
-            features=np.empty(locals_, np.int32),
-        )
-        compact_candidates(self.slots, target, self.place, self.used, oldest)
-        self.slots = target
+        slots = self.slots
+        slots.last_used[slots.last_used < oldest] = -1
+        kept = np.flatnonzero(slots.last_used >= 0)
+        first, last = slots.start.ravel(), (slots.start + slots.length).ravel()
+        n_entries, n_listed = (int(factor * used) + extra + 64 for used in self.used)
+        ids, values = np.empty(n_entries, np.int32), np.empty(n_entries)
+        features = np.empty(n_listed, np.int32)
+        starts = np.empty(len(kept) + 1, np.int64)
+        keep_rows(first, last, kept, slots.ids, slots.values, ids, values, starts)
+        listed = slots.features[: self.used[1]]
+        place = np.zeros(len(listed), np.int32)
+        count = keep_parts(ids, 0, starts[-1], listed, len(listed), place, features, 0)
+        self.place[listed] = 0
+        first[kept] = starts[:-1]
+        self.slots = slots._replace(ids=ids, values=values, features=features)
+        self.used[:] = starts[-1], count
+        self._number_parts()
+
+    def _number_parts(self) -> None:
+        """Number the parts that are listed."""
+        n_local = int(self.used[1])
+        self.place[self.slots.features[:n_local]] = np.arange(1, n_local + 1)
         if self.grows:
             self.local.restart()
-            self.local.extend(target.features, int(self.used[1]))
+            self.local.extend(self.slots.features, n_local)

@@ -136,36 +136,6 @@ def add_chosen(slots, used, parts, listed, chosen, weights, clock, sums, plane):
 
 
 @kernel
-def compact_candidates(slots, target, place, used, oldest):
-    """Copy candidates used at or after ``oldest`` to fresh arrays, with a fresh list of parts."""
-    for k in range(used[LOCALS]):
-        place[slots.features[k]] = 0
-    used[ENTRIES] = 0
-    used[LOCALS] = 0
-    n, f = slots.start.shape
-    for i in range(n):
-        for s in range(f):
-            if slots.last_used[i, s] < 0:
-                continue
-            if slots.last_used[i, s] < oldest:
-                slots.last_used[i, s] = -1
-                continue
-            start, at = slots.start[i, s], used[ENTRIES]
-            for e in range(slots.length[i, s]):
-                part = slots.features[slots.ids[start + e]]
-                local = place[part]
-                if local == 0:
-                    target.features[used[LOCALS]] = part
-                    used[LOCALS] += 1
-                    local = used[LOCALS]
-                    place[part] = local
-                target.ids[at + e] = local - 1
-                target.values[at + e] = slots.values[start + e]
-            slots.start[i, s] = at
-            used[ENTRIES] += slots.length[i, s]
-
-
-@kernel
 def sparse_products(starts, ids, values, m, plane, out):
     """out[k] = <plane k, plane> for sparse planes k < m and a dense one."""
     for k in range(m):

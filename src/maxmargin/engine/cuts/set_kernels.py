@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._jit import kernel
 from ..block_steps import WSS2, block_gap, improve_block
+from ..compaction import keep_products
 from ..parts import clear_parts, gather_parts, scatter_parts
 from .master import fsmo
 
@@ -190,38 +191,20 @@ def count_idle(sets, examples):
 
 
 @kernel
-def drop_idle(sets, limit):
-    """Drop planes without weight in the last ``limit`` solutions."""
-    dropped = 0
+def drop_idle(sets, limit, rows, columns):
+    """Drop planes without weight in the last ``limit`` solutions; the order of the others stays.
+
+    ``rows`` and ``columns`` are scratch, for the planes of one block.
+    """
     for i in range(len(sets.start)):
         base, start, capacity = sets.start[i], sets.gram_start[i], sets.capacity[i]
-        k = 0
-        while k < sets.count[i]:
+        n_kept = 0
+        for k in range(sets.count[i]):
             if sets.idle[base + k] < limit:
-                k += 1
-                continue
-            last = sets.count[i] - 1
-            _move_slot(sets, base + last, base + k)
-            for q in range(last + 1):
-                sets.gram[start + k * capacity + q] = sets.gram[start + last * capacity + q]
-            for q in range(last + 1):
-                sets.gram[start + q * capacity + k] = sets.gram[start + q * capacity + last]
-            sets.count[i] = last
-            dropped += 1
-    return dropped
-
-
-@kernel
-def pack_entries(sets, used, ids, values):
-    """Copy the entries of the planes that are left to fresh arrays."""
-    at = 0
-    for i in range(len(sets.start)):
-        for slot in range(sets.start[i], sets.start[i] + sets.count[i]):
-            first, last = sets.first[slot], sets.last[slot]
-            sets.first[slot] = at
-            for e in range(first, last):
-                ids[at] = sets.ids[e]
-                values[at] = sets.values[e]
-                at += 1
-            sets.last[slot] = at
-    used[ENTRIES] = at
+                _move_slot(sets, base + k, base + n_kept)
+                rows[n_kept] = start + k * capacity
+                columns[n_kept] = k
+                n_kept += 1
+        if n_kept < sets.count[i]:
+            keep_products(sets.gram, rows, columns, n_kept, sets.gram, start, capacity)
+            sets.count[i] = n_kept

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...objective import dual_value, ridges, scale_to_fit
-from ...plane_rows import Planes
+from ...plane_rows import Planes, longest_row
 from ...types import Floats, Ints, Ints32
 from ..arena import grown
+from ..compaction import keep_rows
 from ..oracle import Oracle
 from ..state import Arrays, copied, inside, named_arrays, under
 from ..work import BLOCK, PART_ENTRY
@@ -31,7 +32,6 @@ from .set_kernels import (
     drop_idle,
     examine_rows,
     improve_sets,
-    pack_entries,
     relocate,
 )
 
@@ -236,14 +236,17 @@ class WorkingSets:
 
     def drop(self, limit: int) -> None:
         """Drop constraints without weight in the last ``limit`` solutions."""
-        drop_idle(self.sets, limit)
+        sets, largest = self.sets, int(self.sets.capacity.max(initial=0))
+        drop_idle(sets, limit, np.empty(largest, np.int64), np.empty(largest, np.int64))
         slots, _ = self.owners()
-        live = int((self.sets.last[slots] - self.sets.first[slots]).sum())
+        live = int((sets.last[slots] - sets.first[slots]).sum())
         if live < 0.5 * self.used[ENTRIES]:
             size = int(1.5 * live) + 1024
             ids, values = np.empty(size, np.int32), np.empty(size)
-            pack_entries(self.sets, self.used, ids, values)
-            self.sets = self.sets._replace(ids=ids, values=values)
+            starts = np.empty(len(slots) + 1, np.int64)
+            keep_rows(sets.first, sets.last, slots, sets.ids, sets.values, ids, values, starts)
+            sets.first[slots], sets.last[slots] = starts[:-1], starts[1:]
+            self.sets, self.used[ENTRIES] = sets._replace(ids=ids, values=values), live
 
     # ----- state ---------------------------------------------------------------------------------
 
@@ -263,7 +266,7 @@ class WorkingSets:
 
     def _reserve_scratch(self, planes: Planes) -> None:
         """Make the work arrays fit the longest new row and the largest block."""
-        longest = int(np.diff(planes.indptr).max()) if len(planes.losses) else 0
+        longest = longest_row(planes)
         if longest > len(self.scratch.products):
             self.scratch = self.scratch._replace(products=np.empty(2 * longest))
         largest = int(self.sets.capacity.max()) + 1

@@ -325,16 +325,19 @@ class ChainProblem(NativeProblem):
     ) -> Planes:
         """Most violated labelling of each listed sequence; see `Problem.oracle`."""
         mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
-        return self._search(indices, w, mode, as_parts=False)
+        return self._checked_search(indices, w, mode)
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best labelling of each listed sequence; see `Problem.predictions`."""
-        return self._search(indices, w, PREDICT, as_parts=False)
+        return self._checked_search(indices, w, PREDICT)
 
     def part_oracle(
         self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """The same, in parts: a token under a label, and the single weights behind those."""
+        """The same, in parts: a token under a label, and the single weights behind those.
+
+        Only solvers ask for them, for one example at a time: what they ask is not checked.
+        """
         mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
         return self._search(indices, w, mode, as_parts=True)
 
@@ -369,10 +372,13 @@ class ChainProblem(NativeProblem):
         row = empty_planes(1, capacity)
         chain_online(self.data, examples, weights, forbidden, rule, state, work, row)
 
-    def _search(self, indices: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
-        """Run the oracle kernel for the listed sequences."""
+    def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
+        """Search for features, at what anybody may have asked for."""
         examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.layout.size)
+        return self._search(examples, as_weights(w, self.layout.size), mode, as_parts=False)
+
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+        """Run the oracle kernel for the listed sequences."""
         bounds = self._part_bounds if as_parts else self._row_bounds
         capacity = int(bounds[examples].sum())
         out = empty_planes(len(examples), capacity)

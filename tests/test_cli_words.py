@@ -1,0 +1,63 @@
+"""What the command line says to those who know its options and nothing of Python."""
+
+import argparse
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from cli_corpus import write_corpus
+from maxmargin.cli import main as run
+from maxmargin.cli import make_parser
+
+
+def train(folder, *options):
+    data = str(write_corpus(folder / "train.txt", 8))
+    return data, run(["train", "tag", data, "-o", str(folder / "model.mm"), "-q", *options])
+
+
+def test_unknown_templates_are_answered_by_the_known_ones(tmp_path, capsys):
+    _, code = train(tmp_path, "--templates", "nope")
+    assert code == 2
+    said = capsys.readouterr().err
+    assert "--templates nope: neither chunking, ner, words nor a file" in said
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_swapped_files_are_noticed(command, tmp_path, capsys):
+    data, code = train(tmp_path)
+    assert code == 0
+    model = str(tmp_path / "model.mm")
+    assert run([command, data, model]) == 2
+    assert f"{model} is a model, {data} is none: name the model first" in capsys.readouterr().err
+    assert run([command, data, data]) == 1  # no model at all
+    assert "name the model first" not in capsys.readouterr().err
+
+
+def test_every_option_has_a_help_text():
+    groups = [a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    for name, parser in groups[0].choices.items():
+        assert [a.dest for a in parser._actions if not a.help] == [], name
+
+
+def test_errors_name_options_not_parameters(tmp_path, capsys):
+    _, code = train(tmp_path, "--max-passes", "-1")
+    said = capsys.readouterr().err
+    assert code != 0 and "--max-passes" in said and "max_passes" not in said
+    _, code = train(tmp_path, "--slack", "none", "--solver", "auto")
+    said = capsys.readouterr().err
+    assert code != 0 and "--slack none" in said and "slack='none'" not in said
+
+
+def test_a_demo_whose_reader_leaves_says_nothing():
+    script = f"{sys.executable} -m maxmargin demo --words 30 --no-plot | head -n 1"
+    done = subprocess.run(script, shell=True, capture_output=True, text=True, timeout=300)
+    assert "Error" not in done.stderr and "Broken" not in done.stderr
+
+
+def test_class_weights_by_text_of_numbers():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"'0', of type str; the class of y is 0, of type int"):
+        mm.MulticlassSVM(class_weight={"0": 1.0, "1": 2.0}).fit(X, y)
