@@ -12,15 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute import all_planes
+from brute_dependency import tree_case
 from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case, multiclass_case
 from checking import expand_parts
-from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
-from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.block_steps import ALL_PLANES, COORDINATES, FRANK_WOLFE, MVP, WSS2
+from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
 from maxmargin.plane_rows import Planes
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
+from maxmargin.problems.dependency.scores import arc_features
+from maxmargin.problems.dependency.store import TreeStore
 
 PLENTY = 10**9
 seeds = st.integers(0, 2**32 - 1)
@@ -34,6 +37,7 @@ rules = st.builds(
     recombine=st.booleans(),
     seed=st.integers(0, 2**31 - 2),
 )
+sweeps = rules.map(lambda rule: rule._replace(kind=COORDINATES))
 
 
 # ----- what a store holds, read from its arrays --------------------------------------------------
@@ -49,9 +53,23 @@ def stored_planes(store):
             known += list(arena.new_features[arena.new_start[p] : arena.new_start[p + 1]])
             entries = slice(arena.entry_start[p], arena.entry_start[p + 1])
             used = [known[f] for f in arena.ids[entries]]
-            plane = expand_parts(store.parts, used, arena.values[entries], len(store.w))
+            plane = expand(store, i, used, arena.values[entries])
             yield i, arena.offset[p], plane, arena.alpha[p], bool(arena.alive[p]), p
             p = arena.next_plane[p]
+
+
+def expand(store, i, used, values):
+    """Dense vector of a plane of block i."""
+    if not isinstance(store, TreeStore):
+        return expand_parts(store.parts, used, values, len(store.w))
+    arcs, dense = store.trees.arcs, np.zeros(len(store.w))
+    first, end = arcs.bounds[i : i + 2]
+    for number, value in zip(used, values, strict=True):
+        arc, label = divmod(number, arcs.n_labels) if arcs.n_labels else (number, -1)
+        features = np.empty(1000, np.int32)
+        count = arc_features(arcs, first, *divmod(arc, end - first), label, features)
+        np.add.at(dense, features[:count], value)
+    return dense
 
 
 def class_planes(store):
@@ -199,6 +217,36 @@ def test_the_multiclass_store(loss, rescaling, data):
     run_operations(store, case.twin, data.draw(operations(n)))
 
 
+@pytest.mark.parametrize("n_labels", [0, 2])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_the_store_of_dependency_trees(n_labels, data):
+    """Also with squared slacks and their sweeps, with either kind of tree and all steps."""
+    rng = np.random.default_rng(data.draw(seeds))
+    case = tree_case(
+        rng,
+        lengths=(3, 1, 4, 2) if n_labels == 0 else (2, 1, 3),
+        n_labels=n_labels,
+        loss=data.draw(st.sampled_from(["hamming", "normalized-hamming"])),
+        projective=data.draw(st.booleans()),
+    )
+    n = case.problem.n_examples
+    caps = data.draw(st.sampled_from([0.01, 0.1, 20.0])) * rng.uniform(0.2, 2.0, n)
+    slack, its_rules = data.draw(st.sampled_from([("l1", rules), ("l2", sweeps)]))
+    oracle = Oracle(case.problem, Formulation(slack=slack, sqrt_loss=False))
+    store = make_store(oracle, caps, PLENTY)
+    assert isinstance(store, TreeStore)
+    run_operations(store, case.twin, data.draw(operations(n, its_rules)))
+    hinges = store.visit(np.arange(n), StepRule(WSS2, 0)).hinges
+    expected = hinge_values(case.problem, store.formulation, store.w)
+    np.testing.assert_allclose(hinges, expected, atol=1e-9)
+    listed = list(stored_planes(store))[::-1]
+    rows, parts = store.plane_rows(np.array([p for *_, p in listed], np.int64))
+    for (_, _, plane, *_), first, last in zip(listed, rows.first, rows.last, strict=True):
+        found = expand_parts(parts, rows.ids[first:last], rows.values[first:last], len(store.w))
+        np.testing.assert_allclose(found, plane, atol=1e-12)
+
+
 @pytest.mark.parametrize("width", [1, 7, 8, 63, 64])
 @pytest.mark.parametrize("bias", [False, True])
 def test_dense_and_sparse_classes_have_the_same_weights(width, bias):
@@ -221,10 +269,10 @@ def test_dense_and_sparse_classes_have_the_same_weights(width, bias):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize("structure", ["multiclass", "chain"])
+@pytest.mark.parametrize("structure", ["multiclass", "chain", "trees"])
 def test_stores_without_compilation(structure):
     rng = np.random.default_rng(2)
-    case = make_case(structure, rng)
+    case = tree_case(rng) if structure == "trees" else make_case(structure, rng)
     every = list(range(case.problem.n_examples))
     caps = np.full(len(every), 2.0)
     drawn = [

@@ -24,6 +24,7 @@ __all__ = [
     "PlaneRows",
     "add_rows",
     "all_products",
+    "copied_planes",
     "known_products",
     "planes_work",
     "solve_planes_jointly",
@@ -136,8 +137,21 @@ def _add_rows(rows, parts, weights, buffer, w):
             scatter_parts(parts, rows.ids[first:last], last - first, buffer, w)
 
 
+def copied_planes(store: PlaneStore, planes: Ints) -> PlaneRows:
+    """Planes of the store as rows of what its dictionaries name."""
+    arena = store.arena
+    size = int((arena.entry_start[planes + 1] - arena.entry_start[planes]).sum())
+    ends = np.empty(len(planes), np.int64), np.empty(len(planes), np.int64)
+    rows = PlaneRows(*ends, np.empty(size, np.int32), np.empty(size))
+    blocks = arena.block[planes]
+    store._reserve_scratch(blocks, 0)
+    order = np.argsort(blocks, kind="stable")
+    _copy_planes(arena, store.blocks, store.scratch, planes, order, rows)
+    return rows
+
+
 @kernel
-def copy_planes(arena, blocks, scratch, planes, order, rows):
+def _copy_planes(arena, blocks, scratch, planes, order, rows):
     """Copy planes of the arena as rows of global parts, in an order that goes block by block."""
     listed = -1
     filled = 0
@@ -163,15 +177,12 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
         return None
     chosen, n_known = known.order(chosen)
     sizes = arena.entry_start[chosen + 1] - arena.entry_start[chosen]
-    size = int(sizes.sum())
+    size = int(sizes.sum() * store.entry_size)
     if planes_work(m, m - n_known, size, store.parts) > most_work:
         return None
-    ends = np.empty(m, np.int64), np.empty(m, np.int64)
-    rows = PlaneRows(*ends, np.empty(size, np.int32), np.empty(size))
+    rows, parts = store.plane_rows(chosen)
     number, block = np.unique(arena.block[chosen], return_inverse=True)
-    store._reserve_scratch(number, 0)
-    copy_planes(arena, store.blocks, store.scratch, chosen, np.argsort(block, kind="stable"), rows)
-    gram = known.extended(chosen, n_known, rows, store.parts, len(store.w))
+    gram = known.extended(chosen, n_known, rows, parts, len(store.w))
     store.known_products = known_products(chosen, gram)
     cap, before = store.caps[number], arena.alpha[chosen]
     if store.formulation.slack != "l1":
@@ -180,7 +191,7 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
     solution = solve_jointly(planes, stop_gap, most_work)
     arena.alpha[chosen] = solution.alpha
     arena.idle[chosen] = np.where(solution.alpha > 0.0, 0, arena.idle[chosen] + 1)
-    add_rows(rows, store.parts, solution.alpha - before, store.w)
+    add_rows(rows, parts, solution.alpha - before, store.w)
     store.dual_now[0] += solution.gain
     store.work += planes_work(m, m - n_known, size, store.parts, solution.work)
     return solution.gap

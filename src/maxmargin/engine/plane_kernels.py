@@ -109,6 +109,12 @@ def score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge):
     With squared slack (ridge > 0; see `block_steps`) scores are lowered; returns by how much.
     """
     gather_parts(parts, scratch.features, 0, n_local, w, scratch.weights)
+    return score_planes(arena, scratch, n_live, cap, ridge)
+
+
+@kernel(inline=True)
+def score_planes(arena, scratch, n_live, cap, ridge):
+    """The same, from the weights of the block's parts in ``scratch.weights``."""
     # The product is `_dot`, written out: a call with all arrays of the arena costs more than it.
     values, ids, entry_start = arena.values, arena.ids, arena.entry_start
     planes, weights = scratch.planes, scratch.weights
@@ -135,6 +141,18 @@ def score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge):
 @kernel(inline=True)
 def improve_and_write(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap):
     """Take the rule's steps on a scored block and write w; returns the dual's increase."""
+    gain, changed = improve_planes(arena, scratch, n_live, cap, ridge, rule, gap)
+    if changed:
+        _scatter(parts, scratch, n_local, w)
+    return gain
+
+
+@kernel(inline=True)
+def improve_planes(arena, scratch, n_live, cap, ridge, rule, gap):
+    """Take the rule's steps on a scored block; w is left to the caller.
+
+    Returns the dual's increase, and whether there is a change of w, in the local vector.
+    """
     gram = scratch.gram
     for j in range(n_live + 1):
         gram[0, j] = 0.0
@@ -181,9 +199,7 @@ def improve_and_write(arena, parts, scratch, n_live, n_local, w, cap, ridge, rul
         if step != 0.0:
             changed = True
             _add(arena, p, step, scratch.dense)
-    if changed:
-        _scatter(parts, scratch, n_local, w)
-    return gain
+    return gain, changed
 
 
 @kernel(inline=True)
@@ -200,6 +216,14 @@ def load_new_plane(parts, scratch, rows, r, scale, n_known, w):
 
     Returns the number of parts and the row's product with w.
     """
+    n_local = enter_plane(scratch, rows, r, scale, n_known)
+    gather_parts(parts, scratch.features, n_known, n_local, w, scratch.weights)
+    return n_local, local_product(scratch, n_local)
+
+
+@kernel(inline=True)
+def enter_plane(scratch, rows, r, scale, n_known):
+    """Put row r into the local vector, extending the list of parts; returns their number."""
     place = scratch.place
     for f in range(n_known):
         place[scratch.features[f]] = f + 1
@@ -213,12 +237,18 @@ def load_new_plane(parts, scratch, rows, r, scale, n_known, w):
             local = n_local
             place[feature] = local
         scratch.dense[local - 1] += scale * rows.values[e]
-    gather_parts(parts, scratch.features, n_known, n_local, w, scratch.weights)
-    product = 0.0
     for f in range(n_local):
         place[scratch.features[f]] = 0
+    return n_local
+
+
+@kernel(inline=True)
+def local_product(scratch, n_local):
+    """Product of the local vector with the weights of the block's parts."""
+    product = 0.0
+    for f in range(n_local):
         product += scratch.dense[f] * scratch.weights[f]
-    return n_local, product
+    return product
 
 
 @kernel(inline=True)
@@ -238,13 +268,12 @@ def _part_products(parts, scratch, n_local):
 
 
 @kernel(inline=True)
-def _add_plane(arena, parts, blocks, used, scratch, i, offset, n_live, n_known, n_local):
+def _add_plane(arena, blocks, used, scratch, i, offset, n_live, n_known, n_local):
     """Append the plane in the local vector to block i, with its Gram row; returns its id."""
     p = _open(arena, blocks, used, i, offset, 0.0, 0.0, 0)
     for f in range(n_known, n_local):
         arena.new_features[used[FEATURES]] = scratch.features[f]
         used[FEATURES] += 1
-    _part_products(parts, scratch, n_local)
     row, position = used[GRAM], arena.position[p]
     for j in range(position):
         arena.gram[row + j] = 0.0
@@ -264,8 +293,15 @@ def _add_plane(arena, parts, blocks, used, scratch, i, offset, n_live, n_known, 
 @kernel(inline=True)
 def append_plane(arena, parts, blocks, used, scratch, i, offset, value, n_live, n_known, n_local):
     """Store the plane in the local vector as the block's last, and clear the vector."""
+    _part_products(parts, scratch, n_local)
+    append_multiplied(arena, blocks, used, scratch, i, offset, value, n_live, n_known, n_local)
+
+
+@kernel(inline=True)
+def append_multiplied(arena, blocks, used, scratch, i, offset, value, n_live, n_known, n_local):
+    """The same, where the products of the block's parts with it are in ``scratch.products``."""
     scratch.planes[n_live] = _add_plane(
-        arena, parts, blocks, used, scratch, i, offset, n_live, n_known, n_local
+        arena, blocks, used, scratch, i, offset, n_live, n_known, n_local
     )
     scratch.scores[n_live + 1] = value
     scratch.alpha[n_live + 1] = 0.0
@@ -383,18 +419,24 @@ def revisit_blocks(store, examples, rule, gaps):
             )
 
 
+@kernel(inline=True)
+def sum_block(arena, blocks, i, weights, vector):
+    """Add sum_p weights[p] a_p of block i to its local vector; returns whether there is any."""
+    changed = False
+    p = blocks.first[i]
+    while p >= 0:
+        if weights[p] != 0.0:
+            changed = True
+            _add(arena, p, weights[p], vector)
+        p = arena.next_plane[p]
+    return changed
+
+
 @kernel(allocates=False)
 def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
     """Add sum_p weights[p] a_p to ``direction``."""
     for i in range(len(blocks.first)):
-        changed = False
-        p = blocks.first[i]
-        while p >= 0:
-            if weights[p] != 0.0:
-                changed = True
-                _add(arena, p, weights[p], scratch.dense)
-            p = arena.next_plane[p]
-        if changed:
+        if sum_block(arena, blocks, i, weights, scratch.dense):
             _, n_local = list_block(arena, blocks, i, scratch)
             _scatter(parts, scratch, n_local, direction)
 

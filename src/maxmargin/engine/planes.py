@@ -34,9 +34,15 @@ from .arena import (
     resized_arena,
 )
 from .compaction import keep_rows
-from .joint_planes import NO_PRODUCTS, KnownProducts, solve_planes_jointly
+from .joint_planes import (
+    NO_PRODUCTS,
+    KnownProducts,
+    PlaneRows,
+    copied_planes,
+    solve_planes_jointly,
+)
 from .oracle import Answer, Oracle
-from .parts import mean_part_size
+from .parts import Parts, mean_part_size
 from .plane_kernels import (
     ENTRIES,
     absorb_planes,
@@ -189,6 +195,8 @@ class PlaneStore:
 
     oracle_is_cheap = False
     visits_in_order = False
+    #: Entries that `plane_rows` makes of an entry of a stored plane.
+    entry_size = 1.0
 
     def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> None:
         n, n_features = len(caps), oracle.n_features
@@ -317,7 +325,7 @@ class PlaneStore:
         w_before = self._remember_w()
         if factor == 0.0:
             return 0.0
-        self.work += WEIGHT * len(self.w) + ADDED_ENTRY * float(self.used[ENTRIES])
+        self.work += WEIGHT * len(self.w) + ADDED_ENTRY * self._n_entries
         if self.formulation.slack == "l1":
             shrink = np.minimum(1.0, self.caps / np.maximum(self._block_sums(goal), 1e-300))
             goal *= shrink[block]
@@ -349,6 +357,10 @@ class PlaneStore:
         """See `BlockStore.solve_jointly`."""
         return solve_planes_jointly(self, stop_gap, most_work)
 
+    def plane_rows(self, planes: Ints) -> tuple[PlaneRows, Parts]:
+        """Stored planes as rows, and the parts that these are counted in."""
+        return copied_planes(self, planes), self.parts
+
     def _remember_w(self) -> Floats | None:
         """Keep the current ``w`` for the next extrapolation; returns what the last one kept.
 
@@ -357,15 +369,24 @@ class PlaneStore:
         """
         last = self._w_before if self._remembered < CARRY_LIMIT else None
         self._remembered = 0 if last is None else self._remembered + 1
-        self._w_before = self.w.copy() if len(self.w) < self.used[ENTRIES] else None
+        self._w_before = self.w.copy() if len(self.w) < self._n_entries else None
         return last
+
+    @property
+    def _n_entries(self) -> float:
+        """Entries of all stored planes, those of parts one by one."""
+        return self.entry_size * float(self.used[ENTRIES])
 
     def _sum_of_planes(self, weights: Floats) -> Floats:
         """Sum over the planes p of ``weights[p] a_p``."""
         total = np.zeros(len(self.w))
+        self._add_planes(weights, total)
+        return total
+
+    def _add_planes(self, weights: Floats, total: Floats) -> None:
+        """Add the sum over the planes p of ``weights[p] a_p`` to ``total``."""
         self._reserve_scratch(np.arange(len(self.caps)), 0)
         add_weighted_planes(self.arena, self.parts, self.blocks, weights, self.scratch, total)
-        return total
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
@@ -387,9 +408,12 @@ class PlaneStore:
             self._compact()
 
     def _drop_idle(self, idle_limit: int) -> None:
-        """Mark such planes dead; what they were before is forgotten, so that of w has to be too."""
+        """Mark such planes dead; what they were before is forgotten, also in what w was before."""
+        now = self.arena.before[: self.used[0]]
+        before = now.copy()
         self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
-        self._w_before = None
+        if self._w_before is not None:
+            self._add_planes(now - before, self._w_before)
 
     # ----- state --------------------------------------------------------------------------------
 
@@ -471,6 +495,7 @@ class PlaneStore:
         """Rewrite the arrays without dead planes; with ``merge`` most of a block become one."""
         if merge:
             self.known_products = NO_PRODUCTS
+            self._w_before = None
             self._rewrite(tried_first=True)
             merge_planes(self.arena, self.blocks, self.scratch)
         self._rewrite()
@@ -522,7 +547,6 @@ class PlaneStore:
         )
         compact_blocks(source, old, planes, target, blocks, used, self.scratch)
         arena = resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
-        self._w_before = None
         known = self.known_products.renumbered(live, places)
         # All at once: an interrupt must not find lists and arrays that do not fit each other.
         self.blocks, self.arena, self.used, self.known_products = blocks, arena, used, known

@@ -102,10 +102,7 @@ def _search(n, gold, gold_score, options, mode, loss_unit, work, heads):
     if mode.kind == ADDITIVE or mode.kind == PREDICTION:
         if mode.kind == PREDICTION:
             loss_unit *= TIE_BREAKER
-        _join_gold_arcs(n, gold, loss_unit, work)
-        total = _best_tree(work.scores, n, options, work, heads)
-        _mark_wrong(n, gold, 0, work.wrong, heads)
-        return total > gold_score
+        return search_sum(n, gold, gold_score, options, loss_unit, work, heads)
     if not options.projective:  # LEVELS of these is searched elsewhere
         return _search_deviation(n, gold, gold_score, options, work, heads)
     gold_scores, single_root = work.gold_scores[RIGHT_LABEL], options.single_root
@@ -126,6 +123,15 @@ def _search(n, gold, gold_score, options, mode, loss_unit, work, heads):
         chart, work.scores, gold_scores, gold, n, single_root, cap, best_level, heads, wrong
     )
     return True
+
+
+@kernel
+def search_sum(n, gold, gold_score, options, loss_unit, work, heads):
+    """The best tree where ``loss_unit`` is added to the scores of wrong arcs; else as `_search`."""
+    _join_gold_arcs(n, gold, loss_unit, work)
+    total = _best_tree(work.scores, n, options, work, heads)
+    _mark_wrong(n, gold, 0, work.wrong, heads)
+    return total > gold_score
 
 
 @kernel

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
 from ...engine.native import NativeProblem, counted_loss, pieces_of, sparse_row
+from ...engine.oracle import Oracle
 from ...engine.rows import check_codes
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -42,6 +43,7 @@ from .kernels import (
 )
 from .level_k_best import rank_trees_by_level
 from .scores import arc_features
+from .store import TreeStore
 from .work import (
     DependencyOptions,
     DependencyScratch,
@@ -275,7 +277,7 @@ class DependencyProblem(NativeProblem):
         return self.oracle_at_scale(indices, w, 1.0, rescaling, sqrt_loss)
 
     def accelerators(self, formulation: Formulation) -> DependencyAccelerators:
-        """Searches at scaled weights."""
+        """Searches at scaled weights, and a store with the oracle inside."""
         return DependencyAccelerators(self, formulation)
 
     def oracle_at_scale(
@@ -382,7 +384,7 @@ class DependencyProblem(NativeProblem):
 
 
 class DependencyAccelerators(Accelerators):
-    """Scaled scores in place of scaled weights, of which there are very many."""
+    """Scaled scores in place of scaled weights, of which there are very many; planes in arcs."""
 
     def __init__(self, problem: DependencyProblem, formulation: Formulation) -> None:
         self.problem = problem
@@ -392,6 +394,12 @@ class DependencyAccelerators(Accelerators):
         """See `Accelerators`."""
         kind = self.formulation
         return self.problem.oracle_at_scale(indices, v, scale, kind.rescaling, kind.uses_sqrt_loss)
+
+    def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> TreeStore | None:
+        """A store with the oracle inside, where the loss adds up over arcs."""
+        kind, zero_one = self.formulation, self.problem.options.zero_one
+        mode = search_mode(kind.rescaling, kind.uses_sqrt_loss, zero_one)
+        return TreeStore(oracle, self.problem, caps, cache_bytes) if mode.kind == ADDITIVE else None
 
 
 def _tree_score(arcs: Floats, labels: Floats, heads: Ints32, its_labels: Ints32) -> float:

@@ -103,7 +103,7 @@ def _add_between(arcs, first, n, m, t, D, step, w, mask, passed, scores):
         h += step
 
 
-@kernel
+@kernel(inline=True)
 def arc_features(arcs, first, h, m, label, out):
     """Write the features of an arc (and its label, if >= 0) to ``out``; returns their number.
 
@@ -137,7 +137,7 @@ def arc_features(arcs, first, h, m, label, out):
     return filled
 
 
-@kernel
+@kernel(allocates=False)
 def count_fixed(arcs):
     """Number of features that every arc has."""
     starts = arcs.starts
@@ -145,7 +145,7 @@ def count_fixed(arcs):
     return 2 * n_arc + starts[LABEL_ALONE_MODIFIER + 1] - starts[LABEL_PAIR_MODIFIER]
 
 
-@kernel
+@kernel(inline=True)
 def _append(out, filled, base, bucket):
     """Append a feature and its copy for the distance."""
     out[filled] = np.int32(base)
@@ -153,7 +153,7 @@ def _append(out, filled, base, bucket):
     return filled + 2
 
 
-@kernel
+@kernel(inline=True)
 def _label_features(arcs, head, modifier, D, label, out, filled):
     """Append the features of an arc together with its label."""
     keys, starts = arcs.keys, arcs.starts
@@ -171,7 +171,7 @@ def _label_features(arcs, head, modifier, D, label, out, filled):
     return filled
 
 
-@kernel
+@kernel(inline=True)
 def _label_row(arcs, key):
     """Where the weights of all labels for a key begin."""
     return arcs.n_weights + np.int64(key & np.uint64(arcs.n_rows - 1)) * arcs.n_labels

@@ -1,0 +1,122 @@
+"""The plane store of dependency trees whose loss adds up over arcs: planes are lists of arcs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...engine.arena import new_scratch
+from ...engine.joint_planes import PlaneRows
+from ...engine.oracle import Oracle
+from ...engine.parts import Parts
+from ...engine.planes import BlockReport, PlaneStore, StepRule
+from ...engine.work import PART_ENTRY
+from ...plane_rows import empty_planes
+from ...types import Floats, Ints, Ints32
+from .features import ArcKeys
+from .scores import count_fixed
+from .store_kernels import (
+    add_weighted_trees,
+    count_row_features,
+    revisit_trees,
+    visit_trees,
+    write_row_features,
+)
+from .work import DependencyOptions, make_work
+
+if TYPE_CHECKING:
+    from .problem import DependencyProblem
+
+__all__ = ["TreeStore"]
+
+
+class Trees(NamedTuple):
+    """The examples, as kernels need them: keys of the nodes, true heads and labels by node."""
+
+    arcs: ArcKeys
+    gold: Ints32
+    labels: Ints32
+    options: DependencyOptions
+
+
+class TreeStore(PlaneStore):
+    """Planes of dependency trees in arcs, with the oracle inside the pass over the blocks.
+
+    An arc has some eighty features, so that planes take a fraction of the memory and of the time to
+    move them. Their features are found by hashing, as in the search.
+    """
+
+    visits_in_order = True
+
+    def __init__(
+        self, oracle: Oracle, problem: DependencyProblem, caps: Floats, cache_bytes: int
+    ) -> None:
+        super().__init__(oracle, caps, cache_bytes)
+        arcs = problem.arcs
+        self.trees = Trees(arcs, problem.gold, problem.gold_labels, problem.options)
+        longest = int(np.diff(arcs.bounds).max(initial=1))
+        place = np.zeros(longest * longest * max(arcs.n_labels, 1), np.int32)
+        self.scratch = new_scratch(place, np.zeros(oracle.n_features), 1024, 32)
+        self.entry_size = float(count_fixed(arcs))
+        self._part_work = PART_ENTRY * self.entry_size
+        self._work = make_work(arcs, longest, problem.options.projective)
+        self._kept = np.empty(longest * longest)
+        self._heads = np.empty(longest, np.int32)
+        self._longest_row = 2 * longest
+        self._row = empty_planes(1, self._longest_row)
+        self._row.indptr[0] = 0
+
+    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+        """True oracle calls, new planes and steps, one sentence after the other."""
+        report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
+        self.work += self._work_on(examples) + len(examples) * self.oracle.work
+        done = 0
+        while True:
+            self._reserve_scratch(examples, self._longest_row)
+            done = visit_trees(
+                self._arrays,
+                examples,
+                rule,
+                done,
+                report,
+                self.trees,
+                self._work,
+                self._kept,
+                self._heads,
+                self._row,
+            )
+            if done == len(examples):
+                self.oracle.count(len(examples))
+                return report
+            self._reserve(self._longest_row + int(self.blocks.n_features[examples[done:]].max()))
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """Steps from stored planes; returns the blocks' gaps before."""
+        gaps = np.empty(len(examples))
+        self._reserve_scratch(examples, 0)
+        self.work += self._work_on(examples)
+        revisit_trees(self._arrays, examples, rule, gaps, self.trees.arcs, self._features)
+        return gaps
+
+    @property
+    def _features(self) -> Ints32:
+        """Space for the features of an arc."""
+        return self._work.features[0]
+
+    def _add_planes(self, weights: Floats, total: Floats) -> None:
+        """See `PlaneStore`."""
+        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        given = self.arena, self.blocks, weights, self.scratch, self.trees.arcs, self._features
+        add_weighted_trees(*given, total)
+
+    def plane_rows(self, planes: Ints) -> tuple[PlaneRows, Parts]:
+        """See `PlaneStore`; in single weights."""
+        in_arcs, parts = super().plane_rows(planes)
+        block, sizes = self.arena.block[planes], np.empty(len(planes), np.int64)
+        count_row_features(self.trees.arcs, block, in_arcs, self._features, sizes)
+        ends = np.cumsum(sizes)
+        size = int(ends[-1]) if len(ends) else 0
+        rows = PlaneRows(ends - sizes, ends, np.empty(size, np.int32), np.empty(size))
+        write_row_features(self.trees.arcs, block, in_arcs, self._features, rows)
+        return rows, parts
