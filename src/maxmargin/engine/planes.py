@@ -133,6 +133,9 @@ class BlockStore(Protocol):
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
 
+    def prepare_revisits(self) -> None:
+        """Get ready for many revisits: until the next visit ``w`` may be any short form of it."""
+
     def extrapolate(self, factor: float) -> float:
         """Go on in the direction of the change since the last call; returns the dual's gain."""
 
@@ -290,6 +293,9 @@ class PlaneStore:
         self.work += self._work_on(examples)
         revisit_blocks(self._arrays, examples, rule, gaps)
         return gaps
+
+    def prepare_revisits(self) -> None:
+        """See `BlockStore`."""
 
     def _work_on(self, examples: Ints) -> float:
         """Work of scoring the planes of these blocks, and of steps on them."""

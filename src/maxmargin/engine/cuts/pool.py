@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ...types import Floats, Ints, Ints32
+from ..local_weights import LocalWeights
 from ..oracle import BATCH, Oracle, batches
 from ..parts import Parts
 from ..state import Arrays, copied, inside, named_arrays, under
 from .bundle import stored_dense
-from .local_weights import LocalWeights
 from .pool_kernels import (
     EMPTY,
     add_chosen,

@@ -250,8 +250,7 @@ def write_difference(chain, first, length, gold, path, as_parts, out, filled):
     """Append psi(x, gold) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
     # In parts, what is behind the token features keeps its order and moves.
-    at = chain.at
-    shift = len(chain.labels) * K - at.transitions if as_parts else 0
+    shift = len(chain.labels) * K - chain.at.transitions if as_parts else 0
     for t in range(length):
         good, bad = gold[t], path[t]
         if good == bad:
@@ -261,6 +260,13 @@ def write_difference(chain, first, length, gold, path, as_parts, out, filled):
             filled = write_pair(out, filled, row * K + good, row * K + bad, 1.0)
         else:
             filled = write_row(rows, row, K, good, bad, out, filled)
+    return write_moves(chain, length, gold, path, shift, out, filled)
+
+
+@kernel(allocates=False)
+def write_moves(chain, length, gold, path, shift, out, filled):
+    """Append the transitions, first and last labels of the difference, moved by ``shift``."""
+    K, at = chain.n_labels, chain.at
     for t in range(1, length):
         good = gold[t - 1] * K + gold[t]
         bad = path[t - 1] * K + path[t]

@@ -22,7 +22,15 @@ from ...engine.plane_kernels import (
     load_new_plane,
     score_block,
 )
-from .kernels import add_loss, chain_scores, fill_potentials, viterbi, write_difference
+from ...engine.rows import write_pair
+from .kernels import (
+    add_loss,
+    chain_scores,
+    fill_potentials,
+    viterbi,
+    write_difference,
+    write_moves,
+)
 
 # A recombination is stored if it makes this much of its block's gap: more planes cost time too.
 WORTHWHILE = 0.3
@@ -49,11 +57,14 @@ def search_chain(chain, first, length, gold, loss_unit, w, work):
 
 
 @kernel(inline=True)
-def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_row_parts, w, work):
+def search_lattice(
+    chain, first, length, gold, loss_unit, scratch, n_local, n_row_parts, originals, w, work
+):
     """The same over the labels that the block's parts use; returns the hinge value.
 
     Column 0 of ``labels`` is the gold labelling. Where no part names a token, all stored planes
-    agree with it there, and its score does not matter.
+    agree with it there, and its score does not matter. ``originals`` are the numbers that parts
+    have in the problem, if they have others here.
     """
     K = chain.n_labels
     labels, n_labels, unary, forward = work.labels, work.n_labels, work.unary, work.forward
@@ -66,14 +77,17 @@ def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_ro
         part = scratch.features[f]
         if part >= n_row_parts:
             continue
-        row = part // K
-        label = part - row * K
+        named = originals[part] if len(originals) > 0 else part
+        row = named // K
+        label = named - row * K
         t = row - first
         if label == gold[t]:
             unary[t, 0] = scratch.weights[f]
+            work.parts[t, 0] = part
         else:
             a = n_labels[t]
             labels[t, a] = label
+            work.parts[t, a] = part
             unary[t, a] = scratch.weights[f] + loss_unit
             n_labels[t] = a + 1
     if chain.boundary:
@@ -104,13 +118,26 @@ def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_ro
             best, chosen = score, a
     for t in range(length - 1, -1, -1):
         work.path[t] = labels[t, chosen]
+        work.columns[t] = chosen
         if t > 0:
             chosen = work.back[t, chosen]
     return best - of_gold
 
 
+@kernel(inline=True)
+def write_recombination(chain, length, gold, n_row_parts, work, out):
+    """Write what `search_lattice` has found as a plane in parts; returns its length."""
+    filled = 0
+    for t in range(length):
+        a = work.columns[t]
+        if a > 0:
+            filled = write_pair(out, filled, work.parts[t, 0], work.parts[t, a], 1.0)
+    shift = n_row_parts - chain.at.transitions
+    return write_moves(chain, length, gold, work.path, shift, out, filled)
+
+
 @kernel(allocates=False)
-def visit_chains(store, examples, rule, done, report, chain, work, row, cached):
+def visit_chains(store, examples, rule, done, report, chain, originals, work, row, cached):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
 
     Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
@@ -136,7 +163,17 @@ def visit_chains(store, examples, rule, done, report, chain, work, row, cached):
         best = scratch.scores[u]
         if cached:
             value = search_lattice(
-                chain, first, length, gold, loss_unit, scratch, n_known, parts.n_row_parts, w, work
+                chain,
+                first,
+                length,
+                gold,
+                loss_unit,
+                scratch,
+                n_known,
+                parts.n_row_parts,
+                originals,
+                w,
+                work,
             )
         else:
             value = search_chain(chain, first, length, gold, loss_unit, w, work)
@@ -157,7 +194,11 @@ def visit_chains(store, examples, rule, done, report, chain, work, row, cached):
             wrong = 0
             for t in range(length):
                 wrong += work.path[t] != gold[t]
-            row.indptr[1] = write_difference(chain, first, length, gold, work.path, True, row, 0)
+            if cached:
+                filled = write_recombination(chain, length, gold, parts.n_row_parts, work, row)
+            else:
+                filled = write_difference(chain, first, length, gold, work.path, True, row, 0)
+            row.indptr[1] = filled
             n_local, _ = load_new_plane(parts, scratch, row, 0, 1.0, n_known, w)
             offset = wrong * loss_unit
             append_plane(
