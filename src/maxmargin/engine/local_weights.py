@@ -68,7 +68,7 @@ class LocalWeights:
             self.values = grown(self.values, start, end)
         if count > len(self.numbers):
             self.numbers = np.arange(2 * count, dtype=np.int32)
-        most = min(self.size + end - start, len(self.place))
+        most = min(self.size + end - start, len(self.place)) + 1
         self.columns = grown(self.columns, self.size, most)
         self.indptr[self.count + 1 : count + 1] = start + np.cumsum(lengths)
         self.size = int(
@@ -132,12 +132,12 @@ def number_weights(parts, listed, place, columns, size, at, indices, values, uni
                 weight = np.int64(parts.indices[e]) * K + label
                 if not unit:
                     value = parts.values[e]
+            # No branch: one that is mispredicted would keep the next misses of the cache waiting.
             number = place[weight]
-            if number == 0:
-                columns[size] = weight
-                size += 1
-                number = size
-                place[weight] = number
+            columns[size] = weight
+            size += number == 0
+            number = size if number == 0 else number
+            place[weight] = number
             indices[at] = number - 1
             if not unit:
                 values[at] = value

@@ -108,6 +108,12 @@ def score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge):
     With squared slack (ridge > 0; see `block_steps`) scores are lowered; returns by how much.
     """
     gather_parts(parts, scratch.features, 0, n_local, w, scratch.weights)
+    return score_planes(arena, scratch, n_live, cap, ridge)
+
+
+@kernel(inline=True)
+def score_planes(arena, scratch, n_live, cap, ridge):
+    """`score_block` where the weights of the parts are known."""
     # The product is `_dot`, written out: a call with all arrays of the arena costs more than it.
     values, ids, entry_start = arena.values, arena.ids, arena.entry_start
     planes, weights = scratch.planes, scratch.weights
@@ -199,6 +205,17 @@ def load_new_plane(parts, scratch, rows, r, scale, n_known, w):
 
     Returns the number of parts and the row's product with w.
     """
+    n_local = load_row(scratch, rows, r, scale, n_known)
+    gather_parts(parts, scratch.features, n_known, n_local, w, scratch.weights)
+    product = 0.0
+    for f in range(n_local):
+        product += scratch.dense[f] * scratch.weights[f]
+    return n_local, product
+
+
+@kernel(inline=True)
+def load_row(scratch, rows, r, scale, n_known):
+    """Put row r into the local vector, extending the list of parts; returns their number."""
     place = scratch.place
     for f in range(n_known):
         place[scratch.features[f]] = f + 1
@@ -212,12 +229,9 @@ def load_new_plane(parts, scratch, rows, r, scale, n_known, w):
             local = n_local
             place[feature] = local
         scratch.dense[local - 1] += scale * rows.values[e]
-    gather_parts(parts, scratch.features, n_known, n_local, w, scratch.weights)
-    product = 0.0
     for f in range(n_local):
         place[scratch.features[f]] = 0
-        product += scratch.dense[f] * scratch.weights[f]
-    return n_local, product
+    return n_local
 
 
 @kernel(inline=True)

@@ -16,7 +16,7 @@ from ...engine.work import RECOMBINATION
 from ...plane_rows import empty_planes
 from ...types import Floats, Ints, Ints32
 from .layout import WeightOffsets
-from .store_kernels import visit_chains
+from .store_kernels import number_features, visit_chains
 
 if TYPE_CHECKING:
     from .problem import ChainProblem
@@ -53,6 +53,15 @@ class AllWeights(NamedTuple):
     parts: Parts
     place: Ints32
     expanded: Floats
+
+
+def parts_by_example(parts: Parts, offsets: Ints) -> Parts:
+    """The same parts with features numbered within each example: few weights instead of all."""
+    indices = np.empty_like(parts.indices)
+    most = number_features(parts.indptr, parts.indices, offsets, parts.bias_column, indices)
+    return parts._replace(
+        indices=indices, bias_column=most, first_single=(most + 1) * parts.n_labels
+    )
 
 
 class ChainStore(PlaneStore):
@@ -94,6 +103,7 @@ class ChainStore(PlaneStore):
         self._row = empty_planes(1, self._longest_row)
         many = len(self.w) >= MANY_WEIGHTS
         self._in_use = LocalWeights(self.parts, len(self.w) if many else 0)
+        self._near = parts_by_example(self.parts, problem.data.offsets) if many else self.parts
         self._originals = np.empty(0, np.int32)  # of the local parts
         self._all: AllWeights | None = None
 
@@ -122,6 +132,7 @@ class ChainStore(PlaneStore):
             self._reserve_scratch(examples, self._longest_row)
             done = visit_chains(
                 self._arrays,
+                self._near if self._all is None else self.parts,
                 examples,
                 rule,
                 done,

@@ -19,14 +19,16 @@ from ...engine.plane_kernels import (
     improve_and_write,
     is_new,
     list_block,
-    load_new_plane,
+    load_row,
     score_block,
+    score_planes,
 )
 from ...engine.rows import write_pair
 from .kernels import (
+    add_ends,
     add_loss,
-    chain_scores,
     fill_potentials,
+    token_scores,
     viterbi,
     write_difference,
     write_moves,
@@ -34,6 +36,24 @@ from .kernels import (
 
 # A recombination is stored if it makes this much of its block's gap: more planes cost time too.
 WORTHWHILE = 0.3
+
+
+@kernel
+def number_features(indptr, indices, offsets, n_columns, numbered):
+    """Number the features of each example from 0 on; returns the largest number of any."""
+    last_seen, number = np.full(n_columns, -1, np.int32), np.empty(n_columns, np.int32)
+    most = 0
+    for i in range(len(offsets) - 1):
+        count = 0
+        for e in range(indptr[offsets[i]], indptr[offsets[i + 1]]):
+            f = indices[e]
+            new = last_seen[f] != i
+            last_seen[f] = i
+            number[f] = count if new else number[f]
+            count += new
+            numbered[e] = number[f]
+        most = max(most, count)
+    return most
 
 
 @kernel(inline=True)
@@ -46,11 +66,25 @@ def path_score(unary, length, transition, path):
 
 
 @kernel(inline=True)
-def search_chain(chain, first, length, gold, loss_unit, w, work):
-    """Most violated labelling into work.path; returns its hinge value."""
+def take_weights(parts, first, unary, chosen, n, w, out):
+    """`gather_parts` where the scores of all labels are known: out[f] = the weight of a part."""
+    K = np.uint64(parts.n_labels)
+    n_row_parts = np.uint64(parts.n_row_parts)
+    for f in range(n):
+        part = np.uint64(chosen[f])
+        if part >= n_row_parts:
+            out[f] = w[np.uint64(parts.first_single) + part - n_row_parts]
+        else:
+            row = part // K
+            out[f] = unary[row - np.uint64(first), part - row * K]
+
+
+@kernel(inline=True)
+def search_chain(chain, length, gold, loss_unit, w, work):
+    """Most violated labelling, by the tokens' scores, into work.path; returns its hinge value."""
     K, unary = chain.n_labels, work.unary
     fill_potentials(chain, w, work.forbidden, work.transition, work.start, work.stop)
-    chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
+    add_ends(length, K, work.start, work.stop, unary)
     add_loss(unary, length, K, gold, loss_unit)
     best = viterbi(unary, length, work.transition, K, work.forward, work.path)
     return best - path_score(unary, length, work.transition, gold)
@@ -137,11 +171,12 @@ def write_recombination(chain, length, gold, n_row_parts, work, out):
 
 
 @kernel(allocates=False)
-def visit_chains(store, examples, rule, done, report, chain, originals, work, row, cached):
+def visit_chains(store, near, examples, rule, done, report, chain, originals, work, row, cached):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
 
     Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
-    ``row`` is scratch for one sparse row. Returns how many examples are done.
+    ``near`` are the parts by weights that are numbered within an example: products of its parts
+    take place there. ``row`` is scratch for one sparse row. Returns how many examples are done.
     """
     arena, parts, blocks, used, scratch, w, dual = store
     gaps, hinges = report
@@ -158,7 +193,12 @@ def visit_chains(store, examples, rule, done, report, chain, originals, work, ro
         gold = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
         n_live, n_known = list_block(arena, blocks, i, scratch)
-        shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+        if cached:
+            shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+        else:
+            token_scores(chain.rows, first, length, w, chain.n_labels, work.unary)
+            take_weights(parts, first, work.unary, scratch.features, n_known, w, scratch.weights)
+            shift = score_planes(arena, scratch, n_live, cap, ridge)
         gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         best = scratch.scores[u]
         if cached:
@@ -176,7 +216,7 @@ def visit_chains(store, examples, rule, done, report, chain, originals, work, ro
                 work,
             )
         else:
-            value = search_chain(chain, first, length, gold, loss_unit, w, work)
+            value = search_chain(chain, length, gold, loss_unit, w, work)
             hinges[r] = max(value, 0.0)
         value -= shift
         found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
@@ -199,10 +239,10 @@ def visit_chains(store, examples, rule, done, report, chain, originals, work, ro
             else:
                 filled = write_difference(chain, first, length, gold, work.path, True, row, 0)
             row.indptr[1] = filled
-            n_local, _ = load_new_plane(parts, scratch, row, 0, 1.0, n_known, w)
+            n_local = load_row(scratch, row, 0, 1.0, n_known)
             offset = wrong * loss_unit
             append_plane(
-                arena, parts, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
+                arena, near, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
             )
             n_live += 1
             n_known = n_local
