@@ -324,8 +324,10 @@ class PlaneStore:
             return 0.0
         self.work += WEIGHT * len(self.w) + ADDED_ENTRY * float(self.used[ENTRIES])
         if self.formulation.slack == "l1":
-            shrink = np.minimum(1.0, self.caps / np.maximum(self._block_sums(goal), 1e-300))
-            goal *= shrink[block]
+            sums = self._block_sums(goal)
+            # A full block stays full but for rounding, and that is no reason to change its planes.
+            over = sums > self.caps * (1.0 + 1e-14)
+            goal *= np.where(over, self.caps / np.maximum(sums, 1e-300), 1.0)[block]
         change = goal - now
         if w_before is None:
             direction = self._sum_of_planes(change)

@@ -59,8 +59,9 @@ def parts_by_example(parts: Parts, offsets: Ints) -> Parts:
     """The same parts with features numbered within each example: few weights instead of all."""
     indices = np.empty_like(parts.indices)
     most = number_features(parts.indptr, parts.indices, offsets, parts.bias_column, indices)
+    n_columns = most + (parts.bias != 0.0)
     return parts._replace(
-        indices=indices, bias_column=most, first_single=(most + 1) * parts.n_labels
+        indices=indices, bias_column=most, first_single=n_columns * parts.n_labels
     )
 
 
