@@ -110,7 +110,7 @@ class LocalWeights:
         return self._full
 
 
-@kernel
+@kernel(allocates=False)
 def number_weights(parts, listed, place, columns, size, at, indices, values, unit):
     """Write the weights of the listed parts from ``at`` on; returns how many numbers are used."""
     K = parts.n_labels

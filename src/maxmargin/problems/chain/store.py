@@ -58,7 +58,9 @@ class AllWeights(NamedTuple):
 def parts_by_example(parts: Parts, offsets: Ints) -> Parts:
     """The same parts with features numbered within each example: few weights instead of all."""
     indices = np.empty_like(parts.indices)
-    most = number_features(parts.indptr, parts.indices, offsets, parts.bias_column, indices)
+    n = parts.bias_column
+    last_seen, number = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    most = int(number_features(parts.indptr, parts.indices, offsets, last_seen, number, indices))
     n_columns = most + (parts.bias != 0.0)
     return parts._replace(
         indices=indices, bias_column=most, first_single=n_columns * parts.n_labels

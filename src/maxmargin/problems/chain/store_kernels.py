@@ -38,10 +38,12 @@ from .kernels import (
 WORTHWHILE = 0.3
 
 
-@kernel
-def number_features(indptr, indices, offsets, n_columns, numbered):
-    """Number the features of each example from 0 on; returns the largest number of any."""
-    last_seen, number = np.full(n_columns, -1, np.int32), np.empty(n_columns, np.int32)
+@kernel(allocates=False)
+def number_features(indptr, indices, offsets, last_seen, number, numbered):
+    """Number the features of each example from 0 on; returns the largest number of any.
+
+    ``last_seen`` is -1 for all features, ``number`` is scratch.
+    """
     most = 0
     for i in range(len(offsets) - 1):
         count = 0
