@@ -36,6 +36,7 @@ BENCHMARKS = {
     "overhead": ".overhead",
     "tolerance": ".tolerance",
     "stiff": ".stiff",
+    "memory": ".memory",
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,10 @@ from checking import expand_parts
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
+from maxmargin.engine.rows import make_rows
 from maxmargin.formulation import Formulation
+from maxmargin.problems.chain import store as chain_store
+from maxmargin.problems.chain.kernels import NEAR, SEVERAL, token_scores
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.chain.store import ChainStore
 from maxmargin.problems.chain.store_kernels import WORTHWHILE
@@ -62,9 +66,20 @@ def test_a_visit_asks_the_true_oracle(seed, boundary, constrained, normalized, s
 
 @pytest.mark.nojit
 @settings(max_examples=20, deadline=None)
-@given(seeds, st.booleans(), st.booleans())
-def test_a_revisit_finds_the_best_recombination_of_stored_labels(seed, boundary, constrained):
-    case, store = random_store(seed, boundary_weights=boundary, constrained=constrained)
+@given(seeds, st.booleans(), st.booleans(), st.booleans())
+def test_a_revisit_finds_the_best_recombination_of_stored_labels(
+    seed, boundary, constrained, in_use
+):
+    with pytest.MonkeyPatch.context() as patch:
+        if in_use:
+            patch.setattr(chain_store, "MANY_WEIGHTS", 1)
+        check_recombinations(
+            *random_store(seed, boundary_weights=boundary, constrained=constrained)
+        )
+
+
+def check_recombinations(case, store):
+    """Compare gaps with those found by listing all recombinations."""
     problem, w = case.problem, store.w.copy()
     K = problem.layout.n_labels
     of_stored, expected = np.zeros(4), np.zeros(4)
@@ -89,6 +104,7 @@ def test_a_revisit_finds_the_best_recombination_of_stored_labels(seed, boundary,
         found = store.caps[i] * max(best, lattice) - held
         of_stored[i] = gap
         expected[i] = found if found - gap >= WORTHWHILE * found else gap
+    store.prepare_revisits()
     stored_only = LOOK._replace(recombine=False)
     np.testing.assert_allclose(store.revisit(np.arange(4), stored_only), of_stored, atol=1e-9)
     np.testing.assert_allclose(store.revisit(np.arange(4), LOOK), expected, atol=1e-9)
@@ -96,11 +112,15 @@ def test_a_revisit_finds_the_best_recombination_of_stored_labels(seed, boundary,
 
 def value_of_plane(store, p, parts):
     """Hinge value of plane p at the store's weights."""
+    return store.arena.offset[p] - expanded_plane(store, p, parts) @ store.w
+
+
+def expanded_plane(store, p, parts):
+    """Plane p of a block with these parts, as a vector of all weights."""
     arena = store.arena
     entries = slice(arena.entry_start[p], arena.entry_start[p + 1])
     used = [parts[f] for f in arena.ids[entries]]
-    plane = expand_parts(store.parts, used, arena.values[entries], len(store.w))
-    return arena.offset[p] - plane @ store.w
+    return expand_parts(store.parts, used, arena.values[entries], len(store.w))
 
 
 @pytest.mark.parametrize("formulation", [Formulation("slack"), Formulation(sqrt_loss=True)])
@@ -156,3 +176,57 @@ def test_the_papers_solvers_keep_planes_of_the_oracle_only(solver, formulation, 
         assert asked
         make_solver(solver, joint=False, **options).solve(case.problem, formulation, 0.5)
     assert not any(asked)
+
+
+@pytest.mark.nojit
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.sampled_from(["l1", "l2"]))
+def test_revisits_on_the_weights_in_use(seed, boundary, constrained, bias, slack):
+    """Planes, products, weights and dual fit each other when all weights are back."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain_store, "MANY_WEIGHTS", 1)
+        _, store = random_store(
+            seed,
+            slack,
+            boundary_weights=boundary,
+            constrained=constrained,
+            fit_intercept=bias,
+            layout="csr",
+        )
+        n_parts, duals = store.parts.n_parts, [store.dual()]
+        store.prepare_revisits()
+        assert store.parts.n_labels == 1  # parts are lists of weights now, whatever their label
+        store.extrapolate(0.0)
+        for blocks in ([2, 0, 3], [0, 1, 2, 3]):
+            store.revisit(np.array(blocks), STEPS._replace(recombine=True))
+            store.extrapolate(1.0)
+            duals.append(float(store.dual_now[0]))
+        gaps = store.revisit(np.arange(4), LOOK._replace(recombine=False))
+        w = store.arrays()["w"]
+    assert np.all(np.diff(duals) >= -1e-12)
+    assert store.parts.n_parts == n_parts
+    np.testing.assert_allclose(store.revisit(np.arange(4), LOOK._replace(recombine=False)), gaps)
+    assert store.dual() == pytest.approx(duals[-1], abs=1e-9)
+    store.rebuild()
+    np.testing.assert_allclose(store.w, w, atol=1e-10)
+    for i in range(4):
+        planes, parts = stored(store, i)
+        rows = np.array([expanded_plane(store, p, parts) for p in planes])
+        for j, p in enumerate(planes):
+            start = store.arena.gram_start[p]
+            products = store.arena.gram[start : start + j + 1]
+            np.testing.assert_allclose(products, rows[: j + 1] @ rows[j], atol=1e-9)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("K", [SEVERAL - 1, SEVERAL, 22])
+@pytest.mark.parametrize("n_inputs", [4, NEAR // SEVERAL])
+def test_scores_of_tokens_with_few_and_with_many_weights(K, n_inputs):
+    rng = np.random.default_rng(K)
+    tokens = sp.random_array(
+        (9, n_inputs), density=20 / n_inputs if n_inputs > 20 else 0.5, rng=rng
+    )
+    W = rng.normal(size=(n_inputs, K))
+    unary = np.full((7, K), np.nan)
+    token_scores(make_rows(tokens.tocsr()), 2, 7, W.ravel(), K, unary)
+    np.testing.assert_allclose(unary, (tokens.tocsr() @ W)[2:9], atol=1e-12)

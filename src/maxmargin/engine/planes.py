@@ -143,6 +143,9 @@ class BlockStore(Protocol):
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
 
+    def prepare_revisits(self) -> None:
+        """Get ready for many revisits: until the next visit ``w`` may be any short form of it."""
+
     def extrapolate(self, factor: float) -> float:
         """Go on in the direction of the change since the last call; returns the dual's gain."""
 
@@ -303,6 +306,9 @@ class PlaneStore:
         revisit_blocks(self._arrays, examples, rule, gaps)
         return gaps
 
+    def prepare_revisits(self) -> None:
+        """See `BlockStore`."""
+
     def _work_on(self, examples: Ints) -> float:
         """Work of scoring the planes of these blocks, and of steps on them."""
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
@@ -327,8 +333,10 @@ class PlaneStore:
             return 0.0
         self.work += WEIGHT * len(self.w) + ADDED_ENTRY * self._n_entries
         if self.formulation.slack == "l1":
-            shrink = np.minimum(1.0, self.caps / np.maximum(self._block_sums(goal), 1e-300))
-            goal *= shrink[block]
+            sums = self._block_sums(goal)
+            # A full block stays full but for rounding, and that is no reason to change its planes.
+            over = sums > self.caps * (1.0 + 1e-14)
+            goal *= np.where(over, self.caps / np.maximum(sums, 1e-300), 1.0)[block]
         change = goal - now
         if w_before is None:
             direction = self._sum_of_planes(change)

@@ -22,6 +22,7 @@ __all__ = [
     "Rows",
     "add_row",
     "add_scores",
+    "add_sparse_scores",
     "check_codes",
     "check_columns",
     "make_rows",
@@ -158,18 +159,24 @@ def add_scores(rows, row, w, K, scores):
     elif K < FEW:
         _add_few_scores(rows, row, w, K, scores)
     else:
-        e, end = rows.indptr[row], rows.indptr[row + 1]
-        while e + 1 < end:
-            x0, x1 = rows.values[e], rows.values[e + 1]
-            w0 = w[np.int64(rows.indices[e]) * K :]
-            w1 = w[np.int64(rows.indices[e + 1]) * K :]
-            for k in range(K):
-                scores[k] += x0 * w0[k] + x1 * w1[k]
-            e += 2
-        if e < end:
-            _add_feature(rows.values[e], w[np.int64(rows.indices[e]) * K :], K, scores)
+        add_sparse_scores(rows, row, w, K, scores)
     if rows.bias != 0.0:
         _add_feature(rows.bias, w[np.int64(rows.n_columns) * K :], K, scores)
+
+
+@kernel(allocates=False)
+def add_sparse_scores(rows, row, w, K, scores):
+    """`add_scores` of a sparse row, without the bias."""
+    e, end = rows.indptr[row], rows.indptr[row + 1]
+    while e + 1 < end:
+        x0, x1 = rows.values[e], rows.values[e + 1]
+        w0 = w[np.int64(rows.indices[e]) * K :]
+        w1 = w[np.int64(rows.indices[e + 1]) * K :]
+        for k in range(K):
+            scores[k] += x0 * w0[k] + x1 * w1[k]
+        e += 2
+    if e < end:
+        _add_feature(rows.values[e], w[np.int64(rows.indices[e]) * K :], K, scores)
 
 
 @kernel(allocates=False)

@@ -300,10 +300,10 @@ class CertifiedRun(Run):
         """Primal value at w, given the slacks there."""
         return primal_value(w, slacks, self.formulation, self.C, self.weights)
 
-    def offer(self, primal: float, w: Floats) -> None:
-        """Keep the weights if their certified primal value is the best so far."""
+    def offer(self, primal: float, w: Floats, *, copy: bool = True) -> None:
+        """Keep the weights, or a copy, if their certified primal value is the best so far."""
         if self.best is None or primal < self.best[0]:
-            self.best = (primal, w.copy())
+            self.best = (primal, w.copy() if copy else w)
         self.certified = True
 
     # ----- iterations -----------------------------------------------------------------------------

@@ -198,6 +198,7 @@ class Auto(DualAscent):
         store, cached, momentum, estimate = ascent.store, loop.cached, loop.momentum, loop.estimate
         trying_pays = estimate <= self.optimism * ascent.target
         stored_only = self.rule._replace(recombine=False)
+        store.prepare_revisits()
         momentum.push()
         plateau = Plateau()
         for k in count():

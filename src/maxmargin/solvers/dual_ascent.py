@@ -193,9 +193,10 @@ class DualAscentRun(CertifiedRun):
             if limited:
                 self.check()
         w = self.store.w
-        self.offer(self.primal(w, np.maximum(hinges, 0.0)), w)
         self.store.rebuild()  # rounding that piled up in w must not enter the certificate
         self.proven_dual = self.store.dual()
+        # That made another array of the weights: this one is nobody else's, and may be long.
+        self.offer(self.primal(w, np.maximum(hinges, 0.0)), w, copy=False)
         return done
 
     def settle(self) -> Certificate:

@@ -16,11 +16,11 @@ import numpy as np
 from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
 from ..compaction import keep_parts, keep_rows
+from ..local_weights import LocalWeights
 from ..oracle import BATCH, Oracle, batches
 from ..parts import Parts
 from ..state import Arrays, copied, inside, named_arrays, under
 from .bundle import stored_dense
-from .local_weights import LocalWeights
 from .pool_kernels import (
     EMPTY,
     add_chosen,

@@ -21,23 +21,53 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...engine.rows import add_scores, write_pair, write_row
+from ..._numba import prefetch
+from ...engine.rows import add_scores, add_sparse_scores, write_pair, write_row
 from ...search.choice import first_argmax
 from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
 from ...search.violation import violation
+
+# Weights that caches near the core hold: of more, those of the next token are asked for ahead.
+NEAR = 2**17
+SEVERAL = 8  # labels from which on the plain loop over them is the fastest, if memory is the limit
+LINE = np.uint64(8)  # weights in a line of the cache
 
 
 @kernel(allocates=False)
 def chain_scores(rows, first, length, w, K, start, stop, unary):
     """Fill unary[:length, :K] with the label scores of the tokens first..first+length-1."""
-    for t in range(length):
-        scores = unary[t]
-        for k in range(K):
-            scores[k] = 0.0
-        add_scores(rows, first + t, w, K, scores)
+    token_scores(rows, first, length, w, K, unary)
+    add_ends(length, K, start, stop, unary)
+
+
+@kernel(inline=True)
+def add_ends(length, K, start, stop, unary):
+    """Add the scores of first and last labels."""
     for k in range(K):
         unary[0, k] += start[k]
         unary[length - 1, k] += stop[k]
+
+
+@kernel(allocates=False)
+def token_scores(rows, first, length, w, K, unary):
+    """`chain_scores` without those of first and last labels."""
+    indptr, indices = rows.indptr, rows.indices
+    ahead = rows.dense.shape[0] == 0 and rows.bias == 0.0 and K >= SEVERAL and len(w) > NEAR
+    stride = np.uint64(K)
+    for t in range(length):
+        row = first + t
+        if ahead and t + 1 < length:
+            for e in range(np.uint64(indptr[row + 1]), np.uint64(indptr[row + 2])):
+                at = np.uint64(indices[e]) * stride
+                for k in range(np.uint64(0), stride, LINE):
+                    prefetch(w, at + k)
+        scores = unary[t]
+        for k in range(K):
+            scores[k] = 0.0
+        if ahead:
+            add_sparse_scores(rows, row, w, K, scores)
+        else:
+            add_scores(rows, row, w, K, scores)
 
 
 @kernel(inline=True)
@@ -250,8 +280,7 @@ def write_difference(chain, first, length, gold, path, as_parts, out, filled):
     """Append psi(x, gold) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
     # In parts, what is behind the token features keeps its order and moves.
-    at = chain.at
-    shift = len(chain.labels) * K - at.transitions if as_parts else 0
+    shift = len(chain.labels) * K - chain.at.transitions if as_parts else 0
     for t in range(length):
         good, bad = gold[t], path[t]
         if good == bad:
@@ -261,6 +290,13 @@ def write_difference(chain, first, length, gold, path, as_parts, out, filled):
             filled = write_pair(out, filled, row * K + good, row * K + bad, 1.0)
         else:
             filled = write_row(rows, row, K, good, bad, out, filled)
+    return write_moves(chain, length, gold, path, shift, out, filled)
+
+
+@kernel(allocates=False)
+def write_moves(chain, length, gold, path, shift, out, filled):
+    """Append the transitions, first and last labels of the difference, moved by ``shift``."""
+    K, at = chain.n_labels, chain.at
     for t in range(1, length):
         good = gold[t - 1] * K + gold[t]
         bad = path[t - 1] * K + path[t]

@@ -6,17 +6,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...engine.local_weights import LocalWeights
 from ...engine.oracle import Oracle
+from ...engine.parts import Parts
+from ...engine.plane_kernels import FEATURES
 from ...engine.planes import BlockReport, PlaneStore, StepRule
+from ...engine.state import Arrays
 from ...engine.work import RECOMBINATION
 from ...plane_rows import empty_planes
 from ...types import Floats, Ints, Ints32
-from .store_kernels import visit_chains
+from .layout import WeightOffsets
+from .store_kernels import number_features, visit_chains
 
 if TYPE_CHECKING:
     from .problem import ChainProblem
 
 __all__ = ["ChainStore"]
+
+MANY_WEIGHTS = 2**16  # of which revisits take those that planes touch: more than near caches hold
 
 
 class SearchWork(NamedTuple):
@@ -35,6 +42,29 @@ class SearchWork(NamedTuple):
     labels: Ints32
     n_labels: Ints32
     back: Ints32
+    parts: Ints32
+    columns: Ints32
+
+
+class AllWeights(NamedTuple):
+    """What a store has in terms of all weights, put aside while it works on those in use."""
+
+    w: Floats
+    parts: Parts
+    place: Ints32
+    expanded: Floats
+
+
+def parts_by_example(parts: Parts, offsets: Ints) -> Parts:
+    """The same parts with features numbered within each example: few weights instead of all."""
+    indices = np.empty_like(parts.indices)
+    n = parts.bias_column
+    last_seen, number = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    most = int(number_features(parts.indptr, parts.indices, offsets, last_seen, number, indices))
+    n_columns = most + (parts.bias != 0.0)
+    return parts._replace(
+        indices=indices, bias_column=most, first_single=n_columns * parts.n_labels
+    )
 
 
 class ChainStore(PlaneStore):
@@ -43,6 +73,11 @@ class ChainStore(PlaneStore):
     A visit finds each example's plane at the weights its predecessors left, with no array handed
     around in between. A revisit also looks for the best recombination of the block's planes, if the
     rule says so.
+
+    Between `prepare_revisits` and the next visit, ``w``, ``parts`` and the dictionaries of the
+    blocks are in terms of the weights that some plane touches, numbered in the order of the blocks:
+    a twentieth of all for words under labels. Recombinations touch no others but those of
+    transitions, which are all there.
     """
 
     visits_in_order = True
@@ -64,12 +99,20 @@ class ChainStore(PlaneStore):
             np.empty((longest, K), np.int32),
             np.empty(longest, np.int32),
             np.empty((longest, K), np.int32),
+            np.empty((longest, K), np.int32),
+            np.empty(longest, np.int32),
         )
         self._longest_row = 4 * longest + 4
         self._row = empty_planes(1, self._longest_row)
+        many = len(self.w) >= MANY_WEIGHTS
+        self._in_use = LocalWeights(self.parts, len(self.w) if many else 0)
+        self._near = parts_by_example(self.parts, problem.data.offsets) if many else self.parts
+        self._originals = np.empty(0, np.int32)  # of the local parts
+        self._all: AllWeights | None = None
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one example after the other."""
+        self._return_to_all_weights()
         report = self._pass(examples, rule, cached=False)
         self.oracle.count(len(examples))
         return report
@@ -86,16 +129,19 @@ class ChainStore(PlaneStore):
         work = self._work_on(examples)
         search = RECOMBINATION * work if cached else len(examples) * self.oracle.work
         self.work += work + search
+        data = self.problem.data._replace(at=self._offsets())
         done = 0
         while True:
             self._reserve_scratch(examples, self._longest_row)
             done = visit_chains(
                 self._arrays,
+                self._near if self._all is None else self.parts,
                 examples,
                 rule,
                 done,
                 report,
-                self.problem.data,
+                data,
+                self._originals,
                 self._work,
                 self._row,
                 cached,
@@ -103,3 +149,106 @@ class ChainStore(PlaneStore):
             if done == len(examples):
                 return report
             self._reserve(self._longest_row + int(self.blocks.n_features[examples[done:]].max()))
+
+    # ----- the weights in use -------------------------------------------------------------------
+
+    def prepare_revisits(self) -> None:
+        """Gather the weights that some plane touches, and work on those until the next visit."""
+        if self._all is not None or len(self.w) < MANY_WEIGHTS:
+            return
+        in_use, parts, used = self._in_use, self.parts, self.used[FEATURES]
+        listed = self.arena.new_features[:used]
+        is_row = listed < parts.n_row_parts
+        originals = listed[is_row]
+        in_use.clear()  # whatever was numbered before: the same planes give the same bits
+        in_use.extend(originals, len(originals))
+        n_rows, n_single = len(originals), len(self.w) - parts.first_single
+        local = in_use.layout()._replace(first_single=in_use.size, n_parts=n_rows + n_single)
+        renumbered = self.arena.new_features.copy()
+        renumbered[:used] = np.where(
+            is_row, np.cumsum(is_row) - 1, listed - (parts.n_row_parts - n_rows)
+        )
+        w = np.concatenate([self.w[in_use.columns[: in_use.size]], self.w[parts.first_single :]])
+        aside = AllWeights(self.w, parts, self.scratch.place, self.scratch.expanded)
+        scratch = self.scratch._replace(
+            place=np.zeros(local.n_parts, np.int32), expanded=np.zeros(len(w))
+        )
+        arena = self.arena._replace(new_features=renumbered)
+        self._w_before = None
+        # All at once: an interrupt must not find arrays that do not fit each other.
+        self._all, self._originals, self.arena, self.parts, self.scratch, self.w = (
+            aside,
+            originals,
+            arena,
+            local,
+            scratch,
+            w,
+        )
+
+    def _return_to_all_weights(self) -> None:
+        """Undo `prepare_revisits`, with the weights and planes as they are now."""
+        if self._all is None:
+            return
+        aside, size, n_rows, used = (
+            self._all,
+            self.parts.first_single,
+            len(self._originals),
+            self.used[FEATURES],
+        )
+        aside.w[self._in_use.columns[:size]] = self.w[:size]
+        aside.w[aside.parts.first_single :] = self.w[size:]
+        renumbered = self.arena.new_features.copy()
+        listed = renumbered[:used]
+        is_row = listed < n_rows
+        behind = listed + (aside.parts.n_row_parts - n_rows)
+        behind[is_row] = self._originals[listed[is_row]]
+        renumbered[:used] = behind
+        arena = self.arena._replace(new_features=renumbered)
+        scratch = self.scratch._replace(place=aside.place, expanded=aside.expanded)
+        self._w_before = None
+        self._all, self._originals, self.arena, self.parts, self.scratch, self.w = (
+            None,
+            self._originals[:0],
+            arena,
+            aside.parts,
+            scratch,
+            aside.w,
+        )
+
+    def _offsets(self) -> WeightOffsets:
+        """Where transitions, first and last labels begin in ``w`` as it is now."""
+        at = self.problem.data.at
+        moved = self.parts.first_single - at.transitions
+        return WeightOffsets(*(place + moved for place in at))
+
+    def evict(self, idle_limit: int) -> None:
+        """See `PlaneStore`."""
+        self._return_to_all_weights()
+        super().evict(idle_limit)
+
+    def rebuild(self) -> None:
+        """See `PlaneStore`."""
+        self._return_to_all_weights()
+        super().rebuild()
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """See `PlaneStore`."""
+        self._return_to_all_weights()
+        return super().solve_jointly(stop_gap, most_work, recombine)
+
+    def rescale(self, caps: Floats) -> None:
+        """See `PlaneStore`."""
+        self._return_to_all_weights()
+        super().rescale(caps)
+
+    def arrays(self) -> Arrays:
+        """See `PlaneStore`."""
+        self._return_to_all_weights()
+        return super().arrays()
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `PlaneStore`."""
+        self._return_to_all_weights()
+        super().restore(arrays)

@@ -14,18 +14,48 @@ from ..._jit import kernel
 from ...engine.block_steps import block_gap
 from ...engine.plane_kernels import (
     append_plane,
+    enter_plane,
     gap_with_plane,
     has_capacity,
     improve_and_write,
     is_new,
     list_block,
-    load_new_plane,
     score_block,
+    score_planes,
 )
-from .kernels import add_loss, chain_scores, fill_potentials, viterbi, write_difference
+from ...engine.rows import write_pair
+from .kernels import (
+    add_ends,
+    add_loss,
+    fill_potentials,
+    token_scores,
+    viterbi,
+    write_difference,
+    write_moves,
+)
 
 # A recombination is stored if it makes this much of its block's gap: more planes cost time too.
 WORTHWHILE = 0.3
+
+
+@kernel(allocates=False)
+def number_features(indptr, indices, offsets, last_seen, number, numbered):
+    """Number the features of each example from 0 on; returns the largest number of any.
+
+    ``last_seen`` is -1 for all features, ``number`` is scratch.
+    """
+    most = 0
+    for i in range(len(offsets) - 1):
+        count = 0
+        for e in range(indptr[offsets[i]], indptr[offsets[i + 1]]):
+            f = indices[e]
+            new = last_seen[f] != i
+            last_seen[f] = i
+            number[f] = count if new else number[f]
+            count += new
+            numbered[e] = number[f]
+        most = max(most, count)
+    return most
 
 
 @kernel(inline=True)
@@ -38,22 +68,39 @@ def path_score(unary, length, transition, path):
 
 
 @kernel(inline=True)
-def search_chain(chain, first, length, gold, loss_unit, w, work):
-    """Most violated labelling into work.path; returns its hinge value."""
+def take_weights(parts, first, unary, chosen, n, w, out):
+    """`gather_parts` where the scores of all labels are known: out[f] = the weight of a part."""
+    K = np.uint64(parts.n_labels)
+    n_row_parts = np.uint64(parts.n_row_parts)
+    for f in range(n):
+        part = np.uint64(chosen[f])
+        if part >= n_row_parts:
+            out[f] = w[np.uint64(parts.first_single) + part - n_row_parts]
+        else:
+            row = part // K
+            out[f] = unary[row - np.uint64(first), part - row * K]
+
+
+@kernel(inline=True)
+def search_chain(chain, length, gold, loss_unit, w, work):
+    """Most violated labelling, by the tokens' scores, into work.path; returns its hinge value."""
     K, unary = chain.n_labels, work.unary
     fill_potentials(chain, w, work.forbidden, work.transition, work.start, work.stop)
-    chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
+    add_ends(length, K, work.start, work.stop, unary)
     add_loss(unary, length, K, gold, loss_unit)
     best = viterbi(unary, length, work.transition, K, work.forward, work.path)
     return best - path_score(unary, length, work.transition, gold)
 
 
 @kernel(inline=True)
-def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_row_parts, w, work):
+def search_lattice(
+    chain, first, length, gold, loss_unit, scratch, n_local, n_row_parts, originals, w, work
+):
     """The same over the labels that the block's parts use; returns the hinge value.
 
     Column 0 of ``labels`` is the gold labelling. Where no part names a token, all stored planes
-    agree with it there, and its score does not matter.
+    agree with it there, and its score does not matter. ``originals`` are the numbers that parts
+    have in the problem, if they have others here.
     """
     K = chain.n_labels
     labels, n_labels, unary, forward = work.labels, work.n_labels, work.unary, work.forward
@@ -66,14 +113,17 @@ def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_ro
         part = scratch.features[f]
         if part >= n_row_parts:
             continue
-        row = part // K
-        label = part - row * K
+        named = originals[part] if len(originals) > 0 else part
+        row = named // K
+        label = named - row * K
         t = row - first
         if label == gold[t]:
             unary[t, 0] = scratch.weights[f]
+            work.parts[t, 0] = part
         else:
             a = n_labels[t]
             labels[t, a] = label
+            work.parts[t, a] = part
             unary[t, a] = scratch.weights[f] + loss_unit
             n_labels[t] = a + 1
     if chain.boundary:
@@ -104,17 +154,31 @@ def search_lattice(chain, first, length, gold, loss_unit, scratch, n_local, n_ro
             best, chosen = score, a
     for t in range(length - 1, -1, -1):
         work.path[t] = labels[t, chosen]
+        work.columns[t] = chosen
         if t > 0:
             chosen = work.back[t, chosen]
     return best - of_gold
 
 
+@kernel(inline=True)
+def write_recombination(chain, length, gold, n_row_parts, work, out):
+    """Write what `search_lattice` has found as a plane in parts; returns its length."""
+    filled = 0
+    for t in range(length):
+        a = work.columns[t]
+        if a > 0:
+            filled = write_pair(out, filled, work.parts[t, 0], work.parts[t, a], 1.0)
+    shift = n_row_parts - chain.at.transitions
+    return write_moves(chain, length, gold, work.path, shift, out, filled)
+
+
 @kernel(allocates=False)
-def visit_chains(store, examples, rule, done, report, chain, work, row, cached):
+def visit_chains(store, near, examples, rule, done, report, chain, originals, work, row, cached):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
 
     Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
-    ``row`` is scratch for one sparse row. Returns how many examples are done.
+    ``near`` are the parts by weights that are numbered within an example: products of its parts
+    take place there. ``row`` is scratch for one sparse row. Returns how many examples are done.
     """
     arena, parts, blocks, used, scratch, w, dual = store
     gaps, hinges = report
@@ -131,15 +195,30 @@ def visit_chains(store, examples, rule, done, report, chain, work, row, cached):
         gold = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
         n_live, n_known = list_block(arena, blocks, i, scratch)
-        shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+        if cached:
+            shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+        else:
+            token_scores(chain.rows, first, length, w, chain.n_labels, work.unary)
+            take_weights(parts, first, work.unary, scratch.features, n_known, w, scratch.weights)
+            shift = score_planes(arena, scratch, n_live, cap, ridge)
         gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         best = scratch.scores[u]
         if cached:
             value = search_lattice(
-                chain, first, length, gold, loss_unit, scratch, n_known, parts.n_row_parts, w, work
+                chain,
+                first,
+                length,
+                gold,
+                loss_unit,
+                scratch,
+                n_known,
+                parts.n_row_parts,
+                originals,
+                w,
+                work,
             )
         else:
-            value = search_chain(chain, first, length, gold, loss_unit, w, work)
+            value = search_chain(chain, length, gold, loss_unit, w, work)
             hinges[r] = max(value, 0.0)
         value -= shift
         found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
@@ -157,11 +236,15 @@ def visit_chains(store, examples, rule, done, report, chain, work, row, cached):
             wrong = 0
             for t in range(length):
                 wrong += work.path[t] != gold[t]
-            row.indptr[1] = write_difference(chain, first, length, gold, work.path, True, row, 0)
-            n_local, _ = load_new_plane(parts, scratch, row, 0, 1.0, n_known, w)
+            if cached:
+                filled = write_recombination(chain, length, gold, parts.n_row_parts, work, row)
+            else:
+                filled = write_difference(chain, first, length, gold, work.path, True, row, 0)
+            row.indptr[1] = filled
+            n_local = enter_plane(scratch, row, 0, 1.0, n_known)
             offset = wrong * loss_unit
             append_plane(
-                arena, parts, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
+                arena, near, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
             )
             n_live += 1
             n_known = n_local

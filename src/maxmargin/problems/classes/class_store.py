@@ -99,6 +99,9 @@ class ClassStore:
         self._pass(examples, rule, True, report)
         return report.gaps
 
+    def prepare_revisits(self) -> None:
+        """See `BlockStore`."""
+
     def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
         """One kernel call over the blocks of ``examples``."""
         self.work += (self.revisit_work if cached else self.visit_work) * (len(examples) + 1)

@@ -1,7 +1,7 @@
-"""Weights by local numbers: only those that some candidate touches.
+"""Weights by local numbers: only those that some stored plane touches.
 
-Of millions of weights - a feature for each word of a language under each label - the candidates at
-hand touch few. Numbered in the order in which they turn up they lie close together in memory, and
+Of millions of weights - a feature for each word of a language under each label - the planes at hand
+touch few. Numbered in the order in which they turn up they lie close together in memory, and
 whatever is done to all weights is done to few.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
-from ...types import Floats, Ints32
-from ..arena import grown
-from ..parts import Parts
+from .._jit import kernel
+from ..types import Floats, Ints32
+from .arena import grown
+from .parts import Parts
 
 __all__ = ["LocalWeights"]
 
@@ -39,11 +39,17 @@ class LocalWeights:
         self.indices = np.empty(0, np.int32)
         self.values: Floats = np.empty(0)
         self.numbers = np.empty(0, np.int32)  # 0, 1, 2...: the listed parts
-        self._full: Floats = np.zeros(n_features)
+        self._full: Floats = np.empty(0)
 
     def restart(self) -> None:
         """Forget the list of parts; the weights keep their numbers."""
         self.count = 0
+
+    def clear(self) -> None:
+        """Forget the numbers of the weights as well."""
+        self.place[self.columns[: self.size]] = 0
+        self.size = 0
+        self.restart()
 
     def extend(self, listed: Ints32, count: int) -> None:
         """Add the parts listed[self.count:count] to the list."""
@@ -62,7 +68,7 @@ class LocalWeights:
             self.values = grown(self.values, start, end)
         if count > len(self.numbers):
             self.numbers = np.arange(2 * count, dtype=np.int32)
-        most = min(self.size + end - start, len(self.place))
+        most = min(self.size + end - start, len(self.place)) + 1
         self.columns = grown(self.columns, self.size, most)
         self.indptr[self.count + 1 : count + 1] = start + np.cumsum(lengths)
         self.size = int(
@@ -97,12 +103,14 @@ class LocalWeights:
 
     def expand(self, w: Floats) -> Floats:
         """The problem's own weights, in an array that the next call overwrites."""
+        if len(self._full) == 0:
+            self._full = np.zeros(len(self.place))
         self._full[self.columns[: len(w)]] = w
         self._full[self.columns[len(w) : self.size]] = 0.0
         return self._full
 
 
-@kernel
+@kernel(allocates=False)
 def number_weights(parts, listed, place, columns, size, at, indices, values, unit):
     """Write the weights of the listed parts from ``at`` on; returns how many numbers are used."""
     K = parts.n_labels
@@ -124,12 +132,12 @@ def number_weights(parts, listed, place, columns, size, at, indices, values, uni
                 weight = np.int64(parts.indices[e]) * K + label
                 if not unit:
                     value = parts.values[e]
+            # No branch: one that is mispredicted would keep the next misses of the cache waiting.
             number = place[weight]
-            if number == 0:
-                columns[size] = weight
-                size += 1
-                number = size
-                place[weight] = number
+            columns[size] = weight
+            size += number == 0
+            number = size if number == 0 else number
+            place[weight] = number
             indices[at] = number - 1
             if not unit:
                 values[at] = value
