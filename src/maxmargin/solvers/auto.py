@@ -26,8 +26,14 @@ AIM = 0.8
 RECOMBINE_EVERY = 4
 # Of a joint solution, the gap that is left among the stored planes: of the target, or of the whole.
 SOLVED, SETTLED = 0.1, 0.02
-FEW = 250  # examples whose first planes are solved for together
+# Joint solutions are for few examples. They begin after so many iterations (where visits are cheap,
+# or not) if the target is at most this share of the dual, and in any case after many passes: their
+# kernels compile for seconds, which a quick fit to the default precision is to be spared.
+FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 1, 30
+BATCHES = 8  # in a pass over few examples: a call of the oracle costs more than its search there
+FIRST_REVISITS = 4  # at most, in an iteration before joint solutions that will come soon
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
+KEPT_NUMBERS = ("estimate", "since_push", "trying", "iterations", "jointly")
 
 
 class AutoLoop:
@@ -43,13 +49,35 @@ class AutoLoop:
         self.estimate = np.inf  # of the gap, from the blocks' gaps as last seen
         self.since_push = 0  # visits since the last extrapolation
         self.trying = False  # whether the last pass was an attempt to certify
-        self.together = Together(ascent, store, solver.joint)
-        # The first planes of few examples are found at one w, as if at that of a joint solution.
-        self.together.solved = solver.joint and n <= FEW
+        self.iterations = 0
+        self.jointly = False  # whether joint solutions have begun
+        self.together = Together(ascent, store, solver.joint and n <= FEW)
+        if self.together.allowed and solver.batch_size is None:
+            ascent.batch_size = -(-n // BATCHES)
+
+    @staticmethod
+    def _is_fine(ascent: DualAscentRun) -> bool:
+        """Whether a high precision is asked for."""
+        return ascent.target <= FINE * ascent.dual
+
+    def most_revisits(self, ascent: DualAscentRun) -> range | count[int]:
+        """Revisits are of little use where joint solutions will do better, and soon."""
+        soon = self.together.allowed and not self.jointly and self._is_fine(ascent)
+        return range(FIRST_REVISITS) if soon else count()
+
+    def solve_jointly(self, ascent: DualAscentRun, rule: StepRule) -> bool:
+        """Solve for the stored planes together, where that pays; returns whether it was done."""
+        self.iterations += 1
+        soon = SOON_CHEAP if ascent.store.oracle_is_cheap else SOON
+        self.jointly |= ascent.oracle_calls > MANY_PASSES * ascent.n or (
+            self.iterations > soon and self._is_fine(ascent)
+        )
+        precision = max(SOLVED * ascent.target, SETTLED * self.estimate)
+        return self.jointly and self.together.solve(precision, rule.recombine)
 
     def arrays(self) -> Arrays:
         """See `LoopState`."""
-        numbers = {name: getattr(self, name) for name in ("estimate", "since_push", "trying")}
+        numbers = {name: getattr(self, name) for name in KEPT_NUMBERS}
         return {
             **under("schedule", self.schedule.arrays()),
             **under("cached", self.cached.arrays()),
@@ -61,8 +89,8 @@ class AutoLoop:
         self.schedule.restore(inside("schedule", arrays))
         self.cached.restore(inside("cached", arrays))
         numbers = from_text(arrays["numbers"])
-        self.estimate, self.since_push = numbers["estimate"], numbers["since_push"]
-        self.trying = numbers["trying"]
+        for name in KEPT_NUMBERS:
+            setattr(self, name, numbers[name])
         self.momentum.remembers, self.momentum.pause = numbers["remembers"], numbers["pause"]
         self.together.solved, self.together.work = numbers["solved"], numbers["joint_work"]
 
@@ -78,7 +106,8 @@ class Auto(DualAscent):
       work than the iteration as a whole, or until little is left to gain.
     * Passes are extrapolated: after a pass the multipliers move on in the direction of the change
       since the pass before, clipped to the feasible set and cut by exact line search.
-    * Few planes are solved for together, and the next ones found by a full pass at that w.
+    * The planes of few examples are solved for together, and the next ones found by a full pass at
+      that w.
     * When the gaps seen suggest that the target is reached, a full pass at fixed w certifies it.
 
     Parameters
@@ -104,9 +133,10 @@ class Auto(DualAscent):
     idle_limit : int
         Visits in a row without weight after which a plane is dropped.
     joint : bool
-        Solve for all stored planes together where they are few: for small problems with a large C,
-        a fraction of the passes. Its kernels compile for some seconds at the first use, and where
-        C is small it may take more passes.
+        Solve for all stored planes together where there are at most 250 examples, and the precision
+        asked for is high (a relative gap of 0.2 % or less) or passes are many: small problems with
+        a large C then take a fraction of them. The kernels compile for some seconds at the first
+        use.
 
     Notes
     -----
@@ -138,7 +168,7 @@ class Auto(DualAscent):
     cache_patience: float = 0.4
     extrapolation: float = 1.0
     idle_limit: int = 4
-    joint: bool = False
+    joint: bool = True
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
@@ -172,8 +202,7 @@ class Auto(DualAscent):
             if not store.oracle_is_cheap:
                 store.evict(self.idle_limit)
             ascent.certified = False  # before new weights: they may be interrupted
-            precision = max(SOLVED * ascent.target, SETTLED * loop.estimate)
-            if loop.together.solve(precision, self.rule.recombine):
+            if loop.solve_jointly(ascent, self.rule):
                 pass
             elif not store.oracle_is_cheap:
                 self._revisit(ascent, loop, started, dual)
@@ -193,7 +222,7 @@ class Auto(DualAscent):
         stored_only = self.rule._replace(recombine=False)
         momentum.push()
         plateau = Plateau()
-        for k in count():
+        for k in loop.most_revisits(ascent):
             began, before = store.work, ascent.dual
             chosen = ascent.order(cached.due(self.cached_share))
             rule = stored_only if k % RECOMBINE_EVERY else self.rule

@@ -8,7 +8,7 @@ from ..engine.run import Run
 
 __all__ = ["Together"]
 
-SHARE = 2.0  # work of joint solutions, as a multiple of all other work
+SHARE = 1.0  # work of joint solutions, as a multiple of all other work
 LONGEST = 3e8  # work of one solution: limits and interrupts are looked at after it
 # Work around an oracle call that stores do not count, and the same where the store has the oracle.
 CALL, OWN_CALL = 3e4, 3e3
