@@ -30,7 +30,9 @@ SOLVED, SETTLED = 0.1, 0.02
 # or not) if the target is at most this share of the dual, and in any case after many passes: their
 # kernels compile for seconds, which a quick fit to the default precision is to be spared.
 FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 1, 30
-BATCHES = 8  # in a pass over few examples: a call of the oracle costs more than its search there
+# Batches in a pass over few examples, and the least size of one, where precision is high: a call of
+# the oracle costs more than its search there.
+BATCHES, LEAST_BATCH = 8, 32
 FIRST_REVISITS = 4  # at most, in an iteration before joint solutions that will come soon
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
 KEPT_NUMBERS = ("estimate", "since_push", "trying", "iterations", "jointly")
@@ -52,8 +54,10 @@ class AutoLoop:
         self.iterations = 0
         self.jointly = False  # whether joint solutions have begun
         self.together = Together(ascent, store, solver.joint and n <= FEW)
+        self.batch_sizes = (ascent.batch_size, ascent.batch_size)  # usual, and for high precision
         if self.together.allowed and solver.batch_size is None:
-            ascent.batch_size = -(-n // BATCHES)
+            self.batch_sizes = (ascent.batch_size, max(-(-n // BATCHES), LEAST_BATCH))
+        ascent.batch_size = self.batch_sizes[1]
 
     @staticmethod
     def _is_fine(ascent: DualAscentRun) -> bool:
@@ -68,6 +72,7 @@ class AutoLoop:
     def solve_jointly(self, ascent: DualAscentRun, rule: StepRule) -> bool:
         """Solve for the stored planes together, where that pays; returns whether it was done."""
         self.iterations += 1
+        ascent.batch_size = self.batch_sizes[self._is_fine(ascent)]
         soon = SOON_CHEAP if ascent.store.oracle_is_cheap else SOON
         self.jointly |= ascent.oracle_calls > MANY_PASSES * ascent.n or (
             self.iterations > soon and self._is_fine(ascent)
