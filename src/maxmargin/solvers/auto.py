@@ -33,6 +33,7 @@ FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 1, 30
 # Batches in a pass over few examples, and the least size of one, where precision is high: a call of
 # the oracle costs more than its search there.
 BATCHES, LEAST_BATCH = 8, 32
+JOINT_SHARE = 1.0  # of their work, as a multiple of all other work
 FIRST_REVISITS = 4  # at most, in an iteration before joint solutions that will come soon
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
 KEPT_NUMBERS = ("estimate", "since_push", "trying", "iterations", "jointly")
@@ -53,7 +54,7 @@ class AutoLoop:
         self.trying = False  # whether the last pass was an attempt to certify
         self.iterations = 0
         self.jointly = False  # whether joint solutions have begun
-        self.together = Together(ascent, store, solver.joint and n <= FEW)
+        self.together = Together(ascent, store, solver.joint and n <= FEW, JOINT_SHARE)
         self.batch_sizes = (ascent.batch_size, ascent.batch_size)  # usual, and for high precision
         if self.together.allowed and solver.batch_size is None:
             self.batch_sizes = (ascent.batch_size, max(-(-n // BATCHES), LEAST_BATCH))
