@@ -117,15 +117,36 @@ def parts(rng: Rng, n: int) -> Drawn:
     return Drawn(partial(mm.TreeLabeler, outputs="positions", **options), images, positions)
 
 
-def dependencies(rng: Rng, n: int) -> Drawn:
-    """Dependency trees: every word depends on one before it, or on the root."""
-    X, Y = [], []
-    for length in rng.integers(2, 9, n):
-        tags = rng.choice(["D", "N", "V"], length).tolist()
-        X.append([(f"{tag.lower()}{rng.integers(9)}", tag, tag) for tag in tags])
-        Y.append([int(rng.integers(1, m)) if m > 1 else 0 for m in range(1, length + 1)])
+def _sentences(rng: Rng, lengths: Any) -> list[Any]:
+    """Words with tags."""
+    tags = [rng.choice(["D", "N", "V"], length).tolist() for length in lengths]
+    return [[(f"{tag.lower()}{rng.integers(9)}", tag, tag) for tag in some] for some in tags]
+
+
+def crossing_dependencies(rng: Rng, n: int) -> Drawn:
+    """Dependency trees whose arcs may cross: every word depends on one before it, or the root."""
+    lengths = rng.integers(2, 9, n)
+    X = _sentences(rng, lengths)
+    Y = [[int(rng.integers(1, m)) if m > 1 else 0 for m in range(1, k + 1)] for k in lengths]
     make = partial(mm.DependencyParser, projective=False, loss=str(rng.choice(LOSSES)))
     return Drawn(partial(make, hash_bits=12), X, Y)
+
+
+def dependencies(rng: Rng, n: int) -> Drawn:
+    """Dependency trees without crossing arcs."""
+    lengths = rng.integers(2, 9, n)
+
+    def attach(first: int, last: int, above: int, heads: list[int]) -> None:
+        if first <= last:
+            head = int(rng.integers(first, last + 1))
+            heads[head - 1] = above
+            attach(first, head - 1, head, heads)
+            attach(head + 1, last, head, heads)
+
+    X, Y = _sentences(rng, lengths), [[0] * int(length) for length in lengths]
+    for heads in Y:
+        attach(1, len(heads), 0, heads)
+    return Drawn(partial(mm.DependencyParser, loss=str(rng.choice(LOSSES)), hash_bits=12), X, Y)
 
 
 def alignments(rng: Rng, n: int) -> Drawn:
@@ -200,6 +221,7 @@ STRUCTURES = (
     label_trees,
     parts,
     dependencies,
+    crossing_dependencies,
     alignments,
     grammars,
     own_problem,

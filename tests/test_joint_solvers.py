@@ -9,9 +9,11 @@ from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.cuts import joint_sets
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.engine.run import StopTraining
 from maxmargin.formulation import Formulation
 from maxmargin.problems.classes import class_store
 from maxmargin.problems.classes.class_store import ClassStore
+from maxmargin.solvers import make_solver
 from solving import check_certificate, check_optimal, medium_chains, medium_classes, solve
 
 JOINT = ("auto", "fasole", "sdm", "n-slack")
@@ -107,9 +109,11 @@ def test_an_interrupt_in_the_middle(solver, make, module, name, monkeypatch):
 def test_the_time_limit_ends_a_pass_at_fixed_weights():
     """A pass of a slow oracle is not to be waited for, but for the one that certifies."""
     problem = medium_chains()
-    result = solve("auto", problem, 5.0, max_time=0.0, joint=True)
-    assert result.status == "max_time"
-    assert 1.0 < result.n_passes <= 1.2
+    solver = make_solver("auto", max_time=0.0)
+    run = solver.start(problem, Formulation(), 5.0, np.ones(problem.n_examples), None, ())
+    with pytest.raises(StopTraining, match="max_time"):
+        run.certify(limited=True)
+    assert 0 < run.oracle_calls <= 0.5 * problem.n_examples
 
 
 @pytest.mark.parametrize("solver", JOINT)

@@ -41,6 +41,16 @@ def filled_bundle(rng, m, n_features, cap):
     return bundle, planes, offsets
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_bundle_grows_again_and_again(dense):
+    planes = np.random.default_rng(0).normal(size=(400, 3))
+    bundle = Bundle(3, 1.0, dense)
+    for plane in planes:
+        bundle.add(plane.copy(), 1.0)
+    np.testing.assert_allclose(bundle.gram[:400, :400], planes @ planes.T)
+    np.testing.assert_allclose(bundle.products(planes[5]), planes @ planes[5])
+
+
 @pytest.mark.nojit
 @given(seed=st.integers(0, 2**32 - 1), stored=st.sampled_from(["dense", "sparse"]))
 def test_fsmo_solves_the_master(seed, stored):

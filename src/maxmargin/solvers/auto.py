@@ -26,10 +26,18 @@ AIM = 0.8
 RECOMBINE_EVERY = 4
 # Of a joint solution, the gap that is left among the stored planes: of the target, or of the whole.
 SOLVED, SETTLED = 0.1, 0.02
-FEW = 250  # examples whose first planes are solved for together
-NUMBERS = ("estimate", "since_push", "trying", "optimism")
-MORE_CAREFUL = 0.7
+# Joint solutions are for few examples. They begin after so many iterations (where visits are cheap,
+# or not) if the target is at most this share of the dual, and in any case after many passes: their
+# kernels compile for seconds, which a quick fit to the default precision is to be spared.
+FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 1, 30
+# Batches in a pass over few examples, and the least size of one, where precision is high: a call of
+# the oracle costs more than its search there.
+BATCHES, LEAST_BATCH = 8, 32
+JOINT_SHARE = 1.0  # of their work, as a multiple of all other work
+FIRST_REVISITS = 4  # at most, in an iteration before joint solutions that will come soon
+MORE_CAREFUL = 0.7  # optimism after a failed attempt to certify, where visits are cheap
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
+KEPT_NUMBERS = ("estimate", "since_push", "trying", "optimism", "iterations", "jointly")
 
 
 class AutoLoop:
@@ -48,13 +56,38 @@ class AutoLoop:
         # cheap a failed attempt gains nothing, but shows how far off estimates are.
         self.optimism = min(solver.optimism, 1.0) if cheap else solver.optimism
         self.trying = False  # whether the last pass was an attempt to certify
-        self.together = Together(ascent, store, solver.joint)
-        # The first planes of few examples are found at one w, as if at that of a joint solution.
-        self.together.solved = solver.joint and n <= FEW
+        self.iterations = 0
+        self.jointly = False  # whether joint solutions have begun
+        self.together = Together(ascent, store, solver.joint and n <= FEW, JOINT_SHARE)
+        self.batch_sizes = (ascent.batch_size, ascent.batch_size)  # usual, and for high precision
+        if self.together.allowed and solver.batch_size is None:
+            self.batch_sizes = (ascent.batch_size, max(-(-n // BATCHES), LEAST_BATCH))
+        ascent.batch_size = self.batch_sizes[1]
+
+    @staticmethod
+    def _is_fine(ascent: DualAscentRun) -> bool:
+        """Whether a high precision is asked for."""
+        return ascent.target <= FINE * ascent.dual
+
+    def most_revisits(self, ascent: DualAscentRun) -> range | count[int]:
+        """Revisits are of little use where joint solutions will do better, and soon."""
+        soon = self.together.allowed and not self.jointly and self._is_fine(ascent)
+        return range(FIRST_REVISITS) if soon else count()
+
+    def solve_jointly(self, ascent: DualAscentRun, rule: StepRule) -> bool:
+        """Solve for the stored planes together, where that pays; returns whether it was done."""
+        self.iterations += 1
+        ascent.batch_size = self.batch_sizes[self._is_fine(ascent)]
+        soon = SOON_CHEAP if ascent.store.oracle_is_cheap else SOON
+        self.jointly |= ascent.oracle_calls > MANY_PASSES * ascent.n or (
+            self.iterations > soon and self._is_fine(ascent)
+        )
+        precision = max(SOLVED * ascent.target, SETTLED * self.estimate)
+        return self.jointly and self.together.solve(precision, rule.recombine)
 
     def arrays(self) -> Arrays:
         """See `LoopState`."""
-        numbers = {name: getattr(self, name) for name in NUMBERS}
+        numbers = {name: getattr(self, name) for name in KEPT_NUMBERS}
         return {
             **under("schedule", self.schedule.arrays()),
             **under("cached", self.cached.arrays()),
@@ -66,7 +99,7 @@ class AutoLoop:
         self.schedule.restore(inside("schedule", arrays))
         self.cached.restore(inside("cached", arrays))
         numbers = from_text(arrays["numbers"])
-        for name in NUMBERS:
+        for name in KEPT_NUMBERS:
             setattr(self, name, numbers[name])
         self.momentum.remembers, self.momentum.pause = numbers["remembers"], numbers["pause"]
         self.together.solved, self.together.work = numbers["solved"], numbers["joint_work"]
@@ -83,7 +116,8 @@ class Auto(DualAscent):
       work than the iteration as a whole, or until little is left to gain.
     * Passes are extrapolated: after a pass the multipliers move on in the direction of the change
       since the pass before, clipped to the feasible set and cut by exact line search.
-    * Few planes are solved for together, and the next ones found by a full pass at that w.
+    * The planes of few examples are solved for together, and the next ones found by a full pass at
+      that w.
     * When the gaps seen suggest that the target is reached, a full pass at fixed w certifies it.
 
     Parameters
@@ -109,9 +143,10 @@ class Auto(DualAscent):
     idle_limit : int
         Visits in a row without weight after which a plane is dropped.
     joint : bool
-        Solve for all stored planes together where they are few: for small problems with a large C,
-        a fraction of the passes. Its kernels compile for some seconds at the first use, and where
-        C is small it may take more passes.
+        Solve for all stored planes together where there are at most 250 examples, and the precision
+        asked for is high (a relative gap of 0.2 % or less) or passes are many: small problems with
+        a large C then take a fraction of them. The kernels compile for some seconds at the first
+        use.
 
     Notes
     -----
@@ -143,7 +178,7 @@ class Auto(DualAscent):
     cache_patience: float = 0.4
     extrapolation: float = 1.0
     idle_limit: int = 4
-    joint: bool = False
+    joint: bool = True
 
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
@@ -179,8 +214,7 @@ class Auto(DualAscent):
             if not store.oracle_is_cheap:
                 store.evict(self.idle_limit)
             ascent.certified = False  # before new weights: they may be interrupted
-            precision = max(SOLVED * ascent.target, SETTLED * loop.estimate)
-            if loop.together.solve(precision, self.rule.recombine):
+            if loop.solve_jointly(ascent, self.rule):
                 pass
             elif not store.oracle_is_cheap:
                 self._revisit(ascent, loop, started, dual)
@@ -201,7 +235,7 @@ class Auto(DualAscent):
         store.prepare_revisits()
         momentum.push()
         plateau = Plateau()
-        for k in count():
+        for k in loop.most_revisits(ascent):
             began, before = store.work, ascent.dual
             chosen = ascent.order(cached.due(self.cached_share))
             rule = stored_only if k % RECOMBINE_EVERY else self.rule

@@ -33,10 +33,11 @@ class Together:
     up. Large problems have too many planes for it.
     """
 
-    def __init__(self, run: Run, store: JointStore, allowed: bool) -> None:
+    def __init__(self, run: Run, store: JointStore, allowed: bool, share: float = SHARE) -> None:
         self.run = run
         self.store = store
         self.allowed = allowed
+        self.share = share
         self.solved = False  # whether the last try was successful
         self.work = 0.0  # of all tries
 
@@ -51,7 +52,7 @@ class Together:
         began = self.store.work
         call = OWN_CALL if self.store.visits_in_order else CALL
         other = began - self.work + call * self.run.oracle_calls
-        most = min(SHARE * other - self.work, LONGEST)
+        most = min(self.share * other - self.work, LONGEST)
         left = self.store.solve_jointly(stop_gap, most, recombine)
         self.solved = left is not None and left <= stop_gap
         self.work += self.store.work - began

@@ -228,7 +228,7 @@ class Bundle:
         m = self.size
         for name in ("offset", "alpha", "scores", "idle"):
             setattr(self, name, grown(getattr(self, name), m, m + 1))
-        self.starts = grown(self.starts, m + 1, m + 2)
+        self.starts = grown(self.starts, m + 1, len(self.offset) + 1)
         if self.dense:
             self.matrix = grown(self.matrix, m, m + 1)
         gram = np.zeros((len(self.offset), len(self.offset)))
