@@ -78,6 +78,7 @@ def _rank_by_precision(queries, examples, ranked, work, losses):
         first, m = queries.offsets[q], ranked.starts[r + 1] - start
         losses[r] = 0.0
         if queries.units[q] == 0.0:
+            ranked.counts[start : start + m] = 0.0
             continue
         scores, order = ranked.scores[start : start + m], ranked.order[start : start + m]
         grades = queries.grades[first : first + m]
@@ -85,12 +86,12 @@ def _rank_by_precision(queries, examples, ranked, work, losses):
         for d in range(m):
             n_relevant += grades[d]
         _place_others(scores, order, grades, n_relevant, queries.units[q], work)
-        precision, seen = 0.0, 0
+        missed, seen = 0.0, 0
         for place in range(m):
             if grades[order[place]] == 1:
                 seen += 1
-                precision += seen / (place + 1.0)
-        losses[r] = max(0.0, 1.0 - precision / n_relevant)
+                missed += (place + 1.0 - seen) / (place + 1.0)
+        losses[r] = missed / n_relevant
         count_swaps(order, grades, 2, ranked.tree, ranked.counts[start : start + m])
 
 
@@ -109,8 +110,7 @@ def _place_others(scores, order, grades, a, unit, work):
         else:
             documents[a + n_others] = d
             n_others += 1
-    jobs[0, 0], jobs[0, 1], jobs[0, 2], jobs[0, 3] = 0, b, 0, a
-    n_jobs = 1
+    n_jobs = _add_job(jobs, 0, 0, b, 0, a)
     while n_jobs > 0:
         n_jobs -= 1
         low, high, least, most = jobs[n_jobs, 0], jobs[n_jobs, 1], jobs[n_jobs, 2], jobs[n_jobs, 3]
@@ -118,11 +118,9 @@ def _place_others(scores, order, grades, a, unit, work):
         best = _best_place(middle + 1, scores[documents[a + middle]], least, most, a, unit, work)
         before[middle] = best
         if low < middle:
-            jobs[n_jobs, 0], jobs[n_jobs, 1], jobs[n_jobs, 2], jobs[n_jobs, 3] = low, middle, least, best
-            n_jobs += 1
+            n_jobs = _add_job(jobs, n_jobs, low, middle, least, best)
         if middle + 1 < high:
-            jobs[n_jobs, 0], jobs[n_jobs, 1], jobs[n_jobs, 2], jobs[n_jobs, 3] = middle + 1, high, best, most
-            n_jobs += 1
+            n_jobs = _add_job(jobs, n_jobs, middle + 1, high, best, most)
     j = 0
     for k in range(a + 1):
         while j < b and before[j] == k:
@@ -130,6 +128,13 @@ def _place_others(scores, order, grades, a, unit, work):
             j += 1
         if k < a:
             order[k + j] = documents[k]
+
+
+@kernel(inline=True)
+def _add_job(jobs, n_jobs, low, high, least, most):
+    """Others low..high - 1 are to be placed behind least..most relevant documents."""
+    jobs[n_jobs, 0], jobs[n_jobs, 1], jobs[n_jobs, 2], jobs[n_jobs, 3] = low, high, least, most
+    return n_jobs + 1
 
 
 @kernel(allocates=False)

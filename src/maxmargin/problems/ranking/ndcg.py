@@ -41,6 +41,8 @@ class GainTables(NamedTuple):
     ----------
     gains : array
         ``2**relevance - 1`` of each document.
+    best : array
+        The same, but in each query from the largest to the smallest.
     ideals : array
         The largest DCG of each query.
     discounts : array
@@ -50,6 +52,7 @@ class GainTables(NamedTuple):
     """
 
     gains: Floats
+    best: Floats
     ideals: Floats
     discounts: Floats
     n_places: int
@@ -62,11 +65,11 @@ def gain_tables(relevance: Floats, offsets: Ints, k: int | None) -> GainTables:
     discounts = np.zeros(longest)
     discounts[:n_places] = 1.0 / np.log2(np.arange(n_places) + 2.0)
     gains = np.exp2(relevance) - 1.0
-    ideals = np.zeros(len(offsets) - 1)
-    for q, (first, end) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
-        best = -np.sort(-gains[first:end])
-        ideals[q] = best @ discounts[: end - first]
-    return GainTables(gains, ideals, discounts, n_places)
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    best = gains[np.lexsort((-gains, query))]
+    place = np.arange(len(gains)) - np.repeat(offsets[:-1], np.diff(offsets))
+    ideals = np.bincount(query, best * discounts[place], len(offsets) - 1)
+    return GainTables(gains, best, ideals.astype(np.float64), discounts, n_places)
 
 
 class CountTables(NamedTuple):
@@ -149,6 +152,7 @@ def _rank_by_ndcg(queries, tables, examples, by_counts, ranked, work, losses):
         first, m = queries.offsets[q], ranked.starts[r + 1] - start
         losses[r] = 0.0
         if queries.units[q] == 0.0:
+            ranked.counts[start : start + m] = 0.0
             continue
         scores, order = ranked.scores[start : start + m], ranked.order[start : start + m]
         grades, gains = queries.grades[first : first + m], tables.gains[first : first + m]
@@ -158,10 +162,10 @@ def _rank_by_ndcg(queries, tables, examples, by_counts, ranked, work, losses):
                 scores, order, grades, gains, n_grades, queries.units[q], tables.ideals[q],
                 tables.discounts, tables.n_places, work, ranked.spare,
             )  # fmt: skip
-        reached = 0.0
+        missed = 0.0
         for place in range(m):
-            reached += tables.discounts[place] * gains[order[place]]
-        losses[r] = max(0.0, 1.0 - reached / tables.ideals[q])
+            missed += tables.discounts[place] * (tables.best[first + place] - gains[order[place]])
+        losses[r] = missed / tables.ideals[q]
         count_swaps(order, grades, n_grades, ranked.tree, ranked.counts[start : start + m])
 
 

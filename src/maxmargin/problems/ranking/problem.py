@@ -131,8 +131,8 @@ class RankingProblem(NativeProblem):
         relevance, order = np.asarray(y), np.argsort(-np.asarray(y_hat), kind="stable")
         if self.loss_name == "ndcg":
             tables = gain_tables(relevance, np.array([0, len(relevance)]), self.k)
-            reached = tables.gains[order] @ tables.discounts
-            return float(1.0 - reached / tables.ideals[0]) if tables.ideals[0] else 0.0
+            missed = (tables.best - tables.gains[order]) @ tables.discounts
+            return float(missed / tables.ideals[0]) if tables.ideals[0] else 0.0
         if self.loss_name == "average-precision":
             places = np.flatnonzero(relevance[order] > 0.0) + 1.0
             found = np.arange(1.0, len(places) + 1.0) / places

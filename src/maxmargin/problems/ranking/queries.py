@@ -232,7 +232,7 @@ def count_swaps(order, grades, n_grades, tree, counts):
 
 @kernel(allocates=False)
 def write_planes(queries, examples, ranked, row, touched, out):
-    """Rows of dpsi from the counts of the documents; those of queries without loss are empty.
+    """Rows of dpsi from the counts of the documents.
 
     ``row`` has a zero for each feature, and is left so; ``touched`` has space for as many numbers
     as a query has entries.
@@ -244,7 +244,7 @@ def write_planes(queries, examples, ranked, row, touched, out):
         n_touched = 0
         for d in range(ranked.starts[q + 1] - start):
             count = ranked.counts[start + d]
-            if out.losses[q] == 0.0 or count == 0.0:
+            if count == 0.0:
                 continue
             step = queries.units[examples[q]] * count
             if dense:

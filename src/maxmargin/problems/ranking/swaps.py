@@ -141,6 +141,7 @@ def _swap_best(scores, order, grades, n_grades, unit, mode, tree, counts, more, 
         else:
             many = half
     if _value(k_low + few, D_low + few * low, unit, mode) <= 0.0:
+        counts[:] = 0.0
         return np.int64(0)
     _swap_some(scores, order, grades, n_grades, low, high, few, tree, counts, more)
     return k_low + few
@@ -153,14 +154,15 @@ def find_swaps(queries, examples, mode, ranked, more, edge, bits, losses):
     ``more`` is scratch for a count of each document of a query; see `_swap_best` for the others.
     """
     for q in range(len(examples)):
-        first, start, unit = queries.offsets[examples[q]], ranked.starts[q], queries.units[examples[q]]
+        first, unit = queries.offsets[examples[q]], queries.units[examples[q]]
+        start = ranked.starts[q]
         m, n_grades = ranked.starts[q + 1] - start, queries.n_grades[examples[q]]
-        losses[q] = 0.0
-        if unit == 0.0:
-            continue
         scores, order = ranked.scores[start : start + m], ranked.order[start : start + m]
         counts, grades = ranked.counts[start : start + m], queries.grades[first : first + m]
-        if mode.kind == ADDITIVE:
+        n_swaps = 0
+        if unit == 0.0:
+            counts[:] = 0.0
+        elif mode.kind == ADDITIVE:
             n_swaps, _ = _swap_below(scores, order, grades, n_grades, 1.0, ranked.tree, counts)
         else:
             n_swaps = _swap_best(
