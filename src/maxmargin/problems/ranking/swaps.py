@@ -22,9 +22,32 @@ import numpy as np
 from ..._jit import kernel
 from ...search.modes import ADDITIVE, DEVIATION
 from ...search.violation import violation
+from ...types import Floats, Ints
 from .queries import add_grade, clear_tree, count_below
 
-__all__ = ["find_swaps"]
+__all__ = ["count_pairs", "find_swaps"]
+
+
+def count_pairs(
+    scores: Floats, grades: Ints, n_grades: Ints, offsets: Ints, threshold: float
+) -> Floats:
+    """Number of pairs of each query with d below a threshold; documents come by falling score."""
+    longest = int(np.diff(offsets).max(initial=0))
+    work = np.arange(longest), np.empty(longest + 1, np.int64), np.empty(longest)
+    numbers = np.empty(len(offsets) - 1)
+    _count_pairs(scores, grades, n_grades, offsets, threshold, *work, numbers)
+    return numbers
+
+
+@kernel(allocates=False)
+def _count_pairs(scores, grades, n_grades, offsets, threshold, order, tree, counts, numbers):
+    """See `count_pairs`."""
+    for q in range(len(numbers)):
+        first, end = offsets[q], offsets[q + 1]
+        numbers[q] = _count_worse(
+            scores[first:end], order[: end - first], grades[first:end], n_grades[q], threshold,
+            tree, counts,
+        )  # fmt: skip
 
 
 @kernel(inline=True)
