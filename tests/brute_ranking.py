@@ -102,6 +102,4 @@ def ranking_case(
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     k = k if loss == "ndcg" else None
     twin = SwapTwin if "swaps" in loss else OrderTwin
-    return Case(
-        RankingProblem(X, relevance, offsets, loss, k), twin(X, relevance, sizes, loss, k)
-    )
+    return Case(RankingProblem(X, relevance, offsets, loss, k), twin(X, relevance, sizes, loss, k))

@@ -186,8 +186,7 @@ def runs(solvers):
         for name, loss in KINDS
         for formulation, short in zip(FORMULATIONS, FORMULATION_IDS, strict=True)
         for solver in solvers
-        if formulation.slack in ALL_SOLVERS[solver].slacks
-        and finds(name, formulation)
+        if formulation.slack in ALL_SOLVERS[solver].slacks and finds(name, formulation)
     ]
 
 

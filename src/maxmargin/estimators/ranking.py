@@ -52,11 +52,16 @@ class RankSVM(MaxMarginEstimator):
 
     Notes
     -----
-    C multiplies the sum of the slacks of the queries; the ``-c`` of SVM-rank is C times the number of
-    queries (``formulation.C_from_paper(c, n_queries, "joachims")``). The order of documents of the
-    same relevance never matters. Swapped pairs take O(m log m) for a query of m documents, whatever
-    the relevances; NDCG is found by dynamic programming over the grades, which is fast where these or
-    the k are few, and otherwise as an assignment, for queries of up to 2000 documents.
+    C multiplies the sum of the slacks of the queries; the ``-c`` of SVM-rank is C times the number
+    of queries (``formulation.C_from_paper(c, n_queries, "joachims")``). The order of documents of
+    the same relevance never matters. Swapped pairs take O(m log m) for a query of m documents,
+    whatever the relevances; NDCG is found by dynamic programming over the grades, which is fast
+    where these or the k are few, and otherwise as an assignment, for queries of up to 2000
+    documents.
+
+    In searches of scikit-learn both training and scores need the queries. With metadata routing
+    enabled, ``RankSVM().set_fit_request(qid=True).set_score_request(qid=True)`` gets them from
+    ``GridSearchCV(..., cv=GroupKFold()).fit(X, y, qid=qid, groups=qid)``.
 
     Examples
     --------
@@ -103,9 +108,7 @@ class RankSVM(MaxMarginEstimator):
         weights = _query_weights(sample_weight, X, order, offsets)
         X, relevance = canonical(X[order]), relevance[order]
         data = (X, relevance, offsets, self.loss, self.k)
-        self._train(
-            lambda: RankingProblem(X, relevance, offsets, self.loss, self.k), data, weights
-        )
+        self._train(lambda: RankingProblem(X, relevance, offsets, self.loss, self.k), data, weights)
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""How good predictions are: labels and chunks, dependency trees, constituents, alignments, rankings."""
+"""How good predictions are: labels, chunks, dependencies, constituents, alignments, rankings."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
 from .attachments import AttachmentScores, attachment_scores

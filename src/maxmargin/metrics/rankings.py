@@ -76,9 +76,7 @@ def _mean(values: Floats, defined: Any, empty: float | None) -> float:
     return float(np.where(defined, values, empty).mean())
 
 
-def _mean_ndcg(
-    judged: Judged, discounts: Floats, k: int | None, empty: float | None
-) -> float:
+def _mean_ndcg(judged: Judged, discounts: Floats, k: int | None, empty: float | None) -> float:
     """Mean of DCG / largest DCG, with the gain ``2**relevance - 1``."""
     if k is not None and k < 1:
         raise ValueError(f"k must be a number of places >= 1, got {k}")
@@ -178,7 +176,9 @@ def average_precision(
     judged = _judged(y_true, y_score, qid)
     relevant = (judged.relevance > 0).astype(np.float64)
     so_far = np.cumsum(relevant)
-    before = np.repeat(so_far[judged.offsets[:-1]] - relevant[judged.offsets[:-1]], np.diff(judged.offsets))
+    before = np.repeat(
+        so_far[judged.offsets[:-1]] - relevant[judged.offsets[:-1]], np.diff(judged.offsets)
+    )
     precisions = (so_far - before) / (judged.place + 1.0)
     n_relevant = judged.total(relevant)
     means = judged.total(precisions * relevant) / np.maximum(n_relevant, 1.0)

@@ -6,14 +6,14 @@ loss and the score are sums over j (Yue et al., Sec. 4.2): other j before releva
 
     t_j(l) = (1 / a) (l / (l + j - 1) - l / (l + j)) + unit (s_j - s_l)        l > o_j
 
-of which the sum over all l > o_j, F_j(o_j), is to be largest. F_j has its maximum for each j alone:
-t_j(l) falls with j, so F_{j+1}(o) - F_j(o) rises with o, and the best o_j (the first, of equal ones)
-never falls from one j to the next. For the same reason the best of the middle j bounds those of all
-others, so they are found by halving in O((a + b) log b): F_j(o) takes one step, by sums of scores and
+of which the sum over all l > o_j, F_j(o_j), is to be largest. Each j can be placed by itself:
+t_j(l) falls with j, so F_{j+1}(o) - F_j(o) rises with o, and the best o_j (the first, of equal
+ones) never falls from one j to the next. For the same reason the best place of the middle j bounds
+those of all others, so they are found by halving in O((a + b) log b). F_j(o) takes one step, by
+sums of scores and harmonic numbers H:
 
-    sum_{l=o+1..a} l / (l + j - 1) - l / (l + j) = j (H_{a+j} - H_{o+j}) - (j - 1) (H_{a+j-1} - H_{o+j-1})
-
-with the harmonic numbers H.
+    sum of l / (l + j - 1) - l / (l + j) over l = o + 1 .. a
+        = j (H_{a+j} - H_{o+j}) - (j - 1) (H_{a+j-1} - H_{o+j-1})
 """
 
 from __future__ import annotations

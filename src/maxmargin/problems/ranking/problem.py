@@ -78,8 +78,9 @@ class RankingProblem(NativeProblem):
         self.n_features = rows.n_inputs
         check_number_of_weights(self.n_features)
         _check_queries(rows.n_rows, self.relevance, bounds, loss)
-        relevant = self.relevance > 0.0 if loss == "average-precision" else self.relevance
-        grades, n_grades = grades_of(relevant, bounds)
+        binary = loss == "average-precision"
+        compared = (self.relevance > 0.0).astype(np.float64) if binary else self.relevance
+        grades, n_grades = grades_of(compared, bounds)
         n_pairs = pairs_of(grades, bounds)
         units = np.minimum(n_pairs, 1.0) if loss == "swaps" else 1.0 / np.maximum(n_pairs, 1.0)
         self.queries = Queries(rows, bounds, grades, n_grades, units * (n_pairs > 0))
@@ -170,9 +171,7 @@ class RankingProblem(NativeProblem):
         if self.loss_name in ("swaps", "normalized-swaps"):
             edge = np.empty(1)
             more = np.empty(len(ranked.spare) if mode.kind != ADDITIVE else 0)
-            find_swaps(
-                queries, examples, mode, ranked, more, edge, edge.view(np.int64), out.losses
-            )
+            find_swaps(queries, examples, mode, ranked, more, edge, edge.view(np.int64), out.losses)
         elif mode.kind != ADDITIVE:
             raise ValueError(
                 f"the most violated ranking for loss={self.loss_name!r} can be found for "
@@ -213,7 +212,9 @@ def _signs(values: Any) -> Floats:
 def _check_queries(n_documents: int, relevance: Floats, offsets: Ints, loss: str) -> None:
     """Raise ValueError unless the arrays fit each other."""
     if len(relevance) != n_documents:
-        raise ValueError(f"X has {n_documents} documents, but there are {len(relevance)} relevances")
+        raise ValueError(
+            f"X has {n_documents} documents, but there are {len(relevance)} relevances"
+        )
     if offsets[0] != 0 or offsets[-1] != n_documents or (np.diff(offsets) < 0).any():
         raise ValueError(f"offsets must rise from 0 to the number of documents, {n_documents}")
     bad = ~np.isfinite(relevance) | ((relevance < 0.0) & (loss == "ndcg"))

@@ -116,12 +116,11 @@ def pairs_of(grades: Ints, offsets: Ints) -> Floats:
     """Number of pairs of different grades in each query."""
     sizes = np.diff(offsets)
     query = np.repeat(np.arange(len(sizes)), sizes)
-    alike = np.zeros(len(sizes))
-    if len(grades):
-        places, numbers = np.unique(query * (grades.max() + 1) + grades, return_counts=True)
-        same = numbers * (numbers - 1.0) / 2.0
-        alike = np.bincount(places // (grades.max() + 1), same, len(sizes))
-    return sizes * (sizes - 1.0) / 2.0 - alike
+    step = int(grades.max(initial=0)) + 1
+    groups, numbers = np.unique(query * step + grades, return_counts=True)
+    alike = np.bincount(groups // step, numbers * (numbers - 1.0) / 2.0, len(sizes))
+    pairs: Floats = sizes * (sizes - 1.0) / 2.0 - alike
+    return pairs
 
 
 @kernel(allocates=False)
@@ -184,7 +183,7 @@ def _sort(scores, order, spare):
         width *= 2
 
 
-# ----- counting over grades: a Fenwick tree, whose node g has the grades (g - (g & -g), g] from 1 ---
+# ----- counting over grades: a Fenwick tree, whose node g has grades g - (g & -g) .. g - 1 --------
 
 
 @kernel(inline=True)

@@ -2,8 +2,8 @@
 
 Problem solved, for one query with scores s and ``d = s_better - s_worse`` of each of its pairs:
 find the set of pairs to swap whose violation is largest, where k swapped pairs with the sum D of
-their d have the loss ``k unit`` and ``<dpsi, w> = D unit``. For a given k the k smallest d are best,
-so a threshold on d says it all:
+their d have the loss ``k unit`` and ``<dpsi, w> = D unit``. For a given k the k smallest d are
+best, so a threshold on d says it all:
 
 * margin rescaling: swap all pairs with d < 1, which makes the slack the sum of the pairs' hinges
   (Joachims 2006, "Training linear SVMs in linear time", Sec. 4);
