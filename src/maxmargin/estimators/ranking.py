@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Names
 from ..engine.rows import make_rows, row_scores
-from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg
+from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator
@@ -106,7 +106,9 @@ class RankSVM(MaxMarginEstimator):
         X, relevance = self._checked(X, y)
         order, offsets = _by_query(qid, len(relevance))
         weights = _query_weights(sample_weight, X, order, offsets)
-        X, relevance = canonical(X[order]), relevance[order]
+        if (np.diff(order) != 1).any():  # or else X need not be copied
+            X, relevance = X[order], relevance[order]
+        X = canonical(X)
         data = (X, relevance, offsets, self.loss, self.k)
         self._train(lambda: RankingProblem(X, relevance, offsets, self.loss, self.k), data, weights)
         return self
@@ -153,7 +155,13 @@ class RankSVM(MaxMarginEstimator):
         places[order] = np.arange(len(scores)) - first + 1
         return places
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """1 - the loss trained for, mean over the queries that have something to rank.
 
         Parameters
@@ -164,6 +172,8 @@ class RankSVM(MaxMarginEstimator):
             Relevances.
         qid : array of shape (n_documents,), optional
             Query of each document; by default all are of one query.
+        sample_weight : array of shape (n_documents,), optional
+            Weight of each document's query.
 
         Returns
         -------
@@ -176,10 +186,10 @@ class RankSVM(MaxMarginEstimator):
         check_lengths(X, y)
         given = (y, scores, _as_queries(qid, len(scores)))
         if self.loss == "ndcg":
-            return ndcg(*given, k=self.k)
+            return ndcg(*given, k=self.k, sample_weight=sample_weight)
         if self.loss == "average-precision":
-            return average_precision(*given, empty=None)
-        return 1.0 - mean_swapped_pairs(*given)
+            return average_precision(*given, empty=None, sample_weight=sample_weight)
+        return 1.0 - mean_swapped_pairs(*given, sample_weight=sample_weight)
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, Floats]:
         """Documents and relevances as arrays; raises ValueError that says what is wrong."""
@@ -248,15 +258,4 @@ def _query_weights(
 ) -> Floats | None:
     """Weights of the queries from those of their documents, which have to be the same."""
     weights = example_weights(sample_weight, None, X, order)
-    if weights is None:
-        return None
-    of_query = weights[order][offsets[:-1]]
-    other = np.flatnonzero(weights[order] != np.repeat(of_query, np.diff(offsets)))
-    if len(other):
-        d = int(other[0])
-        q = int(np.searchsorted(offsets, d, side="right")) - 1
-        raise ValueError(
-            f"sample_weight[{order[d]}] is {weights[order[d]]}, but {of_query[q]} for another "
-            "document of the same query; a query has one weight"
-        )
-    return of_query
+    return None if weights is None else weights_of_queries(weights, order, offsets)

@@ -22,15 +22,20 @@ __all__ = [
     "swapped_pairs",
 ]
 
+NAN = float("nan")
 ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
 
 class Judged(NamedTuple):
-    """Documents by query and falling score: their relevances, and where each query begins."""
+    """Documents by query and falling score: their relevances, and where each query begins.
+
+    Each query has a weight.
+    """
 
     relevance: Floats
     scores: Floats
     offsets: Ints
+    weights: Floats
 
     @property
     def query(self) -> Ints:
@@ -46,8 +51,22 @@ class Judged(NamedTuple):
         """Sum of each query's values."""
         return np.bincount(self.query, values, len(self.offsets) - 1).astype(np.float64)
 
+    def mean(self, values: Floats, defined: Any, empty: float | None) -> float:
+        """Mean over queries; those where nothing is defined count ``empty``, or not at all."""
+        if empty is None:
+            kept = defined & (self.weights > 0)
+            return (
+                float(np.average(values[kept], weights=self.weights[kept])) if kept.any() else NAN
+            )
+        return float(np.average(np.where(defined, values, empty), weights=self.weights))
 
-def _judged(y_true: ArrayLike, y_score: ArrayLike, qid: ArrayLike | None) -> Judged:
+
+def _judged(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    qid: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> Judged:
     """Sort documents; those of equal scores stay in the order of the data."""
     relevance = np.asarray(y_true, dtype=np.float64)
     scores = np.asarray(y_score, dtype=np.float64)
@@ -66,18 +85,36 @@ def _judged(y_true: ArrayLike, y_score: ArrayLike, qid: ArrayLike | None) -> Jud
             raise ValueError(f"{name}[{bad}] is {values[bad]}; it must be finite")
     _, codes, counts = np.unique(query, return_inverse=True, return_counts=True)
     order = np.lexsort((-scores, codes))
-    return Judged(relevance[order], scores[order], np.concatenate([[0], np.cumsum(counts)]))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    weights = np.ones(len(counts))
+    if sample_weight is not None:
+        given = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), relevance.shape)
+        weights = weights_of_queries(given, order, offsets)
+    return Judged(relevance[order], scores[order], offsets, weights)
 
 
-def _mean(values: Floats, defined: Any, empty: float | None) -> float:
-    """Mean over queries, of which those where nothing is defined count ``empty``, or not at all."""
-    if empty is None:
-        return float(values[defined].mean()) if defined.any() else float("nan")
-    return float(np.where(defined, values, empty).mean())
+def weights_of_queries(sample_weight: Floats, order: Ints, offsets: Ints) -> Floats:
+    """Weights of queries from those of documents; ValueError unless they agree.
+
+    Documents come in ``order``, those of query q from ``offsets[q]`` on.
+    """
+    by_query = sample_weight[order]
+    weights: Floats = by_query[offsets[:-1]]
+    other = np.flatnonzero(by_query != np.repeat(weights, np.diff(offsets)))
+    if len(other):
+        d = int(other[0])
+        q = int(np.searchsorted(offsets, d, side="right")) - 1
+        raise ValueError(
+            f"sample_weight[{order[d]}] is {by_query[d]}, but {weights[q]} for another document of "
+            "the same query; a query has one weight"
+        )
+    return weights
 
 
-def _mean_ndcg(judged: Judged, discounts: Floats, k: int | None, empty: float | None) -> float:
-    """Mean of DCG / largest DCG, with the gain ``2**relevance - 1``."""
+def _mean_ndcg(
+    judged: Judged, discounts: Floats, k: int | None, empty: float | None, shortest: int = 1
+) -> float:
+    """Mean of DCG / largest DCG; queries of fewer documents than ``shortest`` count ``empty``."""
     if k is not None and k < 1:
         raise ValueError(f"k must be a number of places >= 1, got {k}")
     if judged.relevance.min() < 0:
@@ -87,7 +124,7 @@ def _mean_ndcg(judged: Judged, discounts: Floats, k: int | None, empty: float | 
     best = gains[np.lexsort((-gains, judged.query))]
     ideals = judged.total(best * weights)
     reached = judged.total(gains * weights) / np.maximum(ideals, 1e-300)
-    return _mean(reached, ideals > 0, empty)
+    return judged.mean(reached, (ideals > 0) & (np.diff(judged.offsets) >= shortest), empty)
 
 
 def ndcg(
@@ -97,6 +134,7 @@ def ndcg(
     *,
     k: int | None = None,
     empty: float | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """NDCG in the usual definition: gains ``2**relevance - 1``, discounts ``1 / log2(1 + place)``.
 
@@ -112,6 +150,8 @@ def ndcg(
     empty : float, optional
         What a query without relevant documents counts. By default such queries are left out;
         LightGBM has 1, LETOR and scikit-learn 0.
+    sample_weight : array of shape (n_documents,), optional
+        Weight of each document's query.
 
     Returns
     -------
@@ -123,22 +163,29 @@ def ndcg(
     >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0]), 4)
     0.659
     """
-    judged = _judged(y_true, y_score, qid)
+    judged = _judged(y_true, y_score, qid, sample_weight)
     discounts = 1.0 / np.log2(np.arange(judged.place.max() + 1) + 2.0)
     return _mean_ndcg(judged, discounts, k, empty)
 
 
 def letor_ndcg(
-    y_true: ArrayLike, y_score: ArrayLike, qid: ArrayLike | None = None, *, k: int | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    k: int | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """NDCG as the evaluation script of LETOR 4.0 has it.
 
     Gains are ``2**relevance - 1``. Neither of the first two places is discounted, place p from
-    the second on by ``1 / log2(p)``. Queries without relevant documents count 0.
+    the second on by ``1 / log2(p)``. Queries without relevant documents count 0, and so do those
+    with fewer than k documents: on MQ2008, where half of the queries have 8 at most, NDCG@10 is
+    half of NDCG@7.
 
     Parameters
     ----------
-    y_true, y_score, qid, k
+    y_true, y_score, qid, k, sample_weight
         As for `ndcg`.
 
     Returns
@@ -146,9 +193,9 @@ def letor_ndcg(
     float
         Mean over the queries.
     """
-    judged = _judged(y_true, y_score, qid)
+    judged = _judged(y_true, y_score, qid, sample_weight)
     discounts = 1.0 / np.log2(np.maximum(np.arange(judged.place.max() + 1) + 1.0, 2.0))
-    return _mean_ndcg(judged, discounts, k, 0.0)
+    return _mean_ndcg(judged, discounts, k, 0.0, shortest=k or 1)
 
 
 def average_precision(
@@ -157,6 +204,7 @@ def average_precision(
     qid: ArrayLike | None = None,
     *,
     empty: float | None = 0.0,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean average precision (MAP); documents of a relevance above 0 are relevant.
 
@@ -167,13 +215,15 @@ def average_precision(
     empty : float or None, default=0.0
         What a query without relevant documents counts: 0, as in LETOR; with None such queries are
         left out.
+    sample_weight : array of shape (n_documents,), optional
+        Weight of each document's query.
 
     Returns
     -------
     float
         Mean over the queries of the mean precision at the places of relevant documents.
     """
-    judged = _judged(y_true, y_score, qid)
+    judged = _judged(y_true, y_score, qid, sample_weight)
     relevant = (judged.relevance > 0).astype(np.float64)
     so_far = np.cumsum(relevant)
     before = np.repeat(
@@ -182,7 +232,7 @@ def average_precision(
     precisions = (so_far - before) / (judged.place + 1.0)
     n_relevant = judged.total(relevant)
     means = judged.total(precisions * relevant) / np.maximum(n_relevant, 1.0)
-    return _mean(means, n_relevant > 0, empty)
+    return judged.mean(means, n_relevant > 0, empty)
 
 
 def _swaps(judged: Judged, ties: str) -> tuple[Floats, Floats]:
@@ -219,8 +269,8 @@ def swapped_pairs(
     float
         NaN where there are no such pairs.
     """
-    swapped, n_pairs = _swaps(_judged(y_true, y_score, qid), ties)
-    return float(swapped.sum() / n_pairs.sum()) if n_pairs.any() else float("nan")
+    swapped, n_pairs = _swaps(_judged(y_true, y_score, qid, None), ties)
+    return float(swapped.sum() / n_pairs.sum()) if n_pairs.any() else NAN
 
 
 def mean_swapped_pairs(
@@ -230,6 +280,7 @@ def mean_swapped_pairs(
     *,
     ties: Literal["half", "wrong"] = "half",
     empty: float | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of swapped pairs among the pairs of different relevance of a query, mean over queries.
 
@@ -240,14 +291,17 @@ def mean_swapped_pairs(
     empty : float, optional
         What a query without such pairs counts: 0 in the average loss that SVM-rank reports. By
         default such queries are left out.
+    sample_weight : array of shape (n_documents,), optional
+        Weight of each document's query.
 
     Returns
     -------
     float
         NaN if all queries are left out.
     """
-    swapped, n_pairs = _swaps(_judged(y_true, y_score, qid), ties)
-    return _mean(swapped / np.maximum(n_pairs, 1.0), n_pairs > 0, empty)
+    judged = _judged(y_true, y_score, qid, sample_weight)
+    swapped, n_pairs = _swaps(judged, ties)
+    return judged.mean(swapped / np.maximum(n_pairs, 1.0), n_pairs > 0, empty)
 
 
 class RankingScores(NamedTuple):

@@ -28,7 +28,7 @@ from ..._jit import kernel
 from ...types import Floats, Ints
 from .queries import Queries, Ranked, count_swaps
 
-__all__ = ["GainTables", "find_by_ndcg", "gain_tables"]
+__all__ = ["GainTables", "find_by_ndcg", "gain_tables", "gains_of"]
 
 MOST_STATES = 2**21  # of the dynamic programme
 MOST_ASSIGNED = 2000  # documents: their assignment takes minutes
@@ -58,13 +58,19 @@ class GainTables(NamedTuple):
     n_places: int
 
 
+def gains_of(relevance: Floats) -> Floats:
+    """``2**relevance - 1``."""
+    gains: Floats = np.exp2(relevance) - 1.0
+    return gains
+
+
 def gain_tables(relevance: Floats, offsets: Ints, k: int | None) -> GainTables:
     """Gains, discounts ``1 / log2(1 + place)`` of the first k places, and ideal values."""
     longest = int(np.diff(offsets).max(initial=0))
     n_places = longest if k is None else min(k, longest)
     discounts = np.zeros(longest)
     discounts[:n_places] = 1.0 / np.log2(np.arange(n_places) + 2.0)
-    gains = np.exp2(relevance) - 1.0
+    gains = gains_of(relevance)
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     best = gains[np.lexsort((-gains, query))]
     place = np.arange(len(gains)) - np.repeat(offsets[:-1], np.diff(offsets))

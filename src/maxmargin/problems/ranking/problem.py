@@ -17,13 +17,14 @@ from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, search_mode
 from ...types import Floats, Ints
 from .average_precision import find_by_average_precision
-from .ndcg import find_by_ndcg, gain_tables
+from .ndcg import find_by_ndcg, gain_tables, gains_of
 from .queries import Queries, grades_of, make_ranked, pairs_of, score_and_sort, write_planes
 from .swaps import find_swaps
 
 __all__ = ["LOSSES", "RankingLoss", "RankingProblem"]
 
 RankingLoss = Literal["swaps", "normalized-swaps", "ndcg", "average-precision"]
+LARGEST_RELEVANCE = 1000  # whose gain 2**relevance is a number
 LOSSES = ("swaps", "normalized-swaps", "ndcg", "average-precision")
 
 
@@ -48,7 +49,7 @@ class RankingProblem(NativeProblem):
     X : array or CSR matrix of shape (n_documents, n_features)
         Documents, those of a query one after the other.
     relevance : array of shape (n_documents,)
-        Relevances, finite; for "ndcg" not negative.
+        Relevances, finite; for "ndcg" from 0 to 1000.
     offsets : array of int
         Where the documents of each query begin, and their number last.
     loss : {"swaps", "normalized-swaps", "ndcg", "average-precision"}
@@ -78,13 +79,11 @@ class RankingProblem(NativeProblem):
         self.n_features = rows.n_inputs
         check_number_of_weights(self.n_features)
         _check_queries(rows.n_rows, self.relevance, bounds, loss)
-        binary = loss == "average-precision"
-        compared = (self.relevance > 0.0).astype(np.float64) if binary else self.relevance
-        grades, n_grades = grades_of(compared, bounds)
+        self.gains = gain_tables(self.relevance, bounds, k) if loss == "ndcg" else None
+        grades, n_grades = grades_of(self._judged(self.relevance), bounds)
         n_pairs = pairs_of(grades, bounds)
         units = np.minimum(n_pairs, 1.0) if loss == "swaps" else 1.0 / np.maximum(n_pairs, 1.0)
         self.queries = Queries(rows, bounds, grades, n_grades, units * (n_pairs > 0))
-        self.gains = gain_tables(self.relevance, bounds, k) if loss == "ndcg" else None
 
     @property
     def n_examples(self) -> int:
@@ -147,9 +146,15 @@ class RankingProblem(NativeProblem):
         """The scores; see `Problem.predict`."""
         return row_scores(make_rows(x.documents), as_weights(w, self.n_features))
 
+    def _judged(self, relevance: Floats) -> Floats:
+        """What the loss makes of relevances; documents in which it is the same are not compared."""
+        if self.loss_name == "average-precision":
+            return (relevance > 0.0).astype(np.float64)
+        return gains_of(relevance) if self.loss_name == "ndcg" else relevance
+
     def _compared(self, relevance: Floats) -> Floats:
         """1 or -1 for the pairs of documents that are compared, 0 for others."""
-        return _signs(relevance > 0.0 if self.loss_name == "average-precision" else relevance)
+        return _signs(self._judged(relevance))
 
     # ----- the search ---------------------------------------------------------------------------
 
@@ -217,8 +222,10 @@ def _check_queries(n_documents: int, relevance: Floats, offsets: Ints, loss: str
         )
     if offsets[0] != 0 or offsets[-1] != n_documents or (np.diff(offsets) < 0).any():
         raise ValueError(f"offsets must rise from 0 to the number of documents, {n_documents}")
-    bad = ~np.isfinite(relevance) | ((relevance < 0.0) & (loss == "ndcg"))
+    bad = ~np.isfinite(relevance)
+    if loss == "ndcg":
+        bad |= (relevance < 0.0) | (relevance > LARGEST_RELEVANCE)
     if bad.any():
         d = int(np.argmax(bad))
-        must = "finite and >= 0 for loss='ndcg'" if loss == "ndcg" else "finite"
+        must = f"in 0..{LARGEST_RELEVANCE} for loss='ndcg'" if loss == "ndcg" else "finite"
         raise ValueError(f"the relevance of document {d} is {relevance[d]}; it must be {must}")
