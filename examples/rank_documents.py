@@ -1,8 +1,7 @@
-"""Rank documents: what a loss of whole rankings changes.
+"""Rank documents by what is asked for, and compare only those of the same query.
 
-Draws queries whose few very relevant documents are known by other features than those that tell
-the rest apart, trains a regression and rankers for swapped pairs and for NDCG@5, and draws how the
-test scores grow with the number of queries, and what the first places of test queries hold.
+Draws queries, trains a regression on the grades and rankers for swapped pairs and for NDCG@5, and
+draws how the test scores grow with the number of queries, and the grades at the first places.
 
     python examples/rank_documents.py [picture.png]
 """
@@ -24,25 +23,25 @@ SIZES = (10, 20, 40, 80, 160)
 
 
 def draw_queries(n_queries, weights, rng):
-    """Documents, grades 0 to 3 (most are 0 or 1) and queries, which are not equally easy to please.
+    """Documents, grades and queries.
 
-    A query shifts all its documents' scores, which misleads who compares across queries.
+    The best two documents of a query have grade 3, the next four 2, the next eight 1. All
+    documents of a query are shifted alike, which says nothing about their order, but misleads who
+    compares them with those of other queries.
     """
+    X = rng.normal(size=(n_queries, N_DOCUMENTS, N_FEATURES))
+    scores = X @ weights + rng.normal(size=X.shape[:2])
+    places = np.argsort(np.argsort(-scores, axis=1), axis=1)
+    grades = 3 - np.searchsorted([2, 6, 14], places, side="right")
+    X += 2.0 * rng.normal(size=(n_queries, 1, N_FEATURES))
     qid = np.repeat(np.arange(n_queries), N_DOCUMENTS)
-    X = rng.normal(size=(len(qid), N_FEATURES))
-    usual, best = X @ weights[0], X @ weights[1]
-    mood = rng.normal(size=n_queries)[qid]
-    X[:, 0] = mood  # a feature of the query alone
-    y = (usual + 0.8 * mood + rng.normal(size=len(qid)) > 0.3).astype(int)
-    y += 2 * (best + 0.5 * rng.normal(size=len(qid)) > 2.2)
-    return X, y, qid
+    return X.reshape(-1, N_FEATURES), grades.ravel(), qid
 
 
 def main(picture: str = "rank_documents.png") -> None:
     """Train, compare, draw."""
     rng = np.random.default_rng(0)
-    weights = rng.normal(size=(2, N_FEATURES)) / np.sqrt(N_FEATURES)
-    weights[:, 0] = 0.0
+    weights = 2.0 * rng.normal(size=N_FEATURES) / np.sqrt(N_FEATURES)
     X_test, y_test, qid_test = draw_queries(300, weights, rng)
     models = {
         "regression": LinearRegression(),
