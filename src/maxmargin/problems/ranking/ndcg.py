@@ -31,7 +31,8 @@ from .queries import Queries, Ranked, count_swaps
 __all__ = ["GainTables", "find_by_ndcg", "gain_tables", "gains_of"]
 
 MOST_STATES = 2**21  # of the dynamic programme
-MOST_ASSIGNED = 2000  # documents: their assignment takes minutes
+MOST_ASSIGNED = 2000  # documents: their assignment may take a minute
+ASSIGNMENT_CALL = 10_000  # in units of a state and two of its grades
 
 
 class GainTables(NamedTuple):
@@ -49,6 +50,8 @@ class GainTables(NamedTuple):
         Of each place, 0 from place k on.
     n_places : int
         k, or the number of documents of the longest query.
+    n_states : array of int
+        States of each query's dynamic programme, or 2**62 where there are more.
     """
 
     gains: Floats
@@ -56,6 +59,7 @@ class GainTables(NamedTuple):
     ideals: Floats
     discounts: Floats
     n_places: int
+    n_states: Ints
 
 
 def gains_of(relevance: Floats) -> Floats:
@@ -71,11 +75,17 @@ def gain_tables(relevance: Floats, offsets: Ints, k: int | None) -> GainTables:
     discounts = np.zeros(longest)
     discounts[:n_places] = 1.0 / np.log2(np.arange(n_places) + 2.0)
     gains = gains_of(relevance)
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    n_queries = len(offsets) - 1
+    query = np.repeat(np.arange(n_queries), np.diff(offsets))
     best = gains[np.lexsort((-gains, query))]
     place = np.arange(len(gains)) - np.repeat(offsets[:-1], np.diff(offsets))
-    ideals = np.bincount(query, best * discounts[place], len(offsets) - 1)
-    return GainTables(gains, best, ideals.astype(np.float64), discounts, n_places)
+    ideals = np.bincount(query, best * discounts[place], n_queries)
+    # Documents of a query with the same gain are one grade.
+    starts = np.flatnonzero((np.diff(query, prepend=-1) != 0) | (np.diff(best, prepend=-1) != 0))
+    sizes = np.minimum(np.diff(starts, append=len(best)), n_places)
+    logarithms = np.bincount(query[starts], np.log2(sizes + 1.0), n_queries)
+    n_states = np.rint(np.exp2(np.minimum(logarithms, 62.0))).astype(np.int64)
+    return GainTables(gains, best, ideals.astype(np.float64), discounts, n_places, n_states)
 
 
 class CountTables(NamedTuple):
@@ -108,10 +118,14 @@ def find_by_ndcg(
     queries: Queries, tables: GainTables, examples: Ints, ranked: Ranked, losses: Floats
 ) -> None:
     """Order, counts and losses of the most violated ranking of each listed query."""
-    n_states = np.array([_n_states(queries, tables, q) for q in examples.tolist()], np.int64)
+    n_states = tables.n_states[examples]
+    sizes = np.diff(ranked.starts)
     by_counts = n_states <= MOST_STATES
+    # About what either takes; an assignment is one more call.
+    longer = n_states * queries.n_grades[examples] ** 2 > sizes**3 + ASSIGNMENT_CALL
+    by_counts &= ~longer | (sizes > MOST_ASSIGNED)
     most_states = int(n_states[by_counts].max(initial=1))
-    longest = int(np.diff(ranked.starts).max(initial=0))
+    longest = int(sizes.max(initial=0))
     work = CountTables(
         np.empty(most_states),
         np.empty(most_states, np.int64),
@@ -122,15 +136,6 @@ def find_by_ndcg(
     for r in np.flatnonzero(~by_counts).tolist():
         _assign_places(queries, tables, int(examples[r]), ranked, r)
     _rank_by_ndcg(queries, tables, examples, by_counts, ranked, work, losses)
-
-
-def _n_states(queries: Queries, tables: GainTables, q: int) -> int:
-    """States of the dynamic programme, at most `MOST_STATES` + 1."""
-    first, end = queries.offsets[q], queries.offsets[q + 1]
-    n_states = 1
-    for size in np.bincount(queries.grades[first:end]).tolist():
-        n_states = min(n_states * (min(size, tables.n_places) + 1), MOST_STATES + 1)
-    return n_states
 
 
 def _assign_places(queries: Queries, tables: GainTables, q: int, ranked: Ranked, r: int) -> None:
