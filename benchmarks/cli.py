@@ -32,6 +32,7 @@ BENCHMARKS = {
     "ptb": ".datasets.ptb",
     "dependencies": ".datasets.dependencies",
     "faces": ".datasets.faces",
+    "mq2008": ".datasets.mq2008",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, module in BENCHMARKS.items():
             about = import_module(module, __package__).__doc__ or ""
             print(f"{name:10s} {about.splitlines()[0]}")
-        print(f"solvers: {', '.join(SOLVERS)}; peers: LinearSVC, python-crfsuite")
+        print(f"solvers: {', '.join(SOLVERS)}; peers: LinearSVC, python-crfsuite, LightGBM")
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("maxmargin").setLevel(logging.WARNING)

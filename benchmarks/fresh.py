@@ -85,6 +85,27 @@ def memory(quick: bool) -> dict[str, float]:
     return {"peak_mb": peak_memory() / 1e6}
 
 
+def large_query(quick: bool) -> dict[str, float]:
+    """Training of a ranker on one query of 100,000 drawn documents; time and memory of the fit."""
+    import numpy as np
+
+    import maxmargin as mm
+
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(5_000 if quick else 100_000, 46)), rng.normal(size=46)
+    y = np.clip(np.rint(X @ w / 4.0 + rng.normal(size=len(X)) + 1.0), 0, 4)
+    model = mm.RankSVM(C=100.0, loss="normalized-swaps", random_state=0)
+    model.fit(X[:100], y[:100])  # loads the kernels
+    before, started = peak_memory(), time.process_time()
+    model.fit(X, y)
+    return {
+        "fit_cpu": time.process_time() - started,
+        "extra_mb": (peak_memory() - before) / 1e6,
+        "right": 100.0 * model.score(X, y),
+        "converged": float(model.result_.converged),
+    }
+
+
 def peak_memory() -> int:
     """Largest resident memory of this process so far, in bytes."""
     status = Path("/proc/self/status")
@@ -102,6 +123,7 @@ MEASURES = {
     "first-class-fit": first_class_fit,
     "first-sequence-fit": first_sequence_fit,
     "memory": memory,
+    "large-query": large_query,
 }
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ KINDS = {
         (MORE_SENTENCES, [[(2, "a"), (0, "b"), (2, "c"), (2, "d")]] * 2),
     ),
     "grammar": Kind(mm.GrammarParser, (TREES, None), (MORE_TREES, None)),
+    "ranker": Kind(mm.RankSVM, examples(3, 3), examples(5, 2)),
     "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
     "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),
     "positions": Kind(

@@ -42,7 +42,7 @@ def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
             caps.append(C * weight)
             b += [0.0, *offsets]
             A += [np.zeros(n_features), *planes]
-    if not caps:
+    if not any(b):  # w = 0 has no slack
         return Optimum(np.zeros(n_features), 0.0, 0.0)
     caps, b, A, block = np.array(caps), np.array(b), np.array(A), np.array(block)
     penalty = 0.0

@@ -16,6 +16,7 @@ from brute_alignment import alignment_case, decode_alignments, homologue_case
 from brute_classes import FORMS, class_feature_case, python_case
 from brute_dependency import decode_trees, rank_trees, tree_case
 from brute_grammar import grammar_case
+from brute_ranking import ranking_case
 from brute_trees import (
     decode_labels,
     decode_positions,
@@ -45,6 +46,14 @@ def never(loss, rescaling, sqrt_loss):
     return False
 
 
+def margin_only(rescaling, sqrt_loss):
+    return (rescaling, sqrt_loss) == ("margin", False)
+
+
+def plain_losses(rescaling, sqrt_loss):
+    return not sqrt_loss
+
+
 def where_losses_add_up(loss, rescaling, sqrt_loss):
     return loss == "zero-one" or rescaling == "none" or (rescaling, sqrt_loss) == ("margin", False)
 
@@ -65,8 +74,10 @@ class Structure(NamedTuple):
     layouts: bool = False
     #: Whether rows are given in parts, too.
     parts: bool = False
-    #: Whether the oracle searches with the square root of the loss.
-    sqrt_loss: bool = True
+    #: ``finds(rescaling, sqrt_loss)`` tells what the oracle searches for.
+    finds: Callable[[str, bool], bool] = lambda rescaling, sqrt_loss: True
+    #: What it says of all else.
+    not_found: str = ""
     #: ``k_best(loss, rescaling, sqrt_loss)`` tells for what the k best outputs are found.
     k_best: Callable[[str, str, bool], bool] = always
     #: What `Problem.k_best` says where they are not.
@@ -95,6 +106,10 @@ def lengths(longest, most):
 
 
 MATRICES = {"layout": st.sampled_from(["dense", "csr", "integers"])}
+QUERIES = {
+    "sizes": st.lists(st.integers(0, 4), min_size=1, max_size=3),
+    "kind": st.sampled_from(["grades", "real", "repeated"]),
+}
 ALIGNMENTS = flags("local", "affine", "symmetric", "own_ends")
 GLOBAL = {"local": False, "own_ends": False}
 TREES = drawn(lengths(4, 2), flags("single_root")) | drawn(
@@ -204,12 +219,31 @@ STRUCTURES = {
         decode=decode_positions,
         rank=rank_positions,
     ),
+    "swapped pairs": Structure(
+        ranking_case,
+        ("swaps", "normalized-swaps"),
+        drawn(QUERIES, sizes(n_inputs=(1, 4)), MATRICES),
+        training=({}, {"kind": "repeated", "sizes": (4, 3, 4)}, {"layout": "csr", "kind": "real"}),
+        k_best=never,
+        refusal="RankingProblem has no search for the k best outputs",
+    ),
+    "ranking": Structure(
+        ranking_case,
+        ("ndcg", "average-precision"),
+        drawn(QUERIES, sizes(n_inputs=(1, 4)), MATRICES, k=st.sampled_from([None, 1, 2, 3])),
+        training=({"sizes": (5, 2, 4)}, {"kind": "real", "k": 2}, {"layout": "csr"}),
+        finds=margin_only,
+        not_found="can be found for rescaling='margin' and sqrt_loss=False only",
+        k_best=never,
+        refusal="RankingProblem has no search for the k best outputs",
+    ),
     "plain Python": Structure(
         python_case,
         CLASS_LOSSES,
         drawn(sizes(n=(1, 5), n_inputs=(1, 4), K=(2, 4)), form=st.sampled_from(FORMS)),
         training=tuple({"form": form} for form in FORMS),
-        sqrt_loss=False,
+        finds=plain_losses,
+        not_found="no oracle for the square root of the loss",
         k_best=never,
         refusal="PythonClasses has no search for the k best outputs",
     ),

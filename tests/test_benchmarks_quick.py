@@ -130,3 +130,18 @@ def test_weights_of_a_peer_in_our_layout(bench):
     expected = 0.5 * np.sum(coef**2) + 2.0 * margins.max(axis=1).sum()
     problem = MulticlassProblem(X, y, 4)
     assert objective.primal(problem, objective.class_weights(coef), 2.0) == pytest.approx(expected)
+
+
+def test_rankings(bench):
+    find_data("ranking/mq2008_S1.svm.gz")
+    cases = bench("datasets.mq2008").cases(bench("case").Options(quick=True, peers=False))
+    beside_svm_rank, folds, _ = cases
+    report = bench("runner").run_case(beside_svm_rank, repeat=1)
+    runs = [run for (run,) in report.runs.values()]
+    assert len(runs) == 2 and all(run["converged"] for run in runs)
+    assert runs[0]["primal"] == pytest.approx(runs[1]["primal"], rel=1e-3)
+    assert all(14.0 < run["swapped"] < 15.5 for run in runs)
+    report = bench("runner").run_case(folds, repeat=1)
+    assert len(report.runs) == 4
+    for (run,) in report.runs.values():
+        assert run["ndcg"] > 65.0 and run["average_precision"] > 40.0

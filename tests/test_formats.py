@@ -8,11 +8,19 @@ import os
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import find_data
-from maxmargin.formats import open_text, read_columns, read_svmlight, write_columns
+from maxmargin.formats import (
+    open_text,
+    read_columns,
+    read_svmlight,
+    write_columns,
+    write_svmlight,
+)
+from maxmargin.formats.recognising import Kind, recognise
 from maxmargin.formats.svmlight import _read_carefully
 
 OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -334,3 +342,38 @@ def test_both_parsers_agree(tmp_path_factory, data):
     fast, careful = read_svmlight(path, 9), _read_carefully(path, 9)
     np.testing.assert_array_equal(fast.X.toarray(), careful.X.toarray())
     assert fast.y.tolist() == careful.y.tolist() == [y for y, _ in rows]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_written_svmlight_files_are_read_back(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.6) * 10.0 ** rng.integers(-9, 9, (6, 4))
+    path, qid = tmp_path / f"a.svm{suffix}", np.array([7, 7, 7, 2, 2, 9])
+    for y in (np.array([2, 0, 1, 0, 0, 1]), np.array([0.1, -2.0, 1 / 3, 0.0, 5.0, 1e-30])):
+        write_svmlight(path, X, y, qid, comments=[f"docid = GX{k}" for k in range(6)])
+        data = read_svmlight(path, n_features=4)
+        assert np.array_equal(data.X.toarray(), X)
+        assert np.array_equal(data.y, y) and np.array_equal(data.qid, qid)
+        assert recognise(path) is Kind.LETOR
+    write_svmlight(path, sp.coo_array(X), ["a", "b", "a", "c", "b", "a"])
+    data = read_svmlight(path, n_features=4)
+    assert np.array_equal(data.X.toarray(), X) and data.qid is None
+    assert data.y.tolist() == ["a", "b", "a", "c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.eye(2), [1]), "X has 2 examples, but y has 1"),
+        ((np.eye(2), [1, 2], [1]), "X has 2 examples, but qid has 1"),
+        ((np.eye(2), [1, 2], [1.5, 2.0]), "qid must be whole numbers"),
+        ((np.eye(2), [1, 2], None, ["x"]), "but comments has 1"),
+        ((np.array([[np.nan]]), [1]), "NaN or an infinite value"),
+        ((np.eye(2), [1.0, np.inf]), r"y\[1\] is 'inf'"),
+        ((np.eye(2), ["a", "b c"]), r"y\[1\] is 'b c'"),
+    ],
+)
+def test_what_cannot_be_written_as_svmlight(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        write_svmlight(tmp_path / "a", *arguments)
+    assert not (tmp_path / "a").exists()

@@ -100,6 +100,7 @@ ESTIMATORS = (
     Estimator("DependencyParser", "estimators.dependency"),
     Estimator("GrammarParser", "estimators.grammar"),
     Estimator("PCFGParser", "estimators.grammar"),
+    Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),
     Estimator("TreeLabeler", "estimators.tree"),
     # Made of code of the user's own, which no file holds.

@@ -11,7 +11,7 @@ from .fasta import (
     write_fasta,
 )
 from .opening import open_binary, open_text
-from .svmlight import SvmlightData, read_svmlight
+from .svmlight import SvmlightData, read_svmlight, write_svmlight
 from .taxonomy import read_taxonomy
 from .trees import (
     Tree,
@@ -49,6 +49,7 @@ __all__ = [
     "write_columns",
     "write_conllu",
     "write_fasta",
+    "write_svmlight",
     "write_text_atomically",
     "write_trees",
 ]

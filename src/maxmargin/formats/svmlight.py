@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ..types import Floats, Ints
-from .opening import Source, open_binary, open_text, read_once
+from .opening import PathLike, Source, open_binary, open_text, read_once
+from .writing import write_text_atomically
 
-__all__ = ["SvmlightData", "read_svmlight"]
+__all__ = ["SvmlightData", "read_svmlight", "write_svmlight"]
 
 LARGEST_INDEX = 2**31 - 1
 _LARGEST_INT = 2**63 - 1
@@ -23,6 +24,9 @@ _LARGEST_EXACT = 2**53  # whole numbers up to here are all floating-point number
 # Stricter than Python, which reads 1_0 and digits of other scripts too.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)", re.IGNORECASE)
+
+# What can be read back as a label: not the numbers that are none.
+_LABEL = re.compile(r"(?!(?:nan|[+-]?inf(?:inity)?)\Z)[^\s:,#]+", re.IGNORECASE)
 
 
 class SvmlightData(NamedTuple):
@@ -82,6 +86,62 @@ def read_svmlight(
     data = _read_fast(path, n_features) if has_labels else None
     # The fast reader cannot say where an error is, nor read labels that are words.
     return data if data is not None else _read_carefully(path, n_features, has_labels, encoding)
+
+
+def write_svmlight(
+    path: PathLike,
+    X: Any,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    comments: Sequence[str] | None = None,
+) -> None:
+    """Write an svmlight file; with ``qid`` one of rankings, as SVM-rank and LETOR have them.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write; ``.gz``, ``.xz`` and ``.bz2`` are compressed. It appears complete or not at
+        all.
+    X : array or sparse matrix of shape (n_examples, n_features)
+        Features; zeros are left out, other values keep all their digits.
+    y : array of shape (n_examples,)
+        Labels: numbers, or words without blanks, colons, commas and ``#``.
+    qid : array of int, shape (n_examples,), optional
+        Query of each example. SVM-rank expects those of a query one after the other.
+    comments : sequence of str, optional
+        What follows ``#`` on each line, such as LETOR's ``docid = ...``.
+
+    Raises
+    ------
+    ValueError
+        Arrays that do not fit each other, values that are not finite, labels that cannot be read
+        back.
+    """
+    rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    labels = np.asarray(y)
+    queries = None if qid is None else np.asarray(qid)
+    for name, values in (("y", labels), ("qid", queries), ("comments", comments)):
+        if values is not None and len(values) != rows.shape[0]:
+            raise ValueError(f"X has {rows.shape[0]} examples, but {name} has {len(values)}")
+    if not np.isfinite(rows.data).all():
+        raise ValueError("X has a NaN or an infinite value; features must be finite")
+    if queries is not None and queries.dtype.kind not in "iu":
+        raise ValueError(f"qid must be whole numbers, got {queries.dtype}")
+    names = [str(label) for label in labels.tolist()]
+    for i, name in enumerate(names):
+        if not _LABEL.fullmatch(name):
+            raise ValueError(f"y[{i}] is {name!r:.60}; expected a finite number or one word")
+    with write_text_atomically(path) as stream:
+        for i, name in enumerate(names):
+            own = slice(rows.indptr[i], rows.indptr[i + 1])
+            entries = zip(rows.indices[own].tolist(), rows.data[own].tolist(), strict=True)
+            fields = [name] if queries is None else [name, f"qid:{queries[i]}"]
+            fields += [f"{f + 1}:{value:.17g}" for f, value in entries]
+            if comments is not None:
+                fields.append(f"# {comments[i]}".replace("\n", " "))
+            stream.write(" ".join(fields) + "\n")
 
 
 def _read_fast(path: Source, n_features: int | None) -> SvmlightData | None:

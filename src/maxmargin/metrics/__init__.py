@@ -1,4 +1,4 @@
-"""How good predictions are: labels and chunks, dependency trees, constituents, alignments."""
+"""How good predictions are: labels, chunks, dependencies, constituents, alignments, rankings."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
 from .attachments import AttachmentScores, attachment_scores
@@ -13,6 +13,15 @@ from .chunks import (
 )
 from .counts import Averages, TypeScores
 from .labels import LabelScores, hamming, label_scores, sequence_accuracy, token_accuracy
+from .rankings import (
+    RankingScores,
+    average_precision,
+    letor_ndcg,
+    mean_swapped_pairs,
+    ndcg,
+    ranking_scores,
+    swapped_pairs,
+)
 from .tagging import tagging_report
 
 __all__ = [
@@ -22,10 +31,12 @@ __all__ = [
     "BracketScores",
     "ChunkScores",
     "LabelScores",
+    "RankingScores",
     "TypeScores",
     "alignment_scores",
     "are_chunk_tags",
     "attachment_scores",
+    "average_precision",
     "bracket_scores",
     "chunk_f1",
     "chunk_f1_scorer",
@@ -33,8 +44,13 @@ __all__ = [
     "chunks",
     "hamming",
     "label_scores",
+    "letor_ndcg",
+    "mean_swapped_pairs",
+    "ndcg",
     "pair_accuracies",
+    "ranking_scores",
     "sequence_accuracy",
+    "swapped_pairs",
     "tagging_report",
     "token_accuracy",
 ]

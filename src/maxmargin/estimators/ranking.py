@@ -1,0 +1,261 @@
+"""Rankings of documents by a linear score, trained for losses of whole rankings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+
+from ..declared import Count, Names
+from ..engine.rows import make_rows, row_scores
+from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
+from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
+from ..types import Floats, Ints
+from .base import MaxMarginEstimator
+from .class_inputs import canonical, check_finite, check_lengths
+from .example_weights import example_weights
+from .parameters import with_inherited_parameters
+
+__all__ = ["RankSVM"]
+
+FLOATS = (np.float64, np.float32)
+
+
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
+class RankSVM(MaxMarginEstimator):
+    """Rank the documents of queries by a linear score, certified by a duality gap.
+
+    Parameters
+    ----------
+    loss : {"swaps", "normalized-swaps", "ndcg", "average-precision"}, default="swaps"
+        What a wrong ranking of a query costs: the number of pairs of documents of different
+        relevance that stand in the wrong order (SVM-rank's loss; the slack is the sum of the hinge
+        losses of all pairs); its share of those pairs; 1 - NDCG; or 1 - average precision, for
+        which documents of a relevance above 0 are relevant (SVM-map). The last two take
+        ``rescaling="margin"`` without square roots of losses.
+    k : int, optional
+        Places that NDCG counts, for ``loss="ndcg"``; by default all.
+    {parameters of SharedParameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights: a document's score is ``x @ coef_``.
+    result_ : Result
+        Certificate and history of the training; its examples are the queries.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    C multiplies the sum of the slacks of the queries; the ``-c`` of SVM-rank is C times the number
+    of queries (``formulation.C_from_paper(c, n_queries, "joachims")``). The order of documents of
+    the same relevance never matters. Swapped pairs take O(m log m) for a query of m documents,
+    whatever the relevances; NDCG is found by dynamic programming over the grades, which is fast
+    where these or the k are few, and otherwise as an assignment, for queries of up to 2000
+    documents.
+
+    In searches of scikit-learn both training and scores need the queries. With metadata routing
+    enabled, ``RankSVM().set_fit_request(qid=True).set_score_request(qid=True)`` gets them from
+    ``GridSearchCV(..., cv=GroupKFold()).fit(X, y, qid=qid, groups=qid)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+    >>> model = RankSVM(random_state=0).fit(X, [0, 1, 2, 0, 1], qid=[1, 1, 1, 2, 2])
+    >>> model.rank(X, qid=[1, 1, 1, 2, 2]).tolist()
+    [3, 2, 1, 2, 1]
+    """
+
+    loss: RankingLoss = "swaps"
+    k: int | None = None
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> RankSVM:
+        """Train on judged documents.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Documents.
+        y : array of shape (n_documents,)
+            Relevances: any numbers, larger ones are better; not negative for ``loss="ndcg"``.
+        qid : array of shape (n_documents,), optional
+            Query of each document, in any order; by default all are of one query. Only documents of
+            the same query are compared.
+        sample_weight : array of shape (n_documents,), optional
+            Multiplies each query's slack: the same for all documents of a query.
+
+        Returns
+        -------
+        self
+        """
+        if self.loss not in LOSSES:
+            shown = ", ".join(map(repr, LOSSES))
+            raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
+        X, relevance = self._checked(X, y)
+        order, offsets = _by_query(qid, len(relevance))
+        weights = _query_weights(sample_weight, X, order, offsets)
+        if (np.diff(order) != 1).any():  # or else X need not be copied
+            X, relevance = X[order], relevance[order]
+        X = canonical(X)
+        data = (X, relevance, offsets, self.loss, self.k)
+        self._train(lambda: RankingProblem(X, relevance, offsets, self.loss, self.k), data, weights)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Scores of documents; those of one query are ranked by them, larger ones first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+        """
+        weights = self._weights
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
+        )
+        check_finite(X)
+        return row_scores(make_rows(X), weights).astype(np.float64, copy=False)
+
+    def rank(self, X: Any, qid: ArrayLike | None = None) -> Ints:
+        """Places of documents among those of their query, from 1.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Documents.
+        qid : array of shape (n_documents,), optional
+            Query of each document; by default all are of one query.
+
+        Returns
+        -------
+        ndarray of int, shape (n_documents,)
+            Documents of equal scores are placed in the order in which they come.
+        """
+        scores = self.predict(X)
+        _, query = np.unique(_as_queries(qid, len(scores)), return_inverse=True)
+        order = np.lexsort((-scores, query))
+        first = np.searchsorted(query[order], query[order])
+        places = np.empty(len(scores), np.int64)
+        places[order] = np.arange(len(scores)) - first + 1
+        return places
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """1 - the loss trained for, mean over the queries that have something to rank.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Documents.
+        y : array of shape (n_documents,)
+            Relevances.
+        qid : array of shape (n_documents,), optional
+            Query of each document; by default all are of one query.
+        sample_weight : array of shape (n_documents,), optional
+            Weight of each document's query.
+
+        Returns
+        -------
+        float
+            For swaps of either kind the share of a query's pairs that stand in the right order
+            (pairs of equal scores count half), for the others NDCG or average precision. NaN if
+            there is no query with something to rank. `maxmargin.metrics` has them and others.
+        """
+        scores = self.predict(X)
+        check_lengths(X, y)
+        given = (y, scores, _as_queries(qid, len(scores)))
+        if self.loss == "ndcg":
+            return ndcg(*given, k=self.k, sample_weight=sample_weight)
+        if self.loss == "average-precision":
+            return average_precision(*given, empty=None, sample_weight=sample_weight)
+        return 1.0 - mean_swapped_pairs(*given, sample_weight=sample_weight)
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Floats]:
+        """Documents and relevances as arrays; raises ValueError that says what is wrong."""
+        check_lengths(X, y)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, y_numeric=True
+        )
+        check_finite(X)
+        return X, np.asarray(y, dtype=np.float64)
+
+    # ----- persistence --------------------------------------------------------------------------
+
+    def _get_state(self) -> RankState:
+        """See `Savable`."""
+        return RankState(int(self.n_features_in_), getattr(self, "feature_names_in_", None))
+
+    def _set_state(self, state: RankState) -> None:
+        """See `Savable`."""
+        self.n_features_in_ = state.n_features
+        if state.feature_names is not None:
+            self.feature_names_in_ = state.feature_names
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return int(self.n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn should know of the estimator."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+class RankState(NamedTuple):
+    """What a file keeps of a ranker."""
+
+    n_features: Count
+    feature_names: Names | None
+
+
+def _as_queries(qid: ArrayLike | None, n_documents: int) -> Any:
+    """Queries of documents as an array; ValueError unless there is one for each."""
+    query = np.zeros(n_documents, np.int64) if qid is None else np.asarray(qid)
+    if query.shape != (n_documents,):
+        raise ValueError(
+            f"expected the query of each of {n_documents} documents, got qid of shape {query.shape}"
+        )
+    missing = np.flatnonzero(query != query)  # NaN is no query
+    if len(missing):
+        raise ValueError(f"qid[{missing[0]}] is {query[missing[0]]}; every document has a query")
+    return query
+
+
+def _by_query(qid: ArrayLike | None, n_documents: int) -> tuple[Ints, Ints]:
+    """Documents by query, and where each query begins; queries in the order in which they come."""
+    query = _as_queries(qid, n_documents)
+    _, first, codes = np.unique(query, return_index=True, return_inverse=True)
+    codes = np.argsort(np.argsort(first))[codes]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    return np.argsort(codes, kind="stable"), offsets
+
+
+def _query_weights(
+    sample_weight: ArrayLike | None, X: Any, order: Ints, offsets: Ints
+) -> Floats | None:
+    """Weights of the queries from those of their documents, which have to be the same."""
+    weights = example_weights(sample_weight, None, X, order)
+    return None if weights is None else weights_of_queries(weights, order, offsets)

@@ -1,0 +1,231 @@
+"""Rankings: an example is a query with its documents, weights belong to features of documents."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...engine.accelerators import Accelerators
+from ...engine.native import NativeProblem, matrix_of, pieces_of, rows_at
+from ...engine.rows import make_rows, row_scores
+from ...formulation import Formulation, Rescaling
+from ...plane_rows import Planes, empty_planes, trim
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, search_mode
+from ...types import Floats, Ints
+from .average_precision import find_by_average_precision
+from .ndcg import find_by_ndcg, gain_tables, gains_of
+from .queries import Queries, grades_of, make_ranked, pairs_of, score_and_sort, write_planes
+from .swaps import find_swaps
+
+__all__ = ["LOSSES", "RankingLoss", "RankingProblem"]
+
+RankingLoss = Literal["swaps", "normalized-swaps", "ndcg", "average-precision"]
+LARGEST_RELEVANCE = 1000  # whose gain 2**relevance is a number
+LOSSES = ("swaps", "normalized-swaps", "ndcg", "average-precision")
+
+
+class Query(NamedTuple):
+    """An input: documents in rows, and the relevance that says which pairs are compared."""
+
+    documents: Any
+    relevance: Floats
+
+
+class RankingProblem(NativeProblem):
+    """Rank the documents of each query by a linear score.
+
+    An output is a number for each document; larger ones stand first. That of the training data is
+    the relevance. Joint features are ``unit / 2`` times the sum of ``sign(y_i - y_j) (x_i - x_j)``
+    over the pairs of documents of different relevance, so that the order of documents of the same
+    relevance does not matter; see `queries`. The unit is 1 for "swaps" and 1 / (number of pairs)
+    for the others.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_documents, n_features)
+        Documents, those of a query one after the other.
+    relevance : array of shape (n_documents,)
+        Relevances, finite; for "ndcg" from 0 to 1000.
+    offsets : array of int
+        Where the documents of each query begin, and their number last.
+    loss : {"swaps", "normalized-swaps", "ndcg", "average-precision"}
+        Number of pairs in the wrong order (each pair is an output of its own, as in SVM-rank); its
+        share of all pairs; 1 - NDCG; or 1 - average precision, where documents of a relevance
+        above 0 are relevant. The last two are found for margin rescaling only.
+    k : int, optional
+        Places that NDCG counts; by default all.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        relevance: ArrayLike,
+        offsets: ArrayLike,
+        loss: RankingLoss = "swaps",
+        k: int | None = None,
+    ) -> None:
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        if k is not None and (loss != "ndcg" or k < 1):
+            raise ValueError(f"k is a number of places >= 1 for loss='ndcg', got {k} for {loss!r}")
+        rows = make_rows(X)
+        self.relevance = np.ascontiguousarray(relevance, dtype=np.float64)
+        bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.loss_name, self.k = loss, k
+        self.n_features = rows.n_inputs
+        check_number_of_weights(self.n_features)
+        _check_queries(rows.n_rows, self.relevance, bounds, loss)
+        self.gains = gain_tables(self.relevance, bounds, k) if loss == "ndcg" else None
+        grades, n_grades = grades_of(self._judged(self.relevance), bounds)
+        n_pairs = pairs_of(grades, bounds)
+        units = np.minimum(n_pairs, 1.0) if loss == "swaps" else 1.0 / np.maximum(n_pairs, 1.0)
+        self.queries = Queries(rows, bounds, grades, n_grades, units * (n_pairs > 0))
+
+    @property
+    def n_examples(self) -> int:
+        """Number of queries."""
+        return len(self.queries.offsets) - 1
+
+    def subset(self, indices: Ints) -> RankingProblem:
+        """See `Problem.subset`."""
+        documents, offsets = pieces_of(self.queries.offsets, indices)
+        part = copy.copy(self)
+        part.relevance = self.relevance[documents]
+        part.queries = Queries(
+            rows_at(self.queries.rows, documents),
+            offsets,
+            self.queries.grades[documents],
+            self.queries.n_grades[indices],
+            self.queries.units[indices],
+        )
+        if self.gains is not None:
+            part.gains = gain_tables(part.relevance, offsets, self.k)
+        return part
+
+    # ----- one query at a time ------------------------------------------------------------------
+
+    def input_of(self, i: int) -> Query:
+        """Documents of query i, with what says which pairs are compared."""
+        first, end = self.queries.offsets[i], self.queries.offsets[i + 1]
+        documents = matrix_of(self.queries.rows, int(first), int(end))
+        return Query(documents, self.relevance[first:end].copy())
+
+    def output_of(self, i: int) -> Floats:
+        """Relevances of the documents of query i."""
+        return self.relevance[self.queries.offsets[i] : self.queries.offsets[i + 1]].copy()
+
+    def joint_feature(self, x: Any, y: Any) -> Floats:
+        """See `Problem.joint_feature`: the documents, by how many others they stand before."""
+        compared = self._compared(x.relevance)
+        ahead = np.where(compared != 0.0, _signs(np.asarray(y)), 0.0).sum(axis=1)
+        unit = 1.0 if self.loss_name == "swaps" else 1.0 / max(np.count_nonzero(compared) / 2, 1)
+        psi: Floats = np.asarray(x.documents.T @ ahead, dtype=np.float64) * (unit / 2.0)
+        return psi
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """The loss of the order by ``y_hat``, where ``y`` has the relevances."""
+        relevance, order = np.asarray(y), np.argsort(-np.asarray(y_hat), kind="stable")
+        if self.loss_name == "ndcg":
+            tables = gain_tables(relevance, np.array([0, len(relevance)]), self.k)
+            missed = (tables.best - tables.gains[order]) @ tables.discounts
+            return float(missed / tables.ideals[0]) if tables.ideals[0] else 0.0
+        if self.loss_name == "average-precision":
+            places = np.flatnonzero(relevance[order] > 0.0) + 1.0
+            found = np.arange(1.0, len(places) + 1.0) / places
+            return float(1.0 - found.mean()) if len(places) else 0.0
+        compared = self._compared(relevance)
+        swaps = np.abs(compared - _signs(np.asarray(y_hat)))[compared != 0.0].sum() / 4.0
+        n_pairs = 1.0 if self.loss_name == "swaps" else max(np.count_nonzero(compared) / 2, 1)
+        return float(swaps / n_pairs)
+
+    def predict(self, x: Any, w: Floats) -> Floats:
+        """The scores; see `Problem.predict`."""
+        return row_scores(make_rows(x.documents), as_weights(w, self.n_features))
+
+    def _judged(self, relevance: Floats) -> Floats:
+        """What the loss makes of relevances; documents in which it is the same are not compared."""
+        if self.loss_name == "average-precision":
+            return (relevance > 0.0).astype(np.float64)
+        return gains_of(relevance) if self.loss_name == "ndcg" else relevance
+
+    def _compared(self, relevance: Floats) -> Floats:
+        """1 or -1 for the pairs of documents that are compared, 0 for others."""
+        return _signs(self._judged(relevance))
+
+    # ----- the search ---------------------------------------------------------------------------
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated ranking (or set of swaps) of each listed query; see `Problem.oracle`."""
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
+        mode = search_mode(rescaling, sqrt_loss)
+        queries, ranked = self.queries, make_ranked(self.queries, examples)
+        score_and_sort(queries, examples, w, ranked)
+        entries, most_entries = self._n_entries(examples)
+        out = empty_planes(len(examples), entries)
+        if self.loss_name in ("swaps", "normalized-swaps"):
+            edge = np.empty(1)
+            more = np.empty(len(ranked.spare) if mode.kind != ADDITIVE else 0)
+            find_swaps(queries, examples, mode, ranked, more, edge, edge.view(np.int64), out.losses)
+        elif mode.kind != ADDITIVE:
+            raise ValueError(
+                f"the most violated ranking for loss={self.loss_name!r} can be found for "
+                "rescaling='margin' and sqrt_loss=False only; the losses 'swaps' and "
+                "'normalized-swaps' know the others"
+            )
+        elif self.gains is not None:
+            find_by_ndcg(queries, self.gains, examples, ranked, out.losses)
+        else:
+            find_by_average_precision(queries, examples, ranked, out.losses)
+        touched = np.empty(most_entries, np.int32)
+        write_planes(queries, examples, ranked, np.zeros(self.n_features), touched, out)
+        return trim(out)
+
+    def _n_entries(self, examples: Ints) -> tuple[int, int]:
+        """Entries that planes of these queries have at most; entries of the longest query."""
+        rows, offsets = self.queries.rows, self.queries.offsets
+        if rows.dense.shape[0]:
+            return len(examples) * rows.n_columns, 0
+        sizes = rows.indptr[offsets[examples + 1]] - rows.indptr[offsets[examples]]
+        return int(np.minimum(sizes, rows.n_columns).sum()), int(sizes.max(initial=0))
+
+    def accelerators(self, formulation: Formulation) -> Accelerators:
+        """What an oracle call costs, on average."""
+        offer = Accelerators()
+        rows, n_queries = self.queries.rows, max(self.n_examples, 1)
+        entries = rows.dense.size if rows.dense.shape[0] else len(rows.values)
+        offer.oracle_work = 2000.0 + (entries + 40.0 * rows.n_rows) / n_queries
+        return offer
+
+
+def _signs(values: Any) -> Floats:
+    """Sign of the difference of every two values."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return np.sign(numbers[:, None] - numbers)
+
+
+def _check_queries(n_documents: int, relevance: Floats, offsets: Ints, loss: str) -> None:
+    """Raise ValueError unless the arrays fit each other."""
+    if len(relevance) != n_documents:
+        raise ValueError(
+            f"X has {n_documents} documents, but there are {len(relevance)} relevances"
+        )
+    if offsets[0] != 0 or offsets[-1] != n_documents or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets must rise from 0 to the number of documents, {n_documents}")
+    bad = ~np.isfinite(relevance)
+    if loss == "ndcg":
+        bad |= (relevance < 0.0) | (relevance > LARGEST_RELEVANCE)
+    if bad.any():
+        d = int(np.argmax(bad))
+        must = f"in 0..{LARGEST_RELEVANCE} for loss='ndcg'" if loss == "ndcg" else "finite"
+        raise ValueError(f"the relevance of document {d} is {relevance[d]}; it must be {must}")
