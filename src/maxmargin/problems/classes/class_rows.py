@@ -16,6 +16,7 @@ from ...engine.rows import Rows
 from ...types import Floats
 
 LINE = 8  # numbers in a cache line
+MANY = 4  # classes of a sparse row that are changed one by one
 
 
 def class_stride(rows: Rows, K: int) -> int:
@@ -170,8 +171,8 @@ def score_classes(rows, i, weights, stride, classes, m, scores):
 
 
 @kernel(inline=True)
-def add_to_classes(rows, i, classes, steps, m, weights, stride):
-    """Add steps[j] x to the weights of classes[j], for j < m."""
+def add_to_classes(rows, i, classes, steps, m, weights, stride, wide):
+    """Add steps[j] x to the weights of classes[j], for j < m; ``wide`` is scratch of a stride."""
     if stride == 0:
         add_input(rows, i, steps[0] if classes[0] == 1 else steps[1], weights)
         return
@@ -187,6 +188,20 @@ def add_to_classes(rows, i, classes, steps, m, weights, stride):
         return
     indices, values = rows.indices, rows.values
     first, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    if m > MANY:
+        for k in range(stride):
+            wide[k] = 0.0
+        for j in range(m):
+            wide[np.uint64(classes[j])] = steps[j]
+        for e in range(first, last):
+            x, at = values[e], np.uint64(indices[e]) * stride
+            for k in range(stride):
+                weights[at + k] += x * wide[k]
+        if rows.bias != 0.0:
+            at = np.uint64(rows.n_columns) * stride
+            for k in range(stride):
+                weights[at + k] += rows.bias * wide[k]
+        return
     for j in range(0, m - 1, 2):
         a, b = np.uint64(classes[j]), np.uint64(classes[j + 1])
         step, other = steps[j], steps[j + 1]

@@ -127,25 +127,28 @@ class ClassStore:
 
     def extrapolate(self, factor: float) -> float:
         """See `planes.PlaneStore.extrapolate`."""
-        step, gain, direction = 0.0, 0.0, None
+        step, gain = 0.0, 0.0
         squared = self.formulation.slack == "l2"
         limits = np.full(len(self.caps), np.inf) if squared else self.caps
         if factor:
-            self.work += BLOCK * 0.1 * len(self.caps) + WEIGHT * len(self.weights)
-            direction = factor * (self.weights - self.weights_before)
-            blocks = self._blocks()
-            linear, slope, curvature = extrapolated_change(blocks, limits, factor, direction)
+            self.work += 0.1 * BLOCK * len(self.caps) + WEIGHT * len(self.weights)
+            direction = np.subtract(self.weights, self.weights_before, out=self.weights_before)
+            direction *= factor
+            linear, slope, curvature = extrapolated_change(
+                self._blocks(), limits, factor, direction
+            )
             slope += linear - self._product(direction, self.weights)
             curvature += self._product(direction, direction)
             step, gain = line_step(slope, curvature, float(self.dual_now[0]))
-        if gain <= 0.0:
-            step, gain = 0.0, 0.0
+            direction *= step
         extrapolate_lists(self.lists, limits, factor, step)
-        self.weights_before[:] = self.weights
         if step:
-            assert direction is not None
-            self.weights += step * direction
+            # Where the weights were, and where they are now: the vectors change places.
+            self.weights_before += self.weights
+            self.weights, self.weights_before = self.weights_before, self.weights
             self.dual_now[0] += gain
+        else:
+            self.weights_before[:] = self.weights
         return gain
 
     def _product(self, a: Floats, b: Floats) -> float:
@@ -202,7 +205,8 @@ class ClassStore:
         """The dual value, from the multipliers and ``w``."""
         sums = np.empty(len(self.caps))
         linear = add_up_lists(self._blocks(), sums)
-        self.dual_now[0] = dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
+        w = self.w if self.two else self.weights  # padding is zero
+        self.dual_now[0] = dual_value(w, linear, self.formulation, 1.0, sums, self.caps)
         return float(self.dual_now[0])
 
     def rescale(self, caps: Floats) -> None:

@@ -322,7 +322,7 @@ def visit_classes(blocks, examples, rule, cached, report):
         steps[n] = moved
         gain -= 0.5 * square * (spread + moved * moved)
         dual[0] += gain - ridge * rise * (total + 0.5 * rise)
-        add_to_classes(rows, i, changed, steps, n + 1, weights, stride)
+        add_to_classes(rows, i, changed, steps, n + 1, weights, stride, scores)
 
 
 @kernel
@@ -473,6 +473,7 @@ def extrapolated_change(blocks, limits, factor, carried):
     goals = np.empty(K)
     changed = np.empty(K + 1, np.int32)
     steps = np.empty(K + 1)
+    wide = np.empty(blocks.stride)
     linear = 0.0
     slope = 0.0
     curvature = 0.0
@@ -501,7 +502,7 @@ def extrapolated_change(blocks, limits, factor, carried):
         if n > 0:
             changed[n] = gold
             steps[n] = moved
-            add_to_classes(blocks.rows, i, changed, steps, n + 1, carried, blocks.stride)
+            add_to_classes(blocks.rows, i, changed, steps, n + 1, carried, blocks.stride, wide)
     return linear, slope, curvature
 
 
@@ -525,6 +526,7 @@ def add_listed_classes(blocks, weights):
     K = scales.shape[0]
     changed = np.empty(K + 1, np.int32)
     steps = np.empty(K + 1)
+    wide = np.empty(blocks.stride)
     for i in range(len(counts)):
         gold = labels[i]
         moved = 0.0
@@ -539,7 +541,7 @@ def add_listed_classes(blocks, weights):
         if n > 0:
             changed[n] = gold
             steps[n] = moved
-            add_to_classes(blocks.rows, i, changed, steps, n + 1, weights, blocks.stride)
+            add_to_classes(blocks.rows, i, changed, steps, n + 1, weights, blocks.stride, wide)
 
 
 @kernel(allocates=False)
