@@ -94,6 +94,9 @@ KINDS = {
     "positions": Kind(
         lambda **p: mm.TreeLabeler(outputs="positions", patch=3, **p), images(3, 8), images(4, 9)
     ),
+    "performance": Kind(
+        lambda **p: mm.PerformanceSVM(measure="f1", **p), examples(3, 2), examples(5, 2)
+    ),
     "own": Kind(lambda **p: mm.StructuralSVM(Interval(), **p), intervals(2), intervals(3)),
 }
 ONLINE = {"classes", "described", "tagger"}

@@ -162,7 +162,7 @@ def _free_interior_point(A, b, max_iterations=100):
             aim = mu * (((x + reach * dx) @ (s + reach * ds)) / N / mu) ** 3
         if not (np.isfinite(dx).all() and np.isfinite(ds).all()):
             break
-        x, s = x + 0.995 * reach * dx, s + 0.995 * reach * ds
+        x, s = x + 0.9 * reach * dx, s + 0.9 * reach * ds  # longer steps may get stuck at a corner
     z = np.zeros(len(used))
     z[used] = scale * best
     return z

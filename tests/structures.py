@@ -16,6 +16,11 @@ from brute_alignment import alignment_case, decode_alignments, homologue_case
 from brute_classes import FORMS, class_feature_case, python_case
 from brute_dependency import decode_trees, rank_trees, tree_case
 from brute_grammar import grammar_case
+from brute_measures import (
+    decode_labels_of_sample,
+    decode_ranking_of_sample,
+    measure_case,
+)
 from brute_ranking import ranking_case
 from brute_trees import (
     decode_labels,
@@ -236,6 +241,53 @@ STRUCTURES = {
         not_found="can be found for rescaling='margin' and sqrt_loss=False only",
         k_best=never,
         refusal="RankingProblem has no search for the k best outputs",
+    ),
+    "labels of a sample": Structure(
+        measure_case,
+        # The others are these with other parameters: `test_measures.py` has them all.
+        ("error", "fbeta", "precision@k", "recall@precision"),
+        drawn(
+            sizes(n=(2, 7), n_positive=(1, 5), n_inputs=(1, 3), k=(1, 5)),
+            flags("fit_intercept"),
+            MATRICES,
+            beta=st.sampled_from([0.3, 1.0, 2.0]),
+            floor=st.sampled_from([0.2, 0.5, 0.6, 1.0]),
+        ),
+        training=({}, {"n": 7, "fit_intercept": True}),
+        scale=20.0,
+        layouts=True,
+        k_best=never,
+        refusal="MeasureProblem has no search for the k best outputs",
+        decode=decode_labels_of_sample,
+    ),
+    "ranking of a sample": Structure(
+        measure_case,
+        ("rocarea", "average_precision"),
+        drawn(sizes(n=(2, 6), n_positive=(1, 4), n_inputs=(1, 3)), MATRICES),
+        training=({}, {"n": 5, "n_positive": 2}),
+        scale=20.0,
+        layouts=True,
+        finds=lambda rescaling, sqrt_loss: (
+            rescaling == "none" or (rescaling == "margin" and not sqrt_loss)
+        ),
+        not_found="exact search for rescaling='margin' with the plain loss",
+        k_best=never,
+        refusal="MeasureProblem has no search for the k best outputs",
+        decode=decode_ranking_of_sample,
+    ),
+    "ranking of a sample at a recall": Structure(
+        measure_case,
+        ("precision@recall",),
+        drawn(
+            sizes(n=(2, 6), n_positive=(1, 4), n_inputs=(1, 3)),
+            MATRICES,
+            floor=st.sampled_from([0.2, 0.5, 0.6, 1.0]),
+        ),
+        training=({}, {"n": 5, "n_positive": 2}),
+        scale=20.0,
+        k_best=never,
+        refusal="MeasureProblem has no search for the k best outputs",
+        decode=decode_ranking_of_sample,
     ),
     "plain Python": Structure(
         python_case,

@@ -73,6 +73,17 @@ def test_fsmo_solves_the_master(seed, stored):
     assert bundle.slack == pytest.approx(max(0.0, (offsets - planes @ w).max()), abs=1e-8 * scale)
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_bundle_grows_as_long_as_planes_come(dense):
+    rng = np.random.default_rng(0)
+    bundle, planes = Bundle(3, 1.0, dense=dense), rng.normal(size=(600, 3))
+    for plane in planes:
+        bundle.add(plane.copy(), 1.0)
+    bundle.alpha[:600] = rng.random(600)
+    assert bundle.size == 600 and np.allclose(bundle.weights(), bundle.alpha[:600] @ planes)
+    assert np.allclose(bundle.gram[:600, :600], planes @ planes.T)
+
+
 def test_a_loose_solution_is_feasible_and_has_the_gap_it_says():
     bundle, planes, offsets = filled_bundle(np.random.default_rng(1), 8, 3, 2.0)
     gap = bundle.solve(0.3)

@@ -27,7 +27,7 @@ METHODS = (
 
 def put(model, w):
     """Give a model other weights; those of a classifier are in its result."""
-    if isinstance(model, mm.MulticlassSVM):
+    if isinstance(model, mm.MulticlassSVM | mm.PerformanceSVM):
         model.result_ = dataclasses.replace(model.result_, w=w)
     else:
         model.coef_ = w

@@ -103,6 +103,7 @@ ESTIMATORS = (
     Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),
     Estimator("TreeLabeler", "estimators.tree"),
+    Estimator("PerformanceSVM", "estimators.performance"),
     # Made of code of the user's own, which no file holds.
     Estimator("StructuralSVM", "estimators.structural", is_saved=False),
 )

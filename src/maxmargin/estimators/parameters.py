@@ -7,6 +7,7 @@ composes the constructors of the estimators from those of their base classes.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -22,11 +23,17 @@ Class = TypeVar("Class")
 
 
 def with_inherited_parameters(cls: type[Class]) -> type[Class]:
-    """Document inherited parameters where the docstring has a line ``{parameters of Base}``."""
+    """Document inherited parameters where the docstring has a line ``{parameters of Base}``.
+
+    But for those that the class documents itself, as it has another default.
+    """
     for base in cls.__mro__[1:]:
         line = f"    {{parameters of {base.__name__}}}\n"
         if cls.__doc__ is not None and line in cls.__doc__:  # None with python -OO
-            _, inherited = inspect.cleandoc(base.__doc__ or "").split("----------\n")
+            _, listed = inspect.cleandoc(base.__doc__ or "").split("----------\n")
+            own = re.findall(r"^    (\w+) : ", cls.__doc__, re.MULTILINE)
+            entries = re.split(r"^(?=\w+ : )", listed, flags=re.MULTILINE)
+            inherited = "".join(e for e in entries if e.partition(" :")[0] not in own)
             indented = (f"    {text}" if text else "" for text in inherited.splitlines())
             cls.__doc__ = cls.__doc__.replace(line, "\n".join(indented) + "\n")
     return cls

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..engine.block_steps import ALL_PLANES
 from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
 from ..engine.state import Arrays, from_text, inside, to_text, under
+from ..formulation import Formulation
+from ..problem import Problem
+from ..result import Callback, Result
+from .base import Solver
 from .dual_ascent import DualAscent, DualAscentRun
+from .one_slack import OneSlack
 from .passes import Momentum, Schedule, largest_first
 from .together import Together
 
@@ -120,6 +127,9 @@ class Auto(DualAscent):
       that w.
     * When the gaps seen suggest that the target is reached, a full pass at fixed w certifies it.
 
+    A single example, such as a whole sample of which a measure is trained, has nothing to ascend
+    block by block: with linear slacks it is left to `OneSlack`, whose defaults then hold.
+
     Parameters
     ----------
     share : float
@@ -183,6 +193,31 @@ class Auto(DualAscent):
     name: ClassVar[str] = "auto"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     rule: ClassVar[StepRule] = StepRule(ALL_PLANES, 50, precision=0.2, recombine=True)
+
+    def solve(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        *,
+        sample_weight: ArrayLike | None = None,
+        warm_start: Result | None = None,
+        callbacks: Iterable[Callback] = (),
+    ) -> Result:
+        """See `Solver.solve`."""
+        solve = super().solve
+        if problem.n_examples == 1 and formulation.slack in OneSlack.slacks:
+            solve = OneSlack(
+                **{field.name: getattr(self, field.name) for field in fields(Solver)}
+            ).solve
+        return solve(
+            problem,
+            formulation,
+            C,
+            sample_weight=sample_weight,
+            warm_start=warm_start,
+            callbacks=callbacks,
+        )
 
     def iterate(self, ascent: DualAscentRun) -> None:
         """Alternate oracle passes and cached passes until certified."""

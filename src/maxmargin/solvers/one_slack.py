@@ -26,7 +26,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..engine.cuts.bundle import Bundle
-from ..engine.cuts.master import best_candidates, best_total, blend, chosen_total, line_minimum
+from ..engine.cuts.master import blend
 from ..engine.cuts.pool import CandidatePool, Pool, make_pool
 from ..engine.oracle import Oracle
 from ..engine.run import CertifiedRun
@@ -302,13 +302,12 @@ class OneSlack(Solver):
             search.count_hits(search.n)
         square, product = float(search.center @ search.center), float(search.center @ w)
         slope, curvature = product - square, max(0.0, float(w @ w) - 2.0 * product + square)
-        t = line_minimum(search.table, table, C * weights, slope, curvature)
+        t, total = pool.descend(search.table, table, C * weights, slope, curvature)
         if t > 0.0:
             blend(search.center, w, t)
-            search.table += t * (table - search.table)
             search.certified = False
             square += t * (2.0 * slope + t * curvature)
-        known_gap = 0.5 * square + C * best_total(search.table, weights) - search.dual
+        known_gap = 0.5 * square + total - search.dual
         if pool.complete:
             if known_gap > search.target or search.certified:
                 self._cut_between(search, table)
@@ -334,10 +333,11 @@ class OneSlack(Solver):
 
     def _cut_between(self, search: OneSlackRun, table: Floats) -> None:
         """Take a plane of known candidates between the center and the master's minimiser."""
-        chosen = np.empty(search.n, np.int64)
-        best_candidates(search.table, table, self.reach, chosen)
-        if chosen_total(table, chosen, search.weights) <= search.bundle.slack * (1.0 + 1e-12):
-            best_candidates(search.table, table, 1.0, chosen)  # cuts the minimiser off for sure
+        pool = search.pool
+        chosen = pool.choose(search.table, table, self.reach)
+        known = search.bundle.slack * (1.0 + 1e-12)
+        if pool.chosen_total(table, chosen, search.weights) <= known:
+            chosen = pool.choose(search.table, table, 1.0)  # cuts the minimiser off for sure
         search.cut(chosen)
 
     def _plain_step(self, search: OneSlackRun, w: Floats, gap: float) -> float:
@@ -347,11 +347,9 @@ class OneSlack(Solver):
         if self.cache_size > 0 and not search.pool.complete:
             table = search.pool.values(w)
             search.count_hits(search.n)
-            violation = best_total(table, search.weights) - search.bundle.slack
+            violation = search.pool.best_total(table, search.weights) - search.bundle.slack
             if self._cache_will_do(search, search.C * violation, gap):
-                chosen = np.empty(search.n, np.int64)
-                best_candidates(table, table, 1.0, chosen)
-                search.cut(chosen)
+                search.cut(search.pool.choose(table, table, 1.0))
                 return gap
         primal, _, chosen = search.ask()
         search.cut(chosen)

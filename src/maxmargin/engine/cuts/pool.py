@@ -2,8 +2,8 @@
 
 The one-slack solver builds its aggregated planes from a pool. `CandidatePool` serves any problem:
 it keeps the f most recently used candidates of each example (Joachims et al. 2009, sec. 4). A
-problem whose outputs can all be listed may bring a pool of its own that knows them all
-(`Accelerators.pool`); its values are then those of the oracle.
+problem whose outputs can all be listed, or searched without going back to the data, may bring a
+pool of its own that knows them all (`Accelerators.pool`); its values are then those of the oracle.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..oracle import BATCH, Oracle, batches
 from ..parts import Parts
 from ..state import Arrays, copied, inside, named_arrays, under
 from .bundle import stored_dense
+from .master import best_candidates, best_total, chosen_total, line_minimum
 from .pool_kernels import (
     EMPTY,
     add_chosen,
@@ -28,15 +29,16 @@ from .pool_kernels import (
     score_candidates,
 )
 
-__all__ = ["CandidatePool", "Pool", "make_pool"]
+__all__ = ["CandidatePool", "Pool", "TablePool", "make_pool"]
 
 WORTH_KEEPING = 0.7  # share of entries in use below which they are rewritten
 
 
 class Pool(Protocol):
-    """Candidates of all examples, in a table of one row per example.
+    """Candidates of all examples, and a table of values at any weights, which is linear in those.
 
-    A table holds hinge values ``b - <a, w>`` at some weights; a column is a slot for a candidate.
+    Mostly (`TablePool`) the table has a row for each example, with the hinge values ``b - <a, w>``
+    of its candidates; a column is a slot for a candidate. Only the pool itself reads it.
     """
 
     oracle: Oracle
@@ -62,6 +64,24 @@ class Pool(Protocol):
         end the pass.
         """
 
+    def descend(
+        self, start: Floats, end: Floats, weights: Floats, slope: float, curvature: float
+    ) -> tuple[float, float]:
+        """Move ``start``, in place, to the lowest point on the line to another table.
+
+        At t of the way, that is of ``slope t + 1/2 curvature t^2`` plus the weighted sum of the
+        examples' largest values, or of 0 where those are negative. Returns t, and this sum there.
+        """
+
+    def choose(self, start: Floats, end: Floats, t: float) -> Ints:
+        """Slots of the examples' largest values at t of the way, -1 where none is positive."""
+
+    def chosen_total(self, table: Floats, chosen: Ints, weights: Floats) -> float:
+        """Weighted sum of the values of chosen candidates."""
+
+    def best_total(self, table: Floats, weights: Floats) -> float:
+        """Weighted sum of the examples' largest values, or 0 where those are negative."""
+
     def add_up(self, chosen: Ints, weights: Floats, plane: Floats) -> float:
         """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets."""
 
@@ -77,6 +97,33 @@ def make_pool(oracle: Oracle, size: int, cache_bytes: int) -> Pool:
     return oracle.accelerators.pool(oracle) or CandidatePool(oracle, size, cache_bytes)
 
 
+class TablePool:
+    """What pools share whose tables hold the values of candidates; see `Pool` for the methods."""
+
+    def descend(
+        self, start: Floats, end: Floats, weights: Floats, slope: float, curvature: float
+    ) -> tuple[float, float]:
+        """See `Pool`."""
+        t = float(line_minimum(start, end, weights, slope, curvature))
+        if t > 0.0:
+            start += t * (end - start)
+        return t, self.best_total(start, weights)
+
+    def choose(self, start: Floats, end: Floats, t: float) -> Ints:
+        """See `Pool`."""
+        chosen = np.empty(len(start), np.int64)
+        best_candidates(start, end, t, chosen)
+        return chosen
+
+    def chosen_total(self, table: Floats, chosen: Ints, weights: Floats) -> float:
+        """See `Pool`."""
+        return float(chosen_total(table, chosen, weights))
+
+    def best_total(self, table: Floats, weights: Floats) -> float:
+        """See `Pool`."""
+        return float(best_total(table, weights))
+
+
 class Slots(NamedTuple):
     """Candidates by example and slot; their entries name local parts, listed in ``features``."""
 
@@ -89,7 +136,7 @@ class Slots(NamedTuple):
     features: Ints32
 
 
-class CandidatePool:
+class CandidatePool(TablePool):
     """The most recently used candidates of each example, in parts; see `Pool` for the methods.
 
     Parameters

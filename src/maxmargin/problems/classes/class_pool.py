@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._jit import kernel
+from ...engine.cuts.pool import TablePool
 from ...engine.oracle import Oracle
 from ...engine.rows import add_scores
 from ...engine.state import Arrays
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassPool"]
 
 
-class ClassPool:
+class ClassPool(TablePool):
     """All classes as candidates, class y in slot y; see `pool.Pool` for the methods."""
 
     complete = True

@@ -1,0 +1,300 @@
+"""Two classes, trained for a measure of all predictions together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..declared import Count, Labels, Names
+from ..engine.rows import make_rows, row_scores
+from ..problems.measures.measure import Measure, MeasureName
+from ..problems.measures.problem import MeasureProblem
+from ..types import Bools, Floats
+from .base import MaxMarginEstimator
+from .checked_weights import CheckedWeights
+from .class_inputs import canonical, check_finite, check_lengths
+from .example_weights import example_weights
+from .measure_scores import measure_of_scores
+from .parameters import with_inherited_parameters
+
+__all__ = ["PerformanceSVM"]
+
+FLOATS = (np.float64, np.float32)
+
+
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
+class PerformanceSVM(ClassifierMixin, MaxMarginEstimator):
+    """Linear SVM for two classes that is trained for a measure of the whole sample.
+
+    The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
+    ``y``, and the larger one is *positive*. Losses are what the measure lacks of the best there
+    is, which is 1, or what k rows have at best.
+
+    Parameters
+    ----------
+    measure : str, default="error"
+        What training is for:
+
+        * "error": the share of right labels. The SVM of scikit-learn's ``LinearSVC(loss="hinge")``;
+        * "f1", "fbeta": F1, or F-beta with ``beta``;
+        * "prbep": precision at the break-even point, where as many rows are chosen as there are
+          positive ones;
+        * "precision@k", "recall@k": precision or recall of the ``k`` rows of the largest scores;
+        * "recall@precision", "precision@recall": the one where the other is at least ``floor``;
+        * "rocarea": the area under the ROC curve, which is the share of pairs of a positive and a
+          negative row that are ranked right;
+        * "average_precision": the mean precision down to each positive row (Yue et al. 2007).
+    beta : float, default=1.0
+        Of "fbeta": recall counts beta times as much as precision.
+    k : int, optional
+        Of "precision@k" and "recall@k".
+    floor : float, optional
+        Of "recall@precision" and "precision@recall", above 0 and at most 1.
+    fit_intercept : bool, default=True
+        Append a constant feature, regularised like the rest, for "error" and F-beta. The other
+        measures are of rankings, and have no use for it.
+    tol : float or None, default=1e-3
+        Stop at this relative duality gap, ``(P - D) / P <= tol``. Finer than that of the other
+        estimators: where positive rows are rare the slack of F1 is near 1 even for good weights,
+        and 1 % of it is all that there is to gain.
+    {parameters of SharedParameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes, sorted; the second one is positive.
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features, read-only.
+    intercept_ : ndarray of shape (1,)
+        Weight of the constant feature; zero without it.
+    result_ : Result
+        Certificate and history of the training.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    All rows together are *one* example, so C multiplies one slack: it corresponds to ``n_rows``
+    times the C of `LinearSVC` and `MulticlassSVM`. SVM-perf has losses in per cent: ``C = 100 c``
+    is its ``-c c``.
+
+    Labels of all rows have the mean of ``y_i x_i / 2`` as joint features, rankings the mean over
+    all pairs of a positive and a negative row of ``(x_i - x_j) / 2``. For labels every rescaling
+    and root of the loss is searched exactly, and so it is for "precision@recall", a measure of
+    rankings. The other two, "rocarea" and "average_precision", have an exact search for
+    ``rescaling="margin"`` with the plain loss and for "none" only.
+
+    With "precision@k" and "recall@k" all choices of k rows are compared with the mean of the best
+    ones (Kar et al. 2015). SVM-perf compares them with the truth, which has another number of
+    positive rows; with k far from that its models may rank worse than chance.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = PerformanceSVM(C=100.0, measure="f1").fit(X / X.max(axis=0), y)
+    >>> model.result_.relative_gap <= 1e-2
+    True
+    """
+
+    measure: MeasureName = "error"
+    beta: float = 1.0
+    k: int | None = None
+    floor: float | None = None
+    fit_intercept: bool = True
+    tol: float | None = 1e-3
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> PerformanceSVM:
+        """Train on a sample.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Inputs.
+        y : array of shape (n_rows,)
+            Classes: two different values of any type that can be sorted.
+        sample_weight : array of shape (n_rows,), optional
+            What rows count, with "error" (weighted errors) and "rocarea" (pairs count the product
+            of their rows' weights). Only ratios matter. Other measures count rows, and refuse
+            weights that are not all the same.
+
+        Returns
+        -------
+        self
+        """
+        measure = self._measure()
+        check_lengths(X, y)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
+        check_finite(X)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) != 2:
+            listed = ", ".join(repr(label) for label in self.classes_.tolist()[:5])
+            raise ValueError(
+                f"y has {len(self.classes_)} classes ({listed}); {type(self).__name__} needs 2 "
+                "classes (for more there are MulticlassSVM and scikit-learn's OneVsRestClassifier)"
+            )
+        weights = example_weights(sample_weight, None, X, np.asarray(y))
+        self._has_intercept = bool(self.fit_intercept and measure.has_threshold)
+        X = canonical(X)
+        labels = np.where(y == self.classes_[1], 1, -1)
+        data = (X, labels, measure, weights, self._has_intercept)
+
+        def problem() -> MeasureProblem:
+            options: dict[str, Any] = {"fit_intercept": self._has_intercept}
+            return MeasureProblem(X, labels, measure, sample_weight=weights, **options)
+
+        self._train(problem, data, None)
+        return self
+
+    def _measure(self) -> Measure:
+        """The measure with its parameters, checked."""
+        return Measure(self.measure, self.beta, self.k, self.floor)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of the rows: the larger, the rather positive.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        weights = self._weights
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
+        )
+        check_finite(X)
+        scores = row_scores(make_rows(X, fit_intercept=self._has_intercept), weights)
+        return np.asarray(scores, dtype=np.float64)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of each row: the positive one where the score is above 0.
+
+        Measures of rankings, and of a given number of rows, say nothing about the scores' sign:
+        with those, choose by `decision_function`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(np.int64)]
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The measure that training was for, from 0 to 1, larger is better.
+
+        Accuracy and F-beta are those of `predict`. The others are those of the ranking by
+        `decision_function`: with a floor, the best over all thresholds that keep to it; of the k
+        best rows, with equal scores counted in part.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Inputs.
+        y : array of shape (n_rows,)
+            True classes.
+        sample_weight : array of shape (n_rows,), optional
+            Weights of the rows; not for the measures of a given number of rows.
+
+        Returns
+        -------
+        float
+        """
+        scores = self.decision_function(X)
+        y = np.asarray(y)
+        check_lengths(scores, y)
+        unknown = np.flatnonzero(~np.isin(y, self.classes_))
+        if len(unknown):
+            raise ValueError(
+                f"y[{unknown[0]}] is {y.tolist()[unknown[0]]!r}, which is none of the classes "
+                f"{self.classes_.tolist()}"
+            )
+        positive: Bools = y == self.classes_[1]
+        weights = example_weights(sample_weight, None, scores, y)
+        return measure_of_scores(self._measure(), positive, scores, weights)
+
+    @property
+    def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
+        """Weights of the features."""
+        return self._decision_weights()[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Weight of the constant feature; zero without it."""
+        weights = self._decision_weights()
+        return weights[:, -1] if self._has_intercept else np.zeros(1)
+
+    def _decision_weights(self) -> Floats:
+        """All weights as one row."""
+        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
+        weights = self._weights.reshape(1, -1).view()
+        weights.flags.writeable = False
+        return weights
+
+    def _get_state(self) -> PerformanceState:
+        """See `Savable`."""
+        return PerformanceState(
+            self.classes_,
+            int(self.n_features_in_),
+            self._has_intercept,
+            getattr(self, "feature_names_in_", None),
+        )
+
+    def _set_state(self, state: PerformanceState) -> None:
+        """See `Savable`."""
+        if len(state.classes) != 2:
+            raise ValueError(f"{len(state.classes)} classes, expected 2")
+        self.classes_ = state.classes
+        self.n_features_in_ = state.n_features
+        self._has_intercept = state.intercept
+        if state.feature_names is not None:
+            self.feature_names_in_ = state.feature_names
+
+    def _check_fitted(self) -> None:
+        """See `Savable`."""
+        check_is_fitted(self, "result_")
+
+    def _get_weights(self) -> Floats:
+        """See `Savable`."""
+        return self.result_.w
+
+    def _set_weights(self, w: Floats) -> None:
+        """See `Savable`; the weights themselves are taken from ``result_``."""
+        self._weights_check = CheckedWeights()
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return int(self.n_features_in_ + self._has_intercept)
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn should know of the estimator."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class PerformanceState(NamedTuple):
+    """What a file keeps of a classifier."""
+
+    classes: Labels
+    n_features: Count
+    intercept: bool
+    feature_names: Names | None

@@ -1,0 +1,100 @@
+"""What is measured of a whole sample, and what its parameters may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Literal, get_args
+
+__all__ = ["Measure", "MeasureName"]
+
+MeasureName = Literal[
+    "error",
+    "f1",
+    "fbeta",
+    "prbep",
+    "precision@k",
+    "recall@k",
+    "recall@precision",
+    "precision@recall",
+    "rocarea",
+    "average_precision",
+]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of labels or rankings of all rows, in [0, 1].
+
+    Its loss is what it lacks of the best that there is: 1 or, with k positive labels, what is
+    right of those at best.
+
+    With P positive rows, of which ``a`` are labelled positive, and ``b`` negative ones that are:
+
+    * "error": the loss is the share of wrong labels;
+    * "f1", "fbeta": ``(1 + beta^2) a / (a + b + beta^2 P)``;
+    * "prbep": the precision ``a / P`` of labellings with P positive labels, where precision and
+      recall are the same;
+    * "precision@k", "recall@k": ``a / k`` and ``a / P`` of labellings with k positive labels;
+    * "recall@precision": the recall ``a / P`` of labellings whose precision is at least ``floor``;
+    * "rocarea": the share of pairs, of a positive and a negative row, that are ranked right;
+    * "precision@recall": the precision down to the positive row of a ranking that makes the recall
+      at least ``floor``;
+    * "average_precision": the mean over the positive rows of the precision down to each.
+    """
+
+    name: MeasureName = "error"
+    beta: float = 1.0
+    k: int | None = None
+    floor: float | None = None
+
+    def __post_init__(self) -> None:
+        names = get_args(MeasureName)
+        if self.name not in names:
+            raise ValueError(f"measure must be one of {', '.join(names)}; got {self.name!r}")
+        if not isinstance(self.beta, Real) or not 0.0 < self.beta < float("inf"):
+            raise ValueError(f"beta must be a positive number, got {self.beta!r}")
+        if self.needs_k and (not isinstance(self.k, Integral) or self.k < 1):
+            raise ValueError(
+                f"measure={self.name!r} needs k, the number of rows labelled positive, a whole "
+                f"number >= 1; got k={self.k!r}"
+            )
+        if self.needs_floor and (not isinstance(self.floor, Real) or not 0.0 < self.floor <= 1.0):
+            raise ValueError(
+                f"measure={self.name!r} needs floor, the least {self.name.split('@')[1]}, above 0 "
+                f"and at most 1; got floor={self.floor!r}"
+            )
+
+    @property
+    def needs_k(self) -> bool:
+        """Whether ``k`` says something."""
+        return self.name in ("precision@k", "recall@k")
+
+    @property
+    def needs_floor(self) -> bool:
+        """Whether ``floor`` says something."""
+        return self.name in ("recall@precision", "precision@recall")
+
+    @property
+    def ranks(self) -> bool:
+        """Whether outputs are rankings of the rows, not labels."""
+        return self.name in ("rocarea", "average_precision", "precision@recall")
+
+    @property
+    def fixes_the_count(self) -> bool:
+        """Whether the number of positive labels is given."""
+        return self.needs_k or self.name == "prbep"
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether a constant added to all scores is worth learning.
+
+        It makes none to rankings, nor where the number of positive labels is given. With a floor of
+        the precision it would make up for any ranking: negative rows above 0 are mostly forbidden.
+        """
+        return self.name in ("error", "f1", "fbeta")
+
+    @property
+    def takes_row_weights(self) -> bool:
+        """Whether rows may count more or less than others."""
+        return self.name in ("error", "rocarea")

@@ -1,0 +1,140 @@
+"""The pool of a sample: of its one example it can find the best candidate anywhere on a line.
+
+Scores of rows are linear in w, and all that a search needs. So between two points whose scores are
+known the true objective is known too, at the price of a search and without a pass over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...engine.cuts.lines import minimum_on_line
+from ...engine.oracle import Oracle
+from ...engine.state import Arrays
+from ...types import Floats, Ints
+from .search import Candidate
+
+if TYPE_CHECKING:
+    from .problem import MeasureProblem
+
+__all__ = ["SamplePool"]
+
+
+class Chosen(NamedTuple):
+    """A candidate, with the terms of its plane."""
+
+    candidate: Candidate
+    offset: float
+    scale: float
+
+    def value(self, scores: Floats) -> float:
+        """Its hinge value where the rows have these scores."""
+        return self.offset - self.scale * float(self.candidate.coefficients @ scores)
+
+
+class SamplePool:
+    """All outputs of a sample; see `engine.cuts.pool.Pool` for the methods.
+
+    The table of values is the vector of the rows' scores. Slot 0 is the candidate found last.
+    """
+
+    complete = True
+    grows = False
+
+    def __init__(self, oracle: Oracle, problem: MeasureProblem) -> None:
+        self.oracle = oracle
+        self.problem = problem
+        self._chosen: Chosen | None = None
+        self._last_step = 1.0  # how far the last line search went
+        # Where it ended, and the candidate there: the next one starts from it.
+        self._end: tuple[Floats, Chosen | None] | None = None
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the weights."""
+        return self.problem.n_features
+
+    def expand(self, w: Floats) -> Floats:
+        """The problem's weights: the pool has no others."""
+        return w
+
+    def values(self, w: Floats) -> Floats:
+        """Scores of the rows at ``w``."""
+        return self.problem.scores(w)
+
+    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
+        """The hinge value at ``w``, by a pass over the rows."""
+        scores = self.values(w)
+        self.oracle.count(1)
+        check()
+        chosen = self.choose(scores, scores, 0.0)
+        return np.array([self._value(scores)]), chosen
+
+    def choose(self, start: Floats, end: Floats, t: float) -> Ints:
+        """The best candidate at t of the way between two points."""
+        self._chosen = self._best(start + t * (end - start) if t else start)
+        return np.array([-1 if self._chosen is None else 0])
+
+    def chosen_total(self, table: Floats, chosen: Ints, weights: Floats) -> float:
+        """Weighted value of the chosen candidate."""
+        return float(weights[0]) * self._value(table)
+
+    def best_total(self, table: Floats, weights: Floats) -> float:
+        """See `Pool`."""
+        found = self._best(table)
+        return 0.0 if found is None else float(weights[0]) * found.value(table)
+
+    def descend(
+        self, start: Floats, end: Floats, weights: Floats, slope: float, curvature: float
+    ) -> tuple[float, float]:
+        """See `Pool`."""
+        change = end - start
+        known = {0.0: self._end[1]} if self._end is not None and self._end[0] is start else {}
+
+        def hinge(t: float) -> tuple[float, float]:
+            if t not in known:
+                known[t] = self._best(start + t * change)
+            found = known[t]
+            if found is None:
+                return 0.0, 0.0
+            steepness = -found.scale * float(found.candidate.coefficients @ change)
+            return found.value(start) + t * steepness, steepness
+
+        weight = float(weights[0])
+        t, value = minimum_on_line(hinge, weight, slope, curvature, self._last_step)
+        if t > 0.0:
+            start += t * change
+            self._last_step = t
+        self._end = start, known[t]
+        return t, weight * value
+
+    def add_up(self, chosen: Ints, weights: Floats, plane: Floats) -> float:
+        """Add the chosen candidate, weighted, to ``plane``; returns its weighted offset."""
+        found, weight = self._chosen, float(weights[0])
+        if found is None:
+            return 0.0
+        self.problem.add_difference(found.candidate, weight * found.scale, plane)
+        return weight * found.offset
+
+    def arrays(self) -> Arrays:
+        """How far to look; candidates can be found at any time."""
+        return {"last_step": np.array(self._last_step)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Pool`."""
+        self._last_step, self._end = float(arrays["last_step"]), None
+
+    def _best(self, scores: Floats) -> Chosen | None:
+        """The most violated candidate, None if that is the truth."""
+        formulation = self.oracle.formulation
+        candidate = self.problem.search.best(scores, formulation)
+        offsets, scales = formulation.plane_terms(np.array([candidate.loss]))
+        found = Chosen(candidate, float(offsets[0]), float(scales[0]))
+        return found if found.value(scores) > 0.0 else None
+
+    def _value(self, scores: Floats) -> float:
+        """Hinge value of the candidate found last."""
+        return 0.0 if self._chosen is None else self._chosen.value(scores)

@@ -1,0 +1,245 @@
+"""The most violated output of a whole sample, from the scores of its rows alone.
+
+All outputs differ from the truth by a sum of rows, ``dpsi = sum_i c_i x_i``: a search returns these
+coefficients. What rows count is their *share*: positive for positive rows, negative for others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ...formulation import Formulation
+from ...search.modes import ADDITIVE, DEVIATION, search_mode
+from ...types import Bools, Floats, Ints
+from .measure import Measure
+from .ranking_kernels import (
+    place_negatives,
+    place_negatives_at,
+    precision_loss,
+    swap_pairs,
+)
+from .table_kernels import (
+    ERROR,
+    F_BETA,
+    PRECISION_OF_COUNT,
+    RECALL_AT_PRECISION,
+    RECALL_OF_COUNT,
+    best_table,
+    flip_lowest_and_highest,
+    flip_violated,
+    loss_of_table,
+)
+
+__all__ = ["Candidate", "LabelSearch", "RankingSearch", "Search", "TableTerms"]
+
+KINDS = {
+    "error": ERROR,
+    "f1": F_BETA,
+    "fbeta": F_BETA,
+    "prbep": PRECISION_OF_COUNT,
+    "precision@k": PRECISION_OF_COUNT,
+    "recall@k": RECALL_OF_COUNT,
+    "recall@precision": RECALL_AT_PRECISION,
+}
+
+
+class Candidate(NamedTuple):
+    """An output: its loss, and what rows count in the difference of its features to the truth's."""
+
+    loss: float
+    coefficients: Floats
+
+
+class Search(Protocol):
+    """Finds the most violated output of a sample."""
+
+    def best(self, scores: Floats, formulation: Formulation) -> Candidate:
+        """The most violated output where the rows have these scores; the truth if none is."""
+
+
+class TableTerms(NamedTuple):
+    """A measure of contingency tables, for kernels; ``count`` is -1 unless it is given."""
+
+    kind: int
+    n_pos: int
+    n_neg: int
+    beta2: float
+    count: int  # type: ignore[assignment]
+    floor: float
+
+
+class LabelSearch:
+    """Labels of all rows, by their contingency table.
+
+    Parameters
+    ----------
+    measure : Measure
+        A measure of labels.
+    positive : array of bool
+        The given labels.
+    row_weights : array, optional
+        What rows count in the error rate.
+    """
+
+    def __init__(
+        self, measure: Measure, positive: Bools, row_weights: Floats | None = None
+    ) -> None:
+        n = len(positive)
+        self.positive_rows, self.negative_rows = np.flatnonzero(positive), np.flatnonzero(~positive)
+        self.weighted = row_weights is not None
+        weights = np.ones(n) if row_weights is None else row_weights
+        self.shares: Floats = np.where(positive, weights, -weights) / weights.sum()
+        P, N = len(self.positive_rows), len(self.negative_rows)
+        count = -1
+        if measure.fixes_the_count:
+            count = P if measure.name == "prbep" else int(measure.k or 0)
+            if count > n:
+                raise ValueError(f"k must be at most the number of rows, {n}; got k={count}")
+        beta = 1.0 if measure.name == "f1" else float(measure.beta)
+        floor = float(measure.floor) if measure.needs_floor and measure.floor else 1.0
+        self.terms = TableTerms(KINDS[measure.name], P, N, beta * beta, count, floor)
+        # How far the rows of either kind are chosen by the truth, see `MeasureProblem`.
+        self.chosen = (1.0, 0.0) if count < 0 else (min(1.0, count / P), max(0.0, (count - P) / N))
+
+    def loss(self, predicted: Bools) -> float:
+        """The loss of labels of all rows; the truth has none, with whatever number of labels."""
+        if not np.any(predicted != (self.shares > 0.0)):
+            return 0.0
+        if self.weighted:
+            wrong = predicted != (self.shares > 0.0)
+            return float(np.abs(self.shares[wrong]).sum())
+        a, b = (int(predicted[rows].sum()) for rows in (self.positive_rows, self.negative_rows))
+        return float(loss_of_table(self.terms, a, b))
+
+    def best(self, scores: Floats, formulation: Formulation) -> Candidate:
+        """See `Search`."""
+        coefficients = np.empty(len(scores))
+        mode = search_mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        if self.terms.kind == ERROR and mode.kind == ADDITIVE:
+            return Candidate(flip_violated(scores, self.shares, coefficients), coefficients)
+        if self.weighted:
+            raise ValueError(
+                f"sample_weight needs rescaling='margin' and the plain loss, got {formulation}"
+            )
+        n, terms = len(scores), self.terms
+        positive, negative = np.sort(scores[self.positive_rows]), scores[self.negative_rows]
+        negative.sort()
+        kept, taken = np.zeros(terms.n_pos + 1), np.zeros(terms.n_neg + 1)
+        np.cumsum(positive / n, out=kept[1:])
+        np.cumsum(negative[::-1] / n, out=taken[1:])
+        kept = kept[::-1] - (1.0 - self.chosen[0]) * kept[-1] + self.chosen[1] * taken[-1]
+        table = np.zeros(2, np.int64)
+        value, loss = best_table(terms, mode, kept, taken, table)
+        if not value > 0.0:
+            return Candidate(0.0, np.zeros(n))
+        a, b = (int(number) for number in table)
+        # Scores of the last rows that change their label, and how many of those that equal it do.
+        limits, ties = np.array([-np.inf, np.inf]), np.zeros(2, np.int64)
+        if a < terms.n_pos:
+            limits[0] = positive[terms.n_pos - a - 1]
+            ties[0] = terms.n_pos - a - np.searchsorted(positive, limits[0], "left")
+        if b > 0:
+            limits[1] = negative[terms.n_neg - b]
+            ties[1] = b - (terms.n_neg - np.searchsorted(negative, limits[1], "right"))
+        flip_lowest_and_highest(scores, self.shares, limits, ties, coefficients)
+        if self.chosen != (1.0, 0.0):
+            coefficients[self.positive_rows] -= (1.0 - self.chosen[0]) / n
+            coefficients[self.negative_rows] += self.chosen[1] / n
+        return Candidate(loss, coefficients)
+
+
+class RankingSearch:
+    """Rankings of all rows, by swapped pairs.
+
+    Parameters
+    ----------
+    measure : Measure
+        A measure of rankings.
+    positive : array of bool
+        Which rows should be above the others.
+    row_weights : array, optional
+        A pair counts the product of what its rows do, in the ROC area.
+    """
+
+    def __init__(
+        self, measure: Measure, positive: Bools, row_weights: Floats | None = None
+    ) -> None:
+        self.name = measure.name
+        self.positive_rows, self.negative_rows = np.flatnonzero(positive), np.flatnonzero(~positive)
+        self.weighted = row_weights is not None
+        weights = np.ones(len(positive)) if row_weights is None else row_weights
+        totals = weights[self.positive_rows].sum(), weights[self.negative_rows].sum()
+        self.shares: Floats = np.where(positive, weights / totals[0], -weights / totals[1])
+        # The positive row, from the best on, down to which "precision@recall" is measured.
+        self.row = int(np.ceil(float(measure.floor or 1.0) * len(self.positive_rows) - 1e-9))
+        harmonic = np.cumsum(1.0 / np.arange(1.0, len(positive) + 1.0))
+        self.harmonic: Floats = np.concatenate([[0.0], harmonic])
+
+    def swapped(self, scores: Floats, margin: float) -> Candidate:
+        """The ranking in which all pairs are swapped whose scores differ by less than a margin."""
+        above, below = self._sorted(scores)
+        coefficients = np.empty(len(scores))
+        loss = swap_pairs(margin, scores, self.shares, above, below, coefficients)
+        if self.name == "average_precision" and loss > 0.0:
+            loss = precision_loss(self.shares, above, coefficients)
+        elif self.name == "precision@recall":
+            wrong = round(len(below) * coefficients[above[self.row - 1]] * len(above))
+            loss = wrong / (self.row + wrong)
+        return Candidate(float(loss), coefficients)
+
+    def best(self, scores: Floats, formulation: Formulation) -> Candidate:
+        """See `Search`."""
+        mode = search_mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        if self.name == "precision@recall":
+            above, below = self._sorted(scores)
+            coefficients, sums, places = self._scratch(scores, above)
+            loss = place_negatives_at(
+                self.row, mode, scores, above, below, sums, places, coefficients
+            )
+            return Candidate(float(loss), coefficients)
+        if mode.kind == DEVIATION and not self.weighted:
+            return self._best_wrong(scores)
+        if mode.kind != ADDITIVE:
+            raise ValueError(
+                f"measure={self.name!r} has an exact search for rescaling='margin' with the plain "
+                "loss (sqrt_loss=False) and, without sample_weight, for rescaling='none'; got "
+                f"{formulation}; measures of labels, such as 'f1', can do all without sample_weight"
+            )
+        if self.name == "rocarea":
+            return self.swapped(scores, 1.0)
+        above, below = self._sorted(scores)
+        coefficients, sums, places = self._scratch(scores, above)
+        loss = place_negatives(scores, above, below, self.harmonic, sums, places, coefficients)
+        return Candidate(float(loss), coefficients)
+
+    def _best_wrong(self, scores: Floats) -> Candidate:
+        """The best ranking but the right ones: that by scores, or a single pair is swapped."""
+        found = self.swapped(scores, 0.0)
+        if found.loss > 0.0:
+            return found
+        low = self.positive_rows[np.argmin(scores[self.positive_rows])]
+        high = self.negative_rows[np.argmax(scores[self.negative_rows])]
+        pairs = len(self.positive_rows) * len(self.negative_rows)
+        if scores[low] - scores[high] >= pairs:
+            return found
+        found.coefficients[[low, high]] = 1.0 / pairs, -1.0 / pairs
+        loss = 1.0 / pairs
+        if self.name == "average_precision":
+            P = len(self.positive_rows)
+            loss = 1.0 / (P * (P + 1.0))  # the last of P positive rows is at place P + 1
+        return Candidate(loss, found.coefficients)
+
+    def _scratch(self, scores: Floats, above: Ints) -> tuple[Floats, Floats, Ints]:
+        """Coefficients, all 0; sums of the scores of the best positive rows; room for places."""
+        sums = np.concatenate([[0.0], np.cumsum(scores[above])])
+        return np.zeros(len(scores)), sums, np.empty(len(self.negative_rows) + 2, np.int64)
+
+    def _sorted(self, scores: Floats) -> tuple[Ints, Ints]:
+        """Positive and negative rows from the highest score to the lowest."""
+        orders = (
+            rows[np.argsort(-scores[rows])] for rows in (self.positive_rows, self.negative_rows)
+        )
+        above, below = orders
+        return above, below

@@ -1,0 +1,145 @@
+"""The most violated labels where the loss is a function of the contingency table.
+
+Problem solved: labels of n rows, P of them positive, with ``a`` positive rows labelled positive and
+``b`` negative ones labelled so, have a loss Delta(a, b); of all labels with that table the highest
+scored rows are the best. So the violation of a table is known from sums of sorted scores, and the
+best of all tables is to be found (Joachims 2005, Alg. 2, lists all of them, P times N).
+
+Here the best b of each a is found by climbing from that of the a before. For a given a, Delta is
+concave in b, and so is the score: Delta + gain, with or without a root, is concave, and Delta (1 +
+gain) is log-concave where it is positive. Either has one peak.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import kernel
+from ...search.modes import DEVIATION
+from ...search.violation import violation
+
+ERROR, F_BETA, PRECISION_OF_COUNT, RECALL_OF_COUNT = 0, 1, 2, 3
+RECALL_AT_PRECISION = 4
+NOTHING = -1e300  # value of no table
+
+
+@kernel(inline=True)
+def allowed_false(terms, a):
+    """First and last number of negative rows labelled positive, next to a positive ones."""
+    if terms.count >= 0:
+        b = terms.count - a
+        return (b, b) if 0 <= b <= terms.n_neg else (1, 0)
+    last = terms.n_neg
+    if terms.kind == RECALL_AT_PRECISION:
+        last = np.int64(min(float(last), a * (1.0 - terms.floor) / terms.floor + 1e-9))
+    return 0, last
+
+
+@kernel(inline=True)
+def table_loss(terms, a, b):
+    """What the measure lacks of the best, in a form that rounding leaves at 0 where it is 0."""
+    P, N = float(terms.n_pos), float(terms.n_neg)
+    if terms.kind == ERROR:
+        return (P - a + b) / (P + N)
+    if terms.kind == F_BETA:
+        return (b + terms.beta2 * (P - a)) / (a + b + terms.beta2 * P)
+    if terms.kind == PRECISION_OF_COUNT:
+        return (min(terms.count, terms.n_pos) - a) / float(terms.count)
+    if terms.kind == RECALL_OF_COUNT:
+        return (min(terms.count, terms.n_pos) - a) / P
+    return (P - a) / P
+
+
+@kernel(inline=True)
+def table_value(terms, mode, a, b, gain):
+    """Violation of the best labels with a table; those without loss are the truth's equals."""
+    loss = table_loss(terms, a, b)
+    if mode.kind == DEVIATION:
+        return 1.0 + gain if loss > 0.0 else NOTHING
+    return violation(loss, gain, mode)
+
+
+@kernel(allocates=False)
+def climb(terms, mode, a, b, first, last, kept, taken):
+    """Best b in first..last, by steps from b; returns it and the violation there."""
+    cost = kept[a]
+    value = table_value(terms, mode, a, b, taken[b] - cost)
+    start = b
+    while b < last:
+        above = table_value(terms, mode, a, b + 1, taken[b + 1] - cost)
+        if above <= value:
+            break
+        b, value = b + 1, above
+    while b <= start and b > first:
+        below = table_value(terms, mode, a, b - 1, taken[b - 1] - cost)
+        if below <= value:
+            break
+        b, value = b - 1, below
+    return b, value
+
+
+@kernel(allocates=False)
+def best_table(terms, mode, kept, taken, best):
+    """Write the table of the largest violation to ``best``; returns that, and the table's loss.
+
+    ``kept[a]`` is what it costs to label all but the a best positive rows negative, ``taken[b]``
+    what the b best negative rows gain when they are labelled positive: the difference of the two is
+    the gain over the truth.
+    """
+    P, N = terms.n_pos, terms.n_neg
+    # Where the score alone is the best; the loss never falls with b, so the peak is not below.
+    peak = 0
+    while peak < N and taken[peak + 1] > taken[peak]:
+        peak += 1
+    found, b = NOTHING, peak
+    for a in range(P + 1):
+        first, last = allowed_false(terms, a)
+        if first > last:
+            continue
+        b = max(first, min(b, last))
+        # A product of two negative factors is no violation, and no place to climb from.
+        if mode.slack and taken[b] - kept[a] <= -1.0:
+            b = max(first, min(peak, last))
+            if taken[b] - kept[a] <= -1.0:
+                continue
+        b, value = climb(terms, mode, a, b, first, last, kept, taken)
+        if value > found:
+            found, best[0], best[1] = value, a, b
+    return found, table_loss(terms, best[0], best[1])
+
+
+@kernel
+def loss_of_table(terms, a, b):
+    """The loss of labels with a table."""
+    return table_loss(terms, a, b)
+
+
+@kernel(allocates=False)
+def flip_lowest_and_highest(scores, shares, limits, ties, out):
+    """Mark positive rows below a limit and negative ones above another: out = shares there.
+
+    ``shares`` are positive for positive rows and negative for others. Rows at a limit are marked
+    while ``ties`` of their kind are left.
+    """
+    for i in range(len(scores)):
+        kind = 0 if shares[i] > 0.0 else 1
+        beyond = limits[0] - scores[i] if kind == 0 else scores[i] - limits[1]
+        marked = beyond > 0.0
+        if beyond == 0.0 and ties[kind] > 0:
+            ties[kind] -= 1
+            marked = True
+        out[i] = shares[i] if marked else 0.0
+
+
+@kernel(allocates=False)
+def flip_violated(scores, shares, out):
+    """Mark rows whose margin is below 1, each on its own: out = shares there; returns the loss.
+
+    For the error rate with margin rescaling: the loss is a sum over rows.
+    """
+    loss = 0.0
+    for i in range(len(scores)):
+        score = scores[i] if shares[i] > 0.0 else -scores[i]
+        out[i] = shares[i] if score < 1.0 else 0.0
+        loss += abs(out[i])
+    return loss
