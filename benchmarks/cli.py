@@ -27,6 +27,7 @@ BENCHMARKS = {
     "conll2002": ".datasets.conll2002",
     "usps": ".datasets.usps",
     "mnist": ".datasets.mnist",
+    "classes": ".datasets.classes",
     "measures": ".datasets.measures",
     "taxonomy": ".datasets.taxonomy",
     "alignment": ".datasets.alignment",

@@ -32,8 +32,14 @@ def relative_gap(primal: float, lower_bound: float) -> float:
 
 
 def class_weights(coef: ArrayLike) -> Floats:
-    """Bring a classifier's (classes, features) weights into our feature-major layout."""
-    return np.ascontiguousarray(np.transpose(coef), dtype=np.float64).ravel()
+    """Bring a classifier's (classes, features) weights into our feature-major layout.
+
+    Of two classes scikit-learn gives the difference, which is halved: no weights are shorter.
+    """
+    rows = np.asarray(coef, dtype=np.float64)
+    if len(rows) == 1:
+        rows = np.concatenate([-0.5 * rows, 0.5 * rows])
+    return np.ascontiguousarray(rows.T).ravel()
 
 
 def chunk_f1(truth: Tags, predicted: Tags) -> float:

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
 
 from conftest import find_data
 from maxmargin.formats import (
@@ -377,3 +378,11 @@ def test_what_cannot_be_written_as_svmlight(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         write_svmlight(tmp_path / "a", *arguments)
     assert not (tmp_path / "a").exists()
+
+
+def test_svmlight_data_fit_others_estimators(tmp_path):
+    """LinearSVC refuses sparse matrices with 64-bit indices."""
+    path = tmp_path / "classes.svm"
+    path.write_text("1 1:1 3:2\n-1 2:1\n1 1:2\n-1 2:3 3:1\n")
+    data = read_svmlight(path)
+    assert LinearSVC().fit(data.X, data.y).predict(data.X).tolist() == data.y.tolist()

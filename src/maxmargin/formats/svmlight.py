@@ -161,9 +161,9 @@ def _read_fast(path: Source, n_features: int | None) -> SvmlightData | None:
         return None
     if np.abs(y).max() >= _LARGEST_EXACT:  # which label it was is lost
         return None
-    return SvmlightData(
-        sparse.csr_matrix(X), _whole_if_possible(y), qid.astype(np.int64) if len(qid) else None
-    )
+    # Made anew, its indices have 32 bits where that suffices: others' estimators refuse 64.
+    X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    return SvmlightData(X, _whole_if_possible(y), qid.astype(np.int64) if len(qid) else None)
 
 
 class _PlainLines:

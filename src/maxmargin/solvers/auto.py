@@ -268,7 +268,9 @@ class Auto(DualAscent):
         trying_pays = estimate <= self.optimism * ascent.target
         stored_only = self.rule._replace(recombine=False)
         store.prepare_revisits()
-        momentum.push()
+        extrapolated = loop.iterations > 1  # the first steps lead too far
+        if extrapolated:
+            momentum.push()
         plateau = Plateau()
         for k in loop.most_revisits(ascent):
             began, before = store.work, ascent.dual
@@ -285,4 +287,5 @@ class Auto(DualAscent):
             overall = (reached - dual) / (now - started)
             if rate <= max(0.0, self.cache_patience * overall):
                 return
-            momentum.push(rate)
+            if extrapolated:
+                momentum.push(rate)

@@ -131,7 +131,7 @@ def _list_rivals(i, gold, values_of, values, top, best, square, cap, ridge, tota
         return m
     for j in range(m):
         mark[classes[i, j]] = r
-    for y in range(len(values_of)):
+    for y in range(len(mark)):
         if values_of[y] > least and y != gold and mark[y] != r:
             m = _append(i, y, values_of[y], values, lists, m)
     return m
@@ -147,6 +147,7 @@ def _append(i, y, value, values, lists, m):
     return m + 1
 
 
+WORTH = 4  # classes of a sparse row that are scored as fast, all together, as one by itself
 AHEAD = 8  # visits from asking for an example's memory to its use
 MOST_AHEAD = 64  # entries of a row that are asked for: of a longer one the processor finds the rest
 
@@ -193,7 +194,7 @@ def visit_classes(blocks, examples, rule, cached, report):
     gaps, hinges = report
     K = terms.offsets.shape[0]
     scores = np.empty(max(stride, K + 4) if rows.dense.shape[0] == 0 else K + 4)
-    values_of = np.empty(K)  # by class; values: by place in the list
+    values_of = np.empty(len(scores))  # by class; values: by place in the list
     values = np.empty(K + 1)
     new = np.empty(K + 1)
     changed = np.empty(K + 1, np.int32)
@@ -202,6 +203,7 @@ def visit_classes(blocks, examples, rule, cached, report):
     work = BlockScratch(
         np.empty(K + 1, np.int64), np.empty(K + 1), np.empty(K + 1), np.zeros((K + 1, K + 1))
     )
+    sparse = rows.dense.shape[0] == 0
     every = rule.kind == ALL_PLANES
     exact = every and terms.unit_scales
     for r in range(len(examples)):
@@ -213,10 +215,16 @@ def visit_classes(blocks, examples, rule, cached, report):
         best = gold
         top = 0.0
         if cached:
-            for j in range(m):
-                changed[j] = classes[i, j]
-            changed[m] = gold
-            score_classes(rows, i, weights, stride, changed, m + 1, scores)
+            if sparse and (m + 1) * WORTH > stride:
+                score_all_classes(rows, i, weights, stride, K, values_of)
+                for j in range(m):
+                    scores[j] = values_of[classes[i, j]]
+                scores[m] = values_of[gold]
+            else:
+                for j in range(m):
+                    changed[j] = classes[i, j]
+                changed[m] = gold
+                score_classes(rows, i, weights, stride, changed, m + 1, scores)
             for j in range(m):
                 y = classes[i, j]
                 offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
