@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from maxmargin.solvers.passes import NEARLY_OPTIMAL, Schedule
+from maxmargin.solvers.passes import NEARLY_OPTIMAL, Schedule, largest_first, runs_in_order
 
 FIRST, SECOND = np.array([0]), np.array([1])
 
@@ -50,3 +50,17 @@ def test_blocks_below_the_floor_wait():
     schedule.record_gaps(np.arange(2), np.array([1.0, 0.8]))
     np.testing.assert_array_equal(schedule.due(0.5), [True, True])
     np.testing.assert_array_equal(schedule.due(0.5, floor=0.9), [True, False])
+
+
+def test_runs_keep_their_order_and_leave_out_what_is_not_chosen():
+    order = np.array([4, 2, 0, 1, 3])
+    chosen = np.array([True, True, False, True, True])
+    found = np.empty(6, np.int64)
+    n = runs_in_order(order, np.array([2, 4, 0]), 2, chosen, found)
+    assert found[:n].tolist() == [0, 1, 3, 4]
+
+
+def test_large_gaps_come_first_and_others_in_order():
+    gaps = np.array([0.0, 5.0, 3.0, np.inf, 1e-9, 2.5, -1e-20])
+    order = np.array([6, 5, 4, 3, 2, 1, 0])
+    assert largest_first(gaps, order).tolist() == [3, 1, 5, 2, 4, 6, 0]

@@ -75,15 +75,13 @@ def expand(store, i, used, values):
 def class_planes(store):
     """The same for a multiclass store, whose planes are implied."""
     problem = store.oracle.problem
-    X = problem.rows.dense.astype(float)
     for i, row in enumerate(store.alpha):
-        truth = problem.labels[i]
+        truth, x = problem.labels[i], problem.X[i]
+        right = problem.joint_feature(x, truth).toarray().ravel()
         for y, alpha in enumerate(row):
-            psi = np.zeros((X.shape[1], problem.n_classes))
-            psi[:, truth] += X[i]
-            psi[:, y] -= X[i]
+            plane = right - problem.joint_feature(x, y).toarray().ravel()
             offset, scale = store.terms.offsets[truth, y], store.terms.scales[truth, y]
-            yield i, offset, scale * psi.ravel(), alpha, True, None
+            yield i, offset, scale * plane, alpha, True, None
 
 
 def check_store(store):
@@ -203,18 +201,47 @@ def test_the_general_store(structure, loss, rescaling, data):
     run_operations(store, case.twin, data.draw(operations(n)))
 
 
-@pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("loss", ["zero-one", "costs"])
+@settings(max_examples=30)
 @given(data=st.data())
-def test_the_multiclass_store(loss, rescaling, data):
+def test_the_multiclass_store(loss, layout, data):
+    """Also with two classes, which share weights, and with more than eight, scored one by one."""
     rng = np.random.default_rng(data.draw(seeds))
-    case = multiclass_case(rng, loss=loss, K=4)
+    case = multiclass_case(
+        rng,
+        loss=loss,
+        K=data.draw(st.sampled_from([2, 3, 4, 7, 9, 20])),
+        fit_intercept=data.draw(st.booleans()),
+        layout=layout,
+        n_inputs=data.draw(st.sampled_from([1, 3, 6])),
+    )
     n = case.problem.n_examples
     caps = data.draw(st.sampled_from([0.1, 1.0, 20.0])) * rng.uniform(0.2, 2.0, n)
     caps[rng.integers(n)] = 0.0
-    store = make_store(Oracle(case.problem, Formulation(rescaling)), caps, PLENTY)
+    rescaling = data.draw(st.sampled_from(["margin", "slack", "none"]))
+    slack, its_rules = data.draw(st.sampled_from([("l1", rules), ("l2", sweeps)]))
+    store = make_store(Oracle(case.problem, Formulation(rescaling, slack)), caps, PLENTY)
     assert isinstance(store, ClassStore)
-    run_operations(store, case.twin, data.draw(operations(n)))
+    run_operations(store, case.twin, data.draw(operations(n, its_rules)))
+    report = store.visit(np.arange(n), StepRule(ALL_PLANES, 0))
+    expected = Oracle(case.problem, store.formulation).violations(store.w).hinges
+    np.testing.assert_allclose(report.hinges, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@settings(max_examples=30)
+@given(seed=seeds, C=st.sampled_from([0.05, 1.0, 50.0]), K=st.sampled_from([2, 3, 8, 12]))
+def test_a_visit_solves_a_block_of_classes(layout, slack, seed, C, K):
+    """Whatever classes are listed before: all that may get weight take part."""
+    case = multiclass_case(np.random.default_rng(seed), n=5, K=K, layout=layout)
+    store = make_store(Oracle(case.problem, Formulation("margin", slack)), np.full(5, C), PLENTY)
+    for rule in (StepRule(WSS2, 1), StepRule(ALL_PLANES, 1), StepRule(WSS2, 2)):
+        store.visit(np.arange(5), rule)
+    before = store.visit(np.array([0]), StepRule(ALL_PLANES, 1)).gaps[0]
+    after = store.visit(np.array([0]), StepRule(ALL_PLANES, 0)).gaps[0]
+    assert abs(after) <= 1e-9 * (1.0 + before)
 
 
 @pytest.mark.parametrize("n_labels", [0, 2])
