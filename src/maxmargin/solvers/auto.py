@@ -42,7 +42,8 @@ FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 1, 30
 BATCHES, LEAST_BATCH = 8, 32
 JOINT_SHARE = 1.0  # of their work, as a multiple of all other work
 FIRST_REVISITS = 4  # at most, in an iteration before joint solutions that will come soon
-MORE_CAREFUL = 0.7  # optimism after a failed attempt to certify, where visits are cheap
+# Optimism after a failed attempt to certify, where visits are cheap, as a share of that before.
+MORE_CAREFUL, LEAST_OPTIMISM = 0.7, 0.05
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
 KEPT_NUMBERS = ("estimate", "since_push", "trying", "optimism", "iterations", "jointly")
 
@@ -238,8 +239,8 @@ class Auto(DualAscent):
                 if ascent.certified and ascent.converged():
                     ascent.record()
                     return
-                if store.oracle_is_cheap:
-                    loop.optimism *= MORE_CAREFUL
+                if loop.trying and store.oracle_is_cheap:
+                    loop.optimism = max(MORE_CAREFUL * loop.optimism, LEAST_OPTIMISM)
             else:
                 floor = self.floor * ascent.target / ascent.n
                 chosen = ascent.order(loop.schedule.due(self.share, floor))
