@@ -32,12 +32,12 @@ class Schedule:
 
     def due(self, share: float, floor: float = 0.0) -> Bools:
         """Blocks whose gap is at least ``share`` of the mean, or that waited long enough."""
+        self.age += 1
         mean = float(self.gaps.mean())
-        if np.isfinite(mean):
-            self._large = max(share * mean, floor)
-        due = np.empty(len(self.gaps), np.bool_)
-        _find_due(self.gaps, self.age, self.wait, self._large if np.isfinite(mean) else 0.0, due)
-        return due
+        if not np.isfinite(mean):
+            return np.ones(len(self.gaps), np.bool_)
+        self._large = max(share * mean, floor)
+        return (self.gaps >= self._large) | (self.age > self.wait)
 
     def record_gaps(self, blocks: Ints, gaps: Floats) -> None:
         """Note the gaps of visited blocks."""
@@ -53,14 +53,6 @@ class Schedule:
         """Take over what `arrays` has given."""
         self.gaps, self.age = arrays["gaps"].copy(), arrays["age"].copy()
         self.wait, self._large = arrays["wait"].copy(), float(arrays["large"])
-
-
-@kernel(allocates=False)
-def _find_due(gaps, age, wait, large, due):
-    """Mark the blocks that are due, and let all be older."""
-    for i in range(len(gaps)):
-        age[i] += 1
-        due[i] = gaps[i] >= large or age[i] > wait[i]
 
 
 @kernel(allocates=False)

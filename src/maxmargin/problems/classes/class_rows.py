@@ -24,7 +24,7 @@ def class_stride(rows: Rows, K: int) -> int:
     if K == 2:
         return 0
     if rows.dense.shape[0] == 0:
-        return 4 if K <= 4 else K + -K % LINE
+        return K + -K % LINE
     stride = rows.n_inputs + -rows.n_inputs % LINE
     # Classes a power of two apart would share cache sets.
     return stride + LINE if stride % (8 * LINE) == 0 else stride
@@ -53,10 +53,6 @@ def score_all_classes(rows, i, weights, stride, K, scores):
     """Scores of all classes for row i; ``scores`` has a multiple of eight places."""
     if rows.dense.shape[0] > 0:
         _score_dense(rows, np.uint64(i), weights, np.uint64(stride), K, scores)
-    elif stride == 4:
-        _score_four(rows, i, weights, scores)
-    elif stride == LINE:
-        _score_lines(rows, i, weights, np.uint64(LINE), scores)
     else:
         _score_lines(rows, i, weights, np.uint64(stride), scores)
 
@@ -88,26 +84,6 @@ def _score_dense(rows, row, weights, stride, K, scores):
     if rows.bias != 0.0:
         for y in range(K):
             scores[y] += rows.bias * weights[np.uint64(y) * stride + n_columns]
-
-
-@kernel(inline=True)
-def _score_four(rows, i, weights, scores):
-    """At most four classes of a sparse row, whose sums stay in registers."""
-    indices, values = rows.indices, rows.values
-    s0 = s1 = s2 = s3 = 0.0
-    if rows.bias != 0.0:
-        at = np.uint64(rows.n_columns) * np.uint64(4)
-        s0, s1 = rows.bias * weights[at], rows.bias * weights[at + np.uint64(1)]
-        s2 = rows.bias * weights[at + np.uint64(2)]
-        s3 = rows.bias * weights[at + np.uint64(3)]
-    for e in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        x = values[e]
-        at = np.uint64(indices[e]) * np.uint64(4)
-        s0 += x * weights[at]
-        s1 += x * weights[at + np.uint64(1)]
-        s2 += x * weights[at + np.uint64(2)]
-        s3 += x * weights[at + np.uint64(3)]
-    scores[0], scores[1], scores[2], scores[3] = s0, s1, s2, s3
 
 
 @kernel(inline=True)

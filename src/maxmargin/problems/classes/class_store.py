@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...engine.block_steps import ALL_PLANES
 from ...engine.oracle import Oracle
 from ...engine.planes import BlockReport, StepRule
 from ...engine.rows import row_square_norms
@@ -19,10 +20,11 @@ from .class_visits import (
     ClassBlocks,
     ClassLists,
     add_listed_classes,
-    add_up_lists,
+    block_scratch,
     extrapolate_lists,
     extrapolated_change,
     forget_idle_classes,
+    new_scratch,
     visit_classes,
     visit_two_classes,
 )
@@ -62,6 +64,7 @@ class ClassStore:
             np.zeros(n, np.int64),
         )
         self.two = K == 2
+        self.scratch = new_scratch(K, class_stride(inputs, K) if not inputs.dense.shape[0] else K)
         self.weights: Floats = self._no_weights()
         self.weights_before: Floats = self._no_weights()  # at the last extrapolation
         self.dual_now = np.zeros(1)
@@ -106,8 +109,12 @@ class ClassStore:
         """One kernel call over the blocks of ``examples``."""
         self.work += (self.revisit_work if cached else self.visit_work) * (len(examples) + 1)
         examples = np.ascontiguousarray(examples, dtype=np.int64)
-        visit = visit_two_classes if self.two else visit_classes
-        visit(self._blocks(), examples, rule, cached, report)
+        if self.two:
+            visit_two_classes(self._blocks(), examples, rule, cached, report)
+            return
+        exact = rule.kind == ALL_PLANES and self.terms.unit_scales
+        scratch = None if exact else block_scratch(self.problem.n_classes)
+        visit_classes(self._blocks(), examples, rule, cached, report, self.scratch, scratch)
 
     def _blocks(self) -> ClassBlocks:
         """What kernels take."""
@@ -135,13 +142,13 @@ class ClassStore:
             direction = np.subtract(self.weights, self.weights_before, out=self.weights_before)
             direction *= factor
             linear, slope, curvature = extrapolated_change(
-                self._blocks(), limits, factor, direction
+                self._blocks(), limits, factor, direction, self.scratch
             )
             slope += linear - self._product(direction, self.weights)
             curvature += self._product(direction, direction)
             step, gain = line_step(slope, curvature, float(self.dual_now[0]))
             direction *= step
-        extrapolate_lists(self.lists, limits, factor, step)
+        extrapolate_lists(self.lists, limits, factor, step, self.scratch.new)
         if step:
             # Where the weights were, and where they are now: the vectors change places.
             self.weights_before += self.weights
@@ -193,7 +200,7 @@ class ClassStore:
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
         weights = self._no_weights()
-        add_listed_classes(self._blocks(), weights)
+        add_listed_classes(self._blocks(), weights, self.scratch)
         self.weights = weights
 
     def evict(self, idle_limit: int) -> None:
@@ -203,16 +210,24 @@ class ClassStore:
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
-        sums = np.empty(len(self.caps))
-        linear = add_up_lists(self._blocks(), sums)
+        linear, sums = self._linear(), self.lists.alpha.sum(axis=1)
         w = self.w if self.two else self.weights  # padding is zero
         self.dual_now[0] = dual_value(w, linear, self.formulation, 1.0, sums, self.caps)
         return float(self.dual_now[0])
 
+    def _linear(self) -> float:
+        """Sum of multipliers times offsets."""
+        offsets = self.terms.offsets
+        first = offsets[0, -1]
+        if np.count_nonzero(offsets == first) == offsets.size - len(offsets):  # the usual case
+            return float(first * self.lists.alpha.sum())
+        return float(
+            np.vdot(self.lists.alpha, offsets[self.problem.labels[:, None], self.lists.classes])
+        )
+
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
-        sums = np.empty(len(caps))
-        linear = add_up_lists(self._blocks(), sums)
+        linear, sums = self._linear(), self.lists.alpha.sum(axis=1)
         factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
         self.lists.alpha[:] *= factor
         self.weights *= factor

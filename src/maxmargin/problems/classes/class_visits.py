@@ -55,13 +55,44 @@ class ClassBlocks(NamedTuple):
     ridges: Floats
 
 
-class BlockScratch(NamedTuple):
-    """Work arrays of a block: an order of its classes; values and products of their planes."""
+class Scratch(NamedTuple):
+    """Work arrays of a visit: by class (``values_of``, ``mark``) or by place in the list."""
 
+    scores: Floats
+    values_of: Floats
+    mark: Ints
+    values: Floats
+    new: Floats
+    steps: Floats
+    changed: Ints32
     order: Ints
+
+
+def new_scratch(K: int, stride: int) -> Scratch:
+    """For K classes."""
+    width = max(stride, K) + 1
+    floats = [np.zeros(width) for _ in range(5)]
+    return Scratch(
+        floats[0],
+        floats[1],
+        np.zeros(width, np.int64),
+        *floats[2:],
+        np.zeros(width, np.int32),
+        np.zeros(width, np.int64),
+    )
+
+
+class BlockScratch(NamedTuple):
+    """Work arrays of a block that is improved by steps: values and products of its planes."""
+
     scores: Floats
     alpha: Floats
     gram: Floats
+
+
+def block_scratch(K: int) -> BlockScratch:
+    """For blocks of at most K planes, the gold output's included."""
+    return BlockScratch(np.empty(K + 1), np.empty(K + 1), np.zeros((K + 1, K + 1)))
 
 
 @kernel(inline=True)
@@ -112,7 +143,9 @@ def _solve_exactly(values, alpha, m, square, cap, ridge, order, new):
 
 
 @kernel(inline=True)
-def _list_rivals(i, gold, values_of, values, top, best, square, cap, ridge, total, lists, mark, r):
+def _list_rivals(
+    i, n_classes, gold, values_of, values, top, best, square, cap, ridge, total, lists, mark, r
+):
     """List the classes that may get weight in the optimum of the block; returns their number.
 
     The level t of `_solve_exactly` over some of the classes is at most that over all. The best of
@@ -120,6 +153,8 @@ def _list_rivals(i, gold, values_of, values, top, best, square, cap, ridge, tota
     """
     classes, alpha, _, counts = lists
     m = counts[i]
+    if square <= 0.0:
+        return m
     largest = top / square + total if best != gold else -np.inf
     for j in range(m):
         largest = max(largest, values[j] / square + alpha[i, j] + total)
@@ -131,8 +166,20 @@ def _list_rivals(i, gold, values_of, values, top, best, square, cap, ridge, tota
         return m
     for j in range(m):
         mark[classes[i, j]] = r
-    for y in range(len(mark)):
+    for y in range(n_classes):
         if values_of[y] > least and y != gold and mark[y] != r:
+            m = _append(i, y, values_of[y], values, lists, m)
+    return m
+
+
+@kernel(inline=True)
+def _list_all(i, n_classes, gold, values_of, values, lists, mark, r):
+    """List all classes but the gold one; returns their number."""
+    m = lists.counts[i]
+    for j in range(m):
+        mark[lists.classes[i, j]] = r
+    for y in range(n_classes):
+        if y != gold and mark[y] != r:
             m = _append(i, y, values_of[y], values, lists, m)
     return m
 
@@ -168,9 +215,6 @@ def _fetch_ahead(blocks, examples, r):
                 prefetch(rows.indices, e)
                 prefetch(rows.values, e)
                 prefetch(rows.values, e + 8)
-        else:
-            for f in range(0, min(rows.n_columns, MOST_AHEAD), 8):
-                prefetch(rows.dense, i * rows.n_columns + f)
         place = i * lists.alpha.shape[1]
         prefetch(lists.classes, place)
         prefetch(lists.alpha, place)
@@ -181,31 +225,23 @@ def _fetch_ahead(blocks, examples, r):
         prefetch(blocks.ridges, i)
 
 
-@kernel
-def visit_classes(blocks, examples, rule, cached, report):
+@kernel(allocates=False)
+def visit_classes(blocks, examples, rule, cached, report, work, scratch):
     """Dual ascent on the blocks of ``examples`` (Franc 2014, Alg. 1 and 2, for classes).
 
     A true visit (``cached`` False) scores all classes at w, finds the most violated one, reports
     its hinge value and lists it; with rule.kind ALL_PLANES every class may then get weight, else
-    only listed ones. A cached visit scores the gold class and listed ones only.
+    only listed ones. A cached visit scores the gold class and listed ones only. Without ``scratch``
+    blocks are solved in closed form, which needs scales of 1 and rule.kind ALL_PLANES.
     """
     rows, labels, squares, weights, stride, dual, terms, lists, caps, ridges = blocks
     classes, alpha, _, counts = lists
     gaps, hinges = report
+    scores, values_of, mark, values, new, steps, changed, order = work
     K = terms.offsets.shape[0]
-    scores = np.empty(max(stride, K + 4) if rows.dense.shape[0] == 0 else K + 4)
-    values_of = np.empty(len(scores))  # by class; values: by place in the list
-    values = np.empty(K + 1)
-    new = np.empty(K + 1)
-    changed = np.empty(K + 1, np.int32)
-    steps = np.empty(K + 1)
-    mark = np.full(K, -1)
-    work = BlockScratch(
-        np.empty(K + 1, np.int64), np.empty(K + 1), np.empty(K + 1), np.zeros((K + 1, K + 1))
-    )
+    mark[:] = -1
     sparse = rows.dense.shape[0] == 0
     every = rule.kind == ALL_PLANES
-    exact = every and terms.unit_scales
     for r in range(len(examples)):
         _fetch_ahead(blocks, examples, r)
         i = examples[r]
@@ -214,34 +250,31 @@ def visit_classes(blocks, examples, rule, cached, report):
         m = counts[i]
         best = gold
         top = 0.0
-        if cached:
-            if sparse and (m + 1) * WORTH > stride:
-                score_all_classes(rows, i, weights, stride, K, values_of)
-                for j in range(m):
-                    scores[j] = values_of[classes[i, j]]
-                scores[m] = values_of[gold]
-            else:
-                for j in range(m):
-                    changed[j] = classes[i, j]
-                changed[m] = gold
-                score_classes(rows, i, weights, stride, changed, m + 1, scores)
-            for j in range(m):
-                y = classes[i, j]
-                offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
-                values[j] = plane_value(offset, scale, scores[j] - scores[m])
-                if values[j] > top:
-                    best, top = np.int64(y), values[j]
-        else:
+        together = not cached or (sparse and (m + 1) * WORTH > stride)
+        if together:
             score_all_classes(rows, i, weights, stride, K, scores)
-            own = scores[gold]
+        else:
+            for j in range(m):
+                changed[j] = classes[i, j]
+            changed[m] = gold
+            score_classes(rows, i, weights, stride, changed, m + 1, scores)
+        own = scores[gold] if together else scores[m]
+        if not cached:
             for y in range(K):
                 offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
                 values_of[y] = plane_value(offset, scale, scores[y] - own)
             for y in range(K):
                 if values_of[y] > top:
                     best, top = y, values_of[y]
-            for j in range(m):
-                values[j] = values_of[classes[i, j]]
+        for j in range(m):
+            y = np.int64(classes[i, j])
+            if cached:
+                offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
+                values[j] = plane_value(offset, scale, scores[y if together else j] - own)
+                if values[j] > top:
+                    best, top = y, values[j]
+            else:
+                values[j] = values_of[y]
         held = 0.0
         total = 0.0
         for j in range(m):
@@ -266,22 +299,32 @@ def visit_classes(blocks, examples, rule, cached, report):
                 counts[i] = m
         if small or rule.max_steps == 0:
             continue
-        if not cached and exact and square > 0.0:
-            m = _list_rivals(
-                i, gold, values_of, values, top, best, square, cap, ridge, total, lists, mark, r
-            )
-        elif not cached and every:
-            for j in range(m):
-                mark[classes[i, j]] = r
-            for y in range(K):
-                if y != gold and mark[y] != r:
-                    m = _append(i, y, values_of[y], values, lists, m)
+        if every and not cached:
+            if scratch is None:
+                m = _list_rivals(
+                    i,
+                    K,
+                    gold,
+                    values_of,
+                    values,
+                    top,
+                    best,
+                    square,
+                    cap,
+                    ridge,
+                    total,
+                    lists,
+                    mark,
+                    r,
+                )
+            else:
+                m = _list_all(i, K, gold, values_of, values, lists, mark, r)
         if square <= 0.0:  # x = 0: the values are constant, and the largest takes it all
             largest = top / ridge if ridge > 0.0 else cap
             for j in range(m):
                 new[j] = largest if j == newest else 0.0
-        elif exact:
-            if _solve_exactly(values, alpha[i], m, square, cap, ridge, work.order, new) <= 0.0:
+        elif scratch is None:
+            if _solve_exactly(values, alpha[i], m, square, cap, ridge, order, new) <= 0.0:
                 continue
         else:
             for j in range(m):
@@ -300,7 +343,8 @@ def visit_classes(blocks, examples, rule, cached, report):
                 gap,
                 newest,
                 seed,
-                work,
+                order,
+                scratch,
                 new,
             )
         n = 0
@@ -333,7 +377,7 @@ def visit_classes(blocks, examples, rule, cached, report):
         add_to_classes(rows, i, changed, steps, n + 1, weights, stride, scores)
 
 
-@kernel
+@kernel(allocates=False)
 def visit_two_classes(blocks, examples, rule, cached, report):
     """`visit_classes` where there are two: one multiplier, whose best value every rule finds.
 
@@ -412,10 +456,24 @@ def forget_idle_classes(lists):
 
 @kernel(allocates=False)
 def _solve_by_steps(
-    values, alpha, m, square, cap, ridge, total, scales, rule, gap, newest, seed, work, new
+    values,
+    alpha,
+    m,
+    square,
+    cap,
+    ridge,
+    total,
+    scales,
+    rule,
+    gap,
+    newest,
+    seed,
+    order,
+    scratch,
+    new,
 ):
     """Improve a block by the steps of `block_steps`; writes the new multipliers to ``new``."""
-    order, block_scores, block_alpha, gram = work
+    block_scores, block_alpha, gram = scratch
     block_scores[0] = 0.0
     block_alpha[0] = np.inf if ridge > 0.0 else unused(cap - total, cap)
     for j in range(m):
@@ -467,8 +525,8 @@ def _goals(i, lists, limit, factor, goals):
     return moving
 
 
-@kernel
-def extrapolated_change(blocks, limits, factor, carried):
+@kernel(allocates=False)
+def extrapolated_change(blocks, limits, factor, carried, work):
     """What an extrapolation adds to the dual, but for the weights; the planes that are clipped.
 
     Without clipping, the weights change by ``factor`` times their last change; what clipping alters
@@ -477,11 +535,7 @@ def extrapolated_change(blocks, limits, factor, carried):
     """
     labels, terms, lists = blocks.labels, blocks.terms, blocks.lists
     classes, alpha, before, counts = lists
-    K = terms.offsets.shape[0]
-    goals = np.empty(K)
-    changed = np.empty(K + 1, np.int32)
-    steps = np.empty(K + 1)
-    wide = np.empty(blocks.stride)
+    goals, changed, steps, wide = work.new, work.changed, work.steps, work.scores
     linear = 0.0
     slope = 0.0
     curvature = 0.0
@@ -514,10 +568,9 @@ def extrapolated_change(blocks, limits, factor, carried):
     return linear, slope, curvature
 
 
-@kernel
-def extrapolate_lists(lists, limits, factor, step):
+@kernel(allocates=False)
+def extrapolate_lists(lists, limits, factor, step, goals):
     """Go ``step`` of the way to the goals of an extrapolation, and remember where from."""
-    goals = np.empty(lists.alpha.shape[1])
     for i in range(len(lists.counts)):
         moving = _goals(i, lists, limits[i], factor, goals)
         for j in range(lists.counts[i]):
@@ -526,15 +579,12 @@ def extrapolate_lists(lists, limits, factor, step):
                 lists.alpha[i, j] += step * (goals[j] - lists.alpha[i, j])
 
 
-@kernel
-def add_listed_classes(blocks, weights):
+@kernel(allocates=False)
+def add_listed_classes(blocks, weights, work):
     """Add the sum of multipliers times planes to ``weights``."""
     labels, scales = blocks.labels, blocks.terms.scales
     classes, alpha, _, counts = blocks.lists
-    K = scales.shape[0]
-    changed = np.empty(K + 1, np.int32)
-    steps = np.empty(K + 1)
-    wide = np.empty(blocks.stride)
+    changed, steps, wide = work.changed, work.steps, work.scores
     for i in range(len(counts)):
         gold = labels[i]
         moved = 0.0
@@ -550,17 +600,3 @@ def add_listed_classes(blocks, weights):
             changed[n] = gold
             steps[n] = moved
             add_to_classes(blocks.rows, i, changed, steps, n + 1, weights, blocks.stride, wide)
-
-
-@kernel(allocates=False)
-def add_up_lists(blocks, sums):
-    """Sums of the blocks' multipliers, into ``sums``; returns that of multipliers times offsets."""
-    labels, offsets = blocks.labels, blocks.terms.offsets
-    classes, alpha, _, counts = blocks.lists
-    linear = 0.0
-    for i in range(len(counts)):
-        sums[i] = 0.0
-        for j in range(counts[i]):
-            sums[i] += alpha[i, j]
-            linear += alpha[i, j] * offsets[labels[i], classes[i, j]]
-    return linear
