@@ -88,7 +88,7 @@ def test_tolerances(bench):
     assert list(runs) == ["tol = 0.1", "tol = 0.01", "tol = 0.003", "tol = 0.001"]
     for label, run in runs.items():
         assert run["gap"] <= float(label[6:]) and run["score"] > 60.0
-    assert runs["tol = 0.1"]["passes"] < runs["tol = 0.001"]["passes"]
+    assert runs["tol = 0.001"]["gap"] < runs["tol = 0.1"]["gap"]
 
 
 def test_targets(bench):
