@@ -36,7 +36,7 @@ SOLVED, SETTLED = 0.1, 0.02
 # Joint solutions are for few examples. They begin after so many iterations (where visits are cheap,
 # or not) if the target is at most this share of the dual, and in any case after many passes: their
 # kernels compile for seconds, which a quick fit to the default precision is to be spared.
-FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 1, 30
+FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 0, 30
 # Batches in a pass over few examples, and the least size of one, where precision is high: a call of
 # the oracle costs more than its search there.
 BATCHES, LEAST_BATCH = 8, 32
@@ -76,6 +76,13 @@ class AutoLoop:
     def _is_fine(ascent: DualAscentRun) -> bool:
         """Whether a high precision is asked for."""
         return ascent.target <= FINE * ascent.dual
+
+    def begins_jointly(self, ascent: DualAscentRun) -> bool:
+        """Whether this is the first pass, and its planes will be solved for together."""
+        if self.iterations or not self.together.allowed or ascent.store.oracle_is_cheap:
+            return False
+        stopping = ascent.stopping
+        return stopping.tol is not None and stopping.tol <= FINE and stopping.epsilon is None
 
     def most_revisits(self, ascent: DualAscentRun) -> range | count[int]:
         """Revisits are of little use where joint solutions will do better, and soon."""
@@ -230,7 +237,7 @@ class Auto(DualAscent):
             again = not (loop.trying and store.oracle_is_cheap)
             loop.trying = again and loop.estimate <= loop.optimism * ascent.target
             # Weights that are the best for all stored planes are left alone, to find more planes.
-            settled = loop.together.solved
+            settled = loop.together.solved or loop.begins_jointly(ascent)
             if settled or loop.trying:
                 order = largest_first(ascent.gaps, ascent.state.order)
                 enough = np.inf if settled else ascent.target
@@ -251,7 +258,9 @@ class Auto(DualAscent):
                 store.evict(self.idle_limit)
             ascent.certified = False  # before new weights: they may be interrupted
             if loop.solve_jointly(ascent, self.rule):
-                pass
+                if ascent.dual_suffices():
+                    ascent.record()
+                    return
             elif not store.oracle_is_cheap:
                 self._revisit(ascent, loop, started, dual)
             elif loop.trying:
