@@ -67,7 +67,8 @@ __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
 
 logger = logging.getLogger(__name__)
 
-CROWDED = 0.95  # share of live planes below which rewriting them pays: dead ones cost time too
+# Share of live planes below which rewriting them pays, if so many are dead: they cost time too.
+CROWDED, MANY_DEAD = 0.95, 32
 LEAST_SPACE = 4  # times the space of one plane per example: with fewer, ascent is very slow
 # Counters that later decisions, and thereby results, depend on.
 KEPT_NUMBERS = ("cache_bytes", "work", "n_evicted", "_remembered", "_warned_of_budget")
@@ -412,7 +413,8 @@ class PlaneStore:
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
         self._drop_idle(idle_limit)
-        if self.n_planes < CROWDED * self.used[0]:
+        live, stored = self.n_planes, int(self.used[0])
+        if live < CROWDED * stored and stored - live >= MANY_DEAD:
             self._compact()
 
     def _drop_idle(self, idle_limit: int) -> None:

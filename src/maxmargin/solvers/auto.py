@@ -32,7 +32,7 @@ AIM = 0.8
 # on: such a search costs about as much as the scores of a block.
 RECOMBINE_EVERY = 4
 # Of a joint solution, the gap that is left among the stored planes: of the target, or of the whole.
-SOLVED, SETTLED = 0.1, 0.02
+SOLVED, SETTLED = 0.1, 0.005
 # Joint solutions are for few examples. They begin after so many iterations (where visits are cheap,
 # or not) if the target is at most this share of the dual, and in any case after many passes: their
 # kernels compile for seconds, which a quick fit to the default precision is to be spared.
