@@ -40,6 +40,7 @@ FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 0, 30
 # Batches in a pass over few examples, and the least size of one, where precision is high: a call of
 # the oracle costs more than its search there.
 BATCHES, LEAST_BATCH = 8, 32
+NEAR = 3.0  # estimate of the gap, as a multiple of the target, where cheap passes do
 JOINT_SHARE = 1.0  # of their work, as a multiple of all other work
 FIRST_REVISITS = 4  # at most, in an iteration before joint solutions that will come soon
 # Optimism after a failed attempt to certify, where visits are cheap, as a share of that before.
@@ -97,8 +98,13 @@ class AutoLoop:
         self.jointly |= ascent.oracle_calls > MANY_PASSES * ascent.n or (
             self.iterations > soon and self._is_fine(ascent)
         )
+        # Passes that are cheap and have brought the target near will also reach it.
+        near = ascent.store.oracle_is_cheap and self.estimate <= NEAR * ascent.target
+        if near or not self.jointly:
+            self.together.solved = False
+            return False
         precision = max(SOLVED * ascent.target, SETTLED * self.estimate)
-        return self.jointly and self.together.solve(precision, rule.recombine)
+        return self.together.solve(precision, rule.recombine)
 
     def arrays(self) -> Arrays:
         """See `LoopState`."""
