@@ -57,6 +57,7 @@ from .state import Arrays, copied, from_text, inside, named_arrays, to_text, und
 from .work import (
     ADDED_ENTRY,
     BLOCK,
+    CALL,
     PART_ENTRY,
     PLANE_ENTRY,
     REWRITTEN_ENTRY,
@@ -315,7 +316,8 @@ class PlaneStore:
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
         per_plane = PLANE_ENTRY * float(n_entries) / max(float(n_planes), 1.0)
         _, features, _, planes = block_sizes(self.blocks.n_features, self.blocks.count, examples)
-        return BLOCK * (len(examples) + 1) + self._part_work * features + per_plane * planes
+        blocks = BLOCK * len(examples) + self._part_work * features + per_plane * planes
+        return CALL + blocks
 
     def extrapolate(self, factor: float) -> float:
         """Go on by ``factor`` times the change of the multipliers since the last call.
@@ -332,7 +334,7 @@ class PlaneStore:
         w_before = self._remember_w()
         if factor == 0.0:
             return 0.0
-        self.work += WEIGHT * len(self.w) + ADDED_ENTRY * self._n_entries
+        self.work += CALL + WEIGHT * len(self.w) + ADDED_ENTRY * self._n_entries
         if self.formulation.slack == "l1":
             sums = self._block_sums(goal)
             # A full block stays full but for rounding, and that is no reason to change its planes.
