@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import maxmargin.engine.joint_planes as joint_planes
+import maxmargin.engine.planes as planes
 from cases import chain_case, multiclass_case
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.cuts import joint_sets
@@ -11,6 +12,7 @@ from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.engine.run import StopTraining
 from maxmargin.formulation import Formulation
+from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes import class_store
 from maxmargin.problems.classes.class_store import ClassStore
 from maxmargin.solvers import make_solver
@@ -42,8 +44,19 @@ def test_the_optimum_is_the_same(make, solver, slack):
         check_optimal(result, case, 10.0, formulation)
 
 
-def test_the_general_store_keeps_w_and_the_dual():
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+def test_zero_weights_that_are_the_best_take_one_pass(slack):
+    """Equal inputs with contrary outputs: the first pass has the primal value, planes the dual."""
+    X, labels = np.ones((4, 1)), np.array([0, 1, 1, 0])
+    problem = ChainProblem(X, np.arange(5), labels, 2)
+    result = solve("auto", problem, 0.1, Formulation(slack=slack), tol=1e-4)
+    assert result.converged and result.n_passes == 1.0 and not result.w.any()
+    assert result.primal == pytest.approx(0.4)  # a loss of 1 for each of four examples
+
+
+def test_the_general_store_keeps_w_and_the_dual(monkeypatch):
     """Also after planes were dropped and the rest renumbered."""
+    monkeypatch.setattr(planes, "MANY_DEAD", 1)
     case = chain_case(np.random.default_rng(2), lengths=(3,) * 8)
     store = PlaneStore(Oracle(case.problem, Formulation("slack")), np.full(8, 3.0), 10**8)
     rng = np.random.default_rng(0)

@@ -25,7 +25,6 @@ __all__ = [
     "add_rows",
     "all_products",
     "copied_planes",
-    "known_products",
     "planes_work",
     "solve_planes_jointly",
 ]
@@ -67,7 +66,7 @@ def _add_products(rows: PlaneRows, parts: Parts, n_weights: int, gram: Floats, s
 
 
 class KnownProducts(NamedTuple):
-    """Products of planes from one joint solution to the next; the planes' ids are sorted."""
+    """Products of planes from one joint solution to the next, of rows in the order of ``ids``."""
 
     ids: Ints
     gram: Floats
@@ -75,31 +74,34 @@ class KnownProducts(NamedTuple):
     def renumbered(self, planes: Ints, places: Ints) -> KnownProducts:
         """Planes that stay get ids 0, 1, ...: by the places of their blocks, then by old ids."""
         moved = planes[np.lexsort((planes, places))]
-        kept = np.flatnonzero(np.isin(moved, self.ids, assume_unique=True))
-        known = np.searchsorted(self.ids, moved[kept])
-        return KnownProducts(kept, self.gram[np.ix_(known, known)])
+        number = np.full(int(max(moved.max(initial=-1), self.ids.max(initial=-1))) + 1, -1)
+        number[moved] = np.arange(len(moved))
+        ids = number[self.ids]
+        kept = np.flatnonzero(ids >= 0)
+        return KnownProducts(ids[kept], self._among(kept))
 
-    def order(self, ids: Ints) -> tuple[Ints, int]:
-        """These ids, those whose products are known first, and how many they are."""
-        known = np.isin(ids, self.ids, assume_unique=True)
-        return np.concatenate([ids[known], ids[~known]]), int(known.sum())
+    def order(self, ids: Ints) -> tuple[Ints, Ints]:
+        """These ids, sorted ones, those whose products are known first; and the rows of these."""
+        wanted = np.zeros(int(max(ids.max(initial=-1), self.ids.max(initial=-1))) + 1, np.bool_)
+        wanted[ids] = True
+        rows = np.flatnonzero(wanted[self.ids])
+        known = self.ids[rows]
+        wanted[known] = False
+        return np.concatenate([known, np.flatnonzero(wanted)]), rows
 
-    def extended(self, ids: Ints, n_known: int, rows: PlaneRows, parts: Parts, d: int) -> Floats:
-        """The products of all pairs of the ordered ids, whose planes are the rows."""
-        gram = np.empty((len(ids), len(ids)))
-        places = np.searchsorted(self.ids, ids[:n_known])
-        gram[:n_known, :n_known] = self.gram[np.ix_(places, places)]
-        _add_products(rows, parts, d, gram, n_known)
+    def extended(self, known: Ints, rows: PlaneRows, parts: Parts, d: int) -> Floats:
+        """Products of all planes in ``rows``, of which the first are these known ones."""
+        gram = np.empty((len(rows.first), len(rows.first)))
+        gram[: len(known), : len(known)] = self._among(known)
+        _add_products(rows, parts, d, gram, len(known))
         return gram
+
+    def _among(self, rows: Ints) -> Floats:
+        """The products of these rows, in increasing order."""
+        return self.gram if len(rows) == len(self.ids) else self.gram[np.ix_(rows, rows)]
 
 
 NO_PRODUCTS = KnownProducts(np.empty(0, np.int64), np.empty((0, 0)))
-
-
-def known_products(ids: Ints, gram: Floats) -> KnownProducts:
-    """The products of planes in any order."""
-    by_id = np.argsort(ids)
-    return KnownProducts(ids[by_id], gram[np.ix_(by_id, by_id)])
 
 
 @kernel
@@ -175,15 +177,16 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
     m = len(chosen)
     if m == 0 or m > MOST_PLANES or len(np.unique(arena.block[chosen])) > MOST_BLOCKS:
         return None
-    chosen, n_known = known.order(chosen)
+    chosen, known_rows = known.order(chosen)
+    n_known = len(known_rows)
     sizes = arena.entry_start[chosen + 1] - arena.entry_start[chosen]
     size = int(sizes.sum() * store.entry_size)
     if planes_work(m, m - n_known, size, store.parts) > most_work:
         return None
     rows, parts = store.plane_rows(chosen)
     number, block = np.unique(arena.block[chosen], return_inverse=True)
-    gram = known.extended(chosen, n_known, rows, parts, len(store.w))
-    store.known_products = known_products(chosen, gram)
+    gram = known.extended(known_rows, rows, parts, len(store.w))
+    store.known_products = KnownProducts(chosen, gram)
     cap, before = store.caps[number], arena.alpha[chosen]
     if store.formulation.slack != "l1":
         cap = np.full(len(cap), np.inf)

@@ -57,6 +57,7 @@ from .state import Arrays, copied, from_text, inside, named_arrays, to_text, und
 from .work import (
     ADDED_ENTRY,
     BLOCK,
+    CALL,
     PART_ENTRY,
     PLANE_ENTRY,
     REWRITTEN_ENTRY,
@@ -67,7 +68,8 @@ __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
 
 logger = logging.getLogger(__name__)
 
-CROWDED = 0.95  # share of live planes below which rewriting them pays: dead ones cost time too
+# Share of live planes below which rewriting them pays, if so many are dead: they cost time too.
+CROWDED, MANY_DEAD = 0.95, 32
 LEAST_SPACE = 4  # times the space of one plane per example: with fewer, ascent is very slow
 # Counters that later decisions, and thereby results, depend on.
 KEPT_NUMBERS = ("cache_bytes", "work", "n_evicted", "_remembered", "_warned_of_budget")
@@ -314,7 +316,8 @@ class PlaneStore:
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
         per_plane = PLANE_ENTRY * float(n_entries) / max(float(n_planes), 1.0)
         _, features, _, planes = block_sizes(self.blocks.n_features, self.blocks.count, examples)
-        return BLOCK * (len(examples) + 1) + self._part_work * features + per_plane * planes
+        blocks = BLOCK * len(examples) + self._part_work * features + per_plane * planes
+        return CALL + blocks
 
     def extrapolate(self, factor: float) -> float:
         """Go on by ``factor`` times the change of the multipliers since the last call.
@@ -331,7 +334,7 @@ class PlaneStore:
         w_before = self._remember_w()
         if factor == 0.0:
             return 0.0
-        self.work += WEIGHT * len(self.w) + ADDED_ENTRY * self._n_entries
+        self.work += CALL + WEIGHT * len(self.w) + ADDED_ENTRY * self._n_entries
         if self.formulation.slack == "l1":
             sums = self._block_sums(goal)
             # A full block stays full but for rounding, and that is no reason to change its planes.
@@ -412,7 +415,8 @@ class PlaneStore:
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
         self._drop_idle(idle_limit)
-        if self.n_planes < CROWDED * self.used[0]:
+        live, stored = self.n_planes, int(self.used[0])
+        if live < CROWDED * stored and stored - live >= MANY_DEAD:
             self._compact()
 
     def _drop_idle(self, idle_limit: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = [
     "ADDED_ENTRY",
     "BLOCK",
+    "CALL",
     "ORACLE_CALL",
     "PART_ENTRY",
     "PLANE_ENTRY",
@@ -20,6 +21,7 @@ __all__ = [
     "scoring_work",
 ]
 
+CALL = 5e4  # a call of a kernel and what is around it, whatever the number of blocks
 BLOCK = 300.0  # a block that is visited: its list of planes and the steps
 PART_ENTRY = 3.0  # a weight gathered from w for the parts of a block
 PLANE_ENTRY = 1.0  # an entry of a stored plane, multiplied

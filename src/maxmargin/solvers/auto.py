@@ -32,16 +32,16 @@ AIM = 0.8
 # on: such a search costs about as much as the scores of a block.
 RECOMBINE_EVERY = 4
 # Of a joint solution, the gap that is left among the stored planes: of the target, or of the whole.
-SOLVED, SETTLED = 0.1, 0.02
-# Joint solutions are for few examples. They begin after so many iterations (where visits are cheap,
-# or not) if the target is at most this share of the dual, and in any case after many passes: their
-# kernels compile for seconds, which a quick fit to the default precision is to be spared.
-FEW, FINE, SOON_CHEAP, SOON, MANY_PASSES = 250, 2e-3, 4, 1, 30
+SOLVED, SETTLED = 0.1, 0.005
+# Joint solutions are for few examples. They begin at once, or where visits are cheap after so many
+# iterations, if the target is at most this share of the dual, and in any case after many passes:
+# their kernels compile for seconds, which a quick fit to the default precision is to be spared.
+FEW, FINE, SOON_CHEAP, MANY_PASSES = 250, 2e-3, 4, 30
 # Batches in a pass over few examples, and the least size of one, where precision is high: a call of
 # the oracle costs more than its search there.
 BATCHES, LEAST_BATCH = 8, 32
+NEAR = 3.0  # estimate of the gap, as a multiple of the target, where cheap passes do
 JOINT_SHARE = 1.0  # of their work, as a multiple of all other work
-FIRST_REVISITS = 4  # at most, in an iteration before joint solutions that will come soon
 # Optimism after a failed attempt to certify, where visits are cheap, as a share of that before.
 MORE_CAREFUL, LEAST_OPTIMISM = 0.7, 0.05
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
@@ -77,21 +77,32 @@ class AutoLoop:
         """Whether a high precision is asked for."""
         return ascent.target <= FINE * ascent.dual
 
-    def most_revisits(self, ascent: DualAscentRun) -> range | count[int]:
-        """Revisits are of little use where joint solutions will do better, and soon."""
-        soon = self.together.allowed and not self.jointly and self._is_fine(ascent)
-        return range(FIRST_REVISITS) if soon else count()
+    def begins_jointly(self, ascent: DualAscentRun) -> bool:
+        """Whether this is the first pass, and its planes will be solved for together.
+
+        It leaves w alone, which is 0 as a rule: zero weights are the best where C is small.
+        """
+        if self.iterations or not self.together.allowed or ascent.store.oracle_is_cheap:
+            return False
+        stopping = ascent.stopping
+        return stopping.tol is not None and stopping.tol <= FINE and stopping.epsilon is None
 
     def solve_jointly(self, ascent: DualAscentRun, rule: StepRule) -> bool:
         """Solve for the stored planes together, where that pays; returns whether it was done."""
         self.iterations += 1
         ascent.batch_size = self.batch_sizes[self._is_fine(ascent)]
-        soon = SOON_CHEAP if ascent.store.oracle_is_cheap else SOON
+        cheap = ascent.store.oracle_is_cheap
+        soon = SOON_CHEAP if cheap else 0
         self.jointly |= ascent.oracle_calls > MANY_PASSES * ascent.n or (
             self.iterations > soon and self._is_fine(ascent)
         )
+        # Passes that are cheap and have brought the target near will also reach it.
+        near = cheap and self.estimate <= NEAR * ascent.target
+        if near or not self.jointly:
+            self.together.solved = False
+            return False
         precision = max(SOLVED * ascent.target, SETTLED * self.estimate)
-        return self.jointly and self.together.solve(precision, rule.recombine)
+        return self.together.solve(precision, rule.recombine)
 
     def arrays(self) -> Arrays:
         """See `LoopState`."""
@@ -230,7 +241,7 @@ class Auto(DualAscent):
             again = not (loop.trying and store.oracle_is_cheap)
             loop.trying = again and loop.estimate <= loop.optimism * ascent.target
             # Weights that are the best for all stored planes are left alone, to find more planes.
-            settled = loop.together.solved
+            settled = loop.together.solved or loop.begins_jointly(ascent)
             if settled or loop.trying:
                 order = largest_first(ascent.gaps, ascent.state.order)
                 enough = np.inf if settled else ascent.target
@@ -251,7 +262,9 @@ class Auto(DualAscent):
                 store.evict(self.idle_limit)
             ascent.certified = False  # before new weights: they may be interrupted
             if loop.solve_jointly(ascent, self.rule):
-                pass
+                if ascent.dual_suffices():
+                    ascent.record()
+                    return
             elif not store.oracle_is_cheap:
                 self._revisit(ascent, loop, started, dual)
             elif loop.trying:
@@ -273,7 +286,7 @@ class Auto(DualAscent):
         if extrapolated:
             momentum.push()
         plateau = Plateau()
-        for k in loop.most_revisits(ascent):
+        for k in count():
             began, before = store.work, ascent.dual
             chosen = ascent.order(cached.due(self.cached_share))
             rule = stored_only if k % RECOMBINE_EVERY else self.rule

@@ -39,7 +39,7 @@ SETTLE = StepRule(WSS2, 50, precision=0.1)
 RUN_LENGTH = 16  # blocks that are always visited one after the other
 CERTIFY_BATCH = 256  # examples per oracle call where w stands still
 CHEAP_CERTIFY_BATCH = 2048
-LIMITED_BATCH = 16  # the same, where the time limit is looked at in between
+LIMITED_BATCH = 64  # the same, where the time limit is looked at in between
 ORDERED_BATCH = 512  # where the store steps between the examples of a batch
 CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
 
@@ -198,6 +198,17 @@ class DualAscentRun(CertifiedRun):
         # That made another array of the weights: this one is nobody else's, and may be long.
         self.offer(self.primal(w, np.maximum(hinges, 0.0)), w, copy=False)
         return done
+
+    def dual_suffices(self) -> bool:
+        """Whether the dual has come near enough to the best primal value of the passes so far."""
+        if self.best is None or not self.stopping.is_satisfied(
+            Certificate(self.best[0], self.dual)
+        ):
+            return False
+        self.store.rebuild()
+        self.proven_dual = self.store.dual()
+        self.certified = self.converged()
+        return self.certified
 
     def settle(self) -> Certificate:
         """Certify weights that stored planes have mended: an extrapolation leaves poor ones."""

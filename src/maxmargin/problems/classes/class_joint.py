@@ -25,9 +25,12 @@ def solve_classes_jointly(
     store: ClassStore, stop_gap: float, most_work: float, recombine: bool
 ) -> float | None:
     """Solve for the multipliers of many classes of all examples; None if too much work."""
-    if len(store.caps) > MOST_BLOCKS:
+    n, K = len(store.caps), store.problem.n_classes
+    everything = recombine and n * (K - 1) <= ALL_PAIRS
+    # What is refused is refused by its number alone, where no example has weight 0.
+    if n > MOST_BLOCKS or joint_work(n * (K - 1) if everything else store.n_planes) > most_work:
         return None
-    examples, classes = np.nonzero(_usable(store, recombine))
+    examples, classes = np.nonzero(_usable(store, everything))
     m = len(examples)
     work = joint_work(m) + PLANE_ENTRY * m * m
     if store.products is None:
@@ -54,10 +57,10 @@ def solve_classes_jointly(
     return solution.gap
 
 
-def _usable(store: ClassStore, recombine: bool) -> np.ndarray:
-    """Pairs that may get weight: those that were met, or all if they may and are few."""
+def _usable(store: ClassStore, everything: bool) -> np.ndarray:
+    """Pairs that may get weight: those that were met, or all."""
     n, K = len(store.caps), store.problem.n_classes
-    if not recombine or n * (K - 1) > ALL_PAIRS:
+    if not everything:
         return store.listed & (store.caps > 0.0)[:, None]
     usable = np.repeat((store.caps > 0.0)[:, None], K, axis=1)
     usable[np.arange(n), store.problem.labels] = False
