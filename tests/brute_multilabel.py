@@ -38,7 +38,7 @@ class MultilabelTwin(Twin):
             both = sum(a and b for a, b in zip(self.Y[i], y, strict=True))
             total = sum(self.Y[i]) + sum(y)
             return 1.0 - 2.0 * both / total if total else 0.0
-        return wrong / self.L if self.loss_name == "normalized-hamming" else float(wrong)
+        return float(wrong)
 
 
 def random_edges(rng, kind, L):

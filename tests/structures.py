@@ -227,7 +227,7 @@ STRUCTURES = {
     ),
     "sets of labels": Structure(
         multilabel_case,
-        ("hamming", "normalized-hamming", "f1", "zero-one"),
+        ("hamming", "f1", "zero-one"),
         drawn(
             sizes(n=(1, 4), n_inputs=(1, 3), n_labels=(1, 6)),
             flags("fit_intercept"),

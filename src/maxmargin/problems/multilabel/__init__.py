@@ -1,1 +1,1 @@
-"""Sets of labels, on or off, of examples that share one input: independent, in a tree or in pairs."""
+"""Sets of labels that share one input: independent, in a tree, or a few with any edges."""

@@ -11,12 +11,12 @@ on, and among those that are off: O(L log L + on * off). With edges all sets are
 
 from __future__ import annotations
 
-from ..._jit import kernel
-from ...types import Bools, Floats, Ints
-from ...search.modes import SearchMode
-from .losses import value_of_counts
-
 import numpy as np
+
+from ..._jit import kernel
+from ...search.modes import SearchMode
+from ...types import Bools, Floats
+from .losses import value_of_counts
 
 __all__ = ["find_among_all", "find_independent"]
 
@@ -33,7 +33,7 @@ def find_independent(scores: Floats, gold: Bools, loss: int, mode: SearchMode) -
 def find_among_all(
     scores: Floats, pairs: Floats, gold: Bools, loss: int, mode: SearchMode
 ) -> Bools:
-    """Few labels with weights of all pairs, a symmetric matrix: the most violated set in each row."""
+    """Few labels: the most violated set in each row; ``pairs[b, a]`` weighs labels a < b."""
     n_sets = 1 << scores.shape[1]
     n_on = np.zeros(n_sets, np.int64)
     for bit in range(scores.shape[1]):
@@ -45,7 +45,7 @@ def find_among_all(
 
 @kernel(allocates=False)
 def _flip_by_counts(gains, order, gold, loss, mode, sums, found):
-    """See `find_independent`; ``order`` has the labels by falling gain of a flip, ``sums`` is work."""
+    """See `find_independent`; ``order`` has labels by falling gain of a flip, ``sums`` is work."""
     L = gains.shape[1]
     for r in range(len(gains)):
         n_on, n_off = 0, 0
@@ -63,7 +63,7 @@ def _flip_by_counts(gains, order, gold, loss, mode, sums, found):
             for b in range(n_off + 1):
                 if a + b > 0:
                     gain = sums[0, a] + sums[1, b]
-                    value = value_of_counts(loss, mode, L, n_on, a, b, gain)
+                    value = value_of_counts(loss, mode, n_on, a, b, gain)
                     if value > best:
                         best, missed, added = value, a, b
         for place in range(L):
@@ -105,7 +105,7 @@ def _try_all(scores, pairs, gold, loss, mode, n_on, tables, found):
                 right = n_on[y & truth]
                 missed, added = n_on[truth] - right, n_on[y] - right
                 gain = value_of[y] - value_of[truth]
-                value = value_of_counts(loss, mode, L, n_on[truth], missed, added, gain)
+                value = value_of_counts(loss, mode, n_on[truth], missed, added, gain)
                 if value > best:
                     best, chosen = value, y
         for label in range(L):

@@ -75,8 +75,8 @@ def make_graph(n_labels: int, edges: ArrayLike | Sequence[Any]) -> LabelGraph:
     if forest is None and n_labels > MOST_LISTED:
         raise ValueError(
             f"the {len(pairs)} edges between {n_labels} labels have a cycle; with cycles the best "
-            f"labels are found exactly for at most {MOST_LISTED} labels: leave out edges until they "
-            "are a tree (edges='tree' learns one), or all of them"
+            f"labels are found exactly for at most {MOST_LISTED} labels: give the edges of a tree "
+            "(edges='tree' learns one), or none"
         )
     return LabelGraph(n_labels, pairs, forest)
 

@@ -16,7 +16,7 @@ from ..._jit import kernel
 from ...engine.accelerators import Accelerators
 from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.parts import rows_under_labels
-from ...engine.rows import Rows, add_scores, make_rows
+from ...engine.rows import Rows, add_scores, make_rows, row_scores
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -28,7 +28,7 @@ from .graph import LabelGraph, make_graph
 from .losses import LOSSES, LabelLoss, label_loss, loss_of
 from .trees import find_in_forest
 
-__all__ = ["MultilabelProblem", "predict_labels"]
+__all__ = ["MultilabelProblem", "label_scores", "predict_labels"]
 
 
 class MultilabelProblem(NativeProblem):
@@ -45,9 +45,8 @@ class MultilabelProblem(NativeProblem):
         Which labels are on.
     edges : array of int of shape (n_edges, 2)
         Pairs of labels that have a weight. Where they have a cycle, there may be 14 labels at most.
-    loss : {"hamming", "normalized-hamming", "f1", "zero-one"}
-        Number of wrong labels, their share, 1 - F1, or 1 if any label is wrong. F1 of two empty
-        sets is 1.
+    loss : {"hamming", "f1", "zero-one"}
+        Number of wrong labels, 1 - F1, or 1 if any label is wrong. F1 of two empty sets is 1.
     fit_intercept : bool
         Append a constant input.
     """
@@ -116,7 +115,7 @@ class MultilabelProblem(NativeProblem):
         return self.gold[i].copy()
 
     def joint_feature(self, x: Any, y: Any) -> Any:
-        """See `Problem.joint_feature`: x under each label that is on, and the edges between them."""
+        """See `Problem.joint_feature`: x under each label that is on, and edges between them."""
         on = np.asarray(y, dtype=np.bool_)
         _, inputs, values = entries_of(x, self.rows)
         labels = np.flatnonzero(on)
@@ -169,18 +168,17 @@ class MultilabelProblem(NativeProblem):
             mode = SearchMode(LEVELS, False, False)
         gold = self.gold[examples]
         loss = LOSSES.index(self.loss_name)
-        scores = _scores(self.rows, examples, self.graph, w)
+        scores = np.zeros(gold.shape)
+        _add_all_scores(self.rows, examples, w, scores)
         found = _find(scores, self.graph, w, gold, loss, mode)
-        lengths = 1
+        entries, edges = np.count_nonzero(found != gold, axis=1), self.graph.edges
+        first_pair = self.rows.n_rows * self.n_labels
+        n_pairs = len(edges) * int(np.count_nonzero(entries))
         if not as_parts:
-            lengths = np.diff(self.rows.indptr)[examples] + int(self.rows.bias != 0.0)
-        wrong = np.count_nonzero(found != gold, axis=1)
-        edges = self.graph.edges
-        capacity = int((wrong * lengths).sum()) + len(edges) * np.count_nonzero(wrong)
-        out = empty_planes(len(examples), capacity)
-        first_pair = self.n_features - len(edges)
-        if as_parts:
-            first_pair = self.rows.n_rows * self.n_labels
+            rows = self.rows
+            entries *= (rows.indptr[1:] - rows.indptr[:-1])[examples] + int(rows.bias != 0.0)
+            first_pair = self.n_features - len(edges)
+        out = empty_planes(len(examples), int(entries.sum()) + n_pairs)
         _write_planes(self.rows, examples, gold, found, edges, loss, as_parts, first_pair, out)
         return trim(out)
 
@@ -210,15 +208,14 @@ class MultilabelAccelerators(Accelerators):
 
 def predict_labels(rows: Rows, graph: LabelGraph, w: Floats) -> Bools:
     """The set of labels of the largest score for every row."""
-    scores = _scores(rows, np.arange(rows.n_rows), graph, w)
+    scores = label_scores(rows, graph, w)
     return _find(scores, graph, w, np.zeros(scores.shape, np.bool_), 0, PREDICT)
 
 
-def _scores(rows: Rows, examples: Ints, graph: LabelGraph, w: Floats) -> Floats:
-    """Scores of all labels for the listed rows."""
-    scores = np.zeros((len(examples), graph.n_labels))
-    _add_all_scores(rows, examples, w, scores)
-    return scores
+def label_scores(rows: Rows, graph: LabelGraph, w: Floats) -> Floats:
+    """Scores of all labels for every row, by themselves."""
+    weights = w[: len(w) - len(graph.edges)].reshape(-1, graph.n_labels)
+    return row_scores(rows, weights).astype(np.float64, copy=False)
 
 
 def _find(
@@ -246,8 +243,8 @@ def _add_all_scores(rows, examples, w, scores):
 def _write_planes(rows, examples, gold, found, edges, loss, as_parts, first_pair, out):
     """Rows of dpsi, in features or in parts, and the losses.
 
-    In: ``gold[r], found[r]`` are the labels of row ``examples[r]``; ``first_pair`` is the weight, or
-    the part, of the first edge.
+    In: ``gold[r], found[r]`` are the labels of row ``examples[r]``; ``first_pair`` is the weight,
+    or the part, of the first edge.
     """
     L = gold.shape[1]
     filled = 0
@@ -281,5 +278,5 @@ def _write_planes(rows, examples, gold, found, edges, loss, as_parts, first_pair
                     out.indices[filled] = first_pair + e
                     out.values[filled] = 1.0 if together else -1.0
                     filled += 1
-        out.losses[r] = label_loss(loss, L, n_on, missed, added)
+        out.losses[r] = label_loss(loss, n_on, missed, added)
         out.indptr[r + 1] = filled

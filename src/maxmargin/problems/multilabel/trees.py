@@ -24,7 +24,7 @@ from ...search.limits import MOST_TABLE_BYTES
 from ...search.modes import ADDITIVE, DEVIATION, PREDICTION, SearchMode
 from ...types import Bools, Floats, Ints
 from .graph import Forest
-from .losses import F1, NORMALIZED, value_of_counts
+from .losses import F1, value_of_counts
 
 __all__ = ["find_in_forest"]
 
@@ -63,8 +63,8 @@ def find_in_forest(
 ) -> Bools:
     """The most violated set in each row, with the weights of the edges in ``pairs``."""
     L = scores.shape[1]
-    sizes = np.empty((3, L + 1), np.int64)
-    capacity = int(_most_entries(forest, gold, loss, mode, *sizes))
+    first, most_missed, most_added = np.empty((3, L + 1), np.int64)
+    capacity = int(_most_entries(forest, gold, loss, mode, most_missed, most_added))
     if 40 * capacity > MOST_TABLE_BYTES:
         raise ValueError(
             f"the search for the most violated of {L} labels in a tree needs tables of {capacity} "
@@ -74,7 +74,9 @@ def find_in_forest(
         np.empty(capacity),
         np.empty(capacity, np.int64),
         np.empty(capacity, np.int64),
-        *sizes,
+        first,
+        most_missed,
+        most_added,
         np.empty(capacity),
         np.empty(capacity, np.int64),
         np.empty(2 * L + 2, np.int64),
@@ -102,7 +104,7 @@ def _merged_counts(v, p, mode, most_missed, most_added):
 
 
 @kernel(allocates=False)
-def _most_entries(forest, gold, loss, mode, first, most_missed, most_added):
+def _most_entries(forest, gold, loss, mode, most_missed, most_added):
     """Entries of all tables of the row that has most of them."""
     L = gold.shape[1]
     most = 0
@@ -124,9 +126,7 @@ def _most_entries(forest, gold, loss, mode, first, most_missed, most_added):
 def _search(scores, pairs, forest, gold, loss, mode, tables, found):
     """See `find_in_forest`."""
     L = scores.shape[1]
-    unit = 0.0
-    if mode.kind == ADDITIVE:
-        unit = 1.0 / L if loss == NORMALIZED else 1.0
+    unit = 1.0 if mode.kind == ADDITIVE else 0.0  # the loss of a wrong label
     for r in range(len(scores)):
         filled, n_on = 0, 0
         for label in range(L + 1):
@@ -143,7 +143,7 @@ def _search(scores, pairs, forest, gold, loss, mode, tables, found):
             if mode.kind != ADDITIVE and mode.kind != PREDICTION:
                 if e == 0:
                     continue  # the given labels
-                value = value_of_counts(loss, mode, L, n_on, missed, added, gain)
+                value = value_of_counts(loss, mode, n_on, missed, added, gain)
             if value > best:
                 best, chosen = value, start + e
         if chosen >= 0:
