@@ -46,7 +46,8 @@ class MultilabelSVM(ClassifierMixin, MaxMarginEstimator):  # type: ignore[misc]
     ----------
     loss : {"hamming", "f1", "zero-one"}, default="hamming"
         What a wrong set of labels costs: the number of wrong labels, 1 - F1 of the example (two
-        empty sets have an F1 of 1), or 1 if any label is wrong. All go with every rescaling.
+        empty sets have an F1 of 1), or 1 if any label is wrong, which is for few labels or for data
+        that can be told apart: elsewhere it learns little. All go with every rescaling.
     edges : None, "tree", "pairs" or sequence of pairs of labels, optional
         Which pairs of labels have a weight for being on together: none; those of a tree that is
         learned (of Chow and Liu: neighbours tell most about each other in the training data); all;
