@@ -42,6 +42,11 @@ def examples(n_features, n_classes, n=12):
     return RNG.normal(size=(n, n_features)) + y[:, None], y
 
 
+def label_sets(n_features, n_labels, n=12):
+    Y = (np.arange(n)[:, None] >> np.arange(n_labels)) & 1
+    return RNG.normal(size=(n, n_features)) + Y.sum(axis=1, keepdims=True), Y
+
+
 def sequences(n_features, n_labels, n=6):
     Y = [np.arange(k, k + 4) % n_labels for k in range(n)]
     return [RNG.normal(size=(4, n_features)) + y[:, None] for y in Y], Y
@@ -88,6 +93,12 @@ KINDS = {
         (MORE_SENTENCES, [[(2, "a"), (0, "b"), (2, "c"), (2, "d")]] * 2),
     ),
     "grammar": Kind(mm.GrammarParser, (TREES, None), (MORE_TREES, None)),
+    "sets": Kind(mm.MultilabelSVM, label_sets(3, 4), label_sets(5, 2)),
+    "sets in a tree": Kind(
+        lambda **p: mm.MultilabelSVM(edges="tree", loss="f1", **p),
+        label_sets(3, 4),
+        label_sets(5, 2),
+    ),
     "ranker": Kind(mm.RankSVM, examples(3, 3), examples(5, 2)),
     "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
     "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),

@@ -21,6 +21,7 @@ from brute_measures import (
     decode_ranking_of_sample,
     measure_case,
 )
+from brute_multilabel import decode_label_sets, multilabel_case
 from brute_ranking import ranking_case
 from brute_trees import (
     decode_labels,
@@ -223,6 +224,26 @@ STRUCTURES = {
         refusal="losses that add up over nodes",
         decode=decode_positions,
         rank=rank_positions,
+    ),
+    "sets of labels": Structure(
+        multilabel_case,
+        ("hamming", "f1", "zero-one"),
+        drawn(
+            sizes(n=(1, 4), n_inputs=(1, 3), n_labels=(1, 6)),
+            flags("fit_intercept"),
+            MATRICES,
+            kind=st.sampled_from(["none", "tree", "forest", "cycle"]),
+        ),
+        training=(
+            {"kind": "none", "fit_intercept": True},
+            {"kind": "tree"},
+            {"kind": "cycle", "n_labels": 3, "layout": "csr"},
+        ),
+        layouts=True,
+        parts=True,
+        k_best=never,
+        refusal="MultilabelProblem has no search for the k best outputs",
+        decode=decode_label_sets,
     ),
     "swapped pairs": Structure(
         ranking_case,

@@ -145,3 +145,14 @@ def test_rankings(bench):
     assert len(report.runs) == 4
     for (run,) in report.runs.values():
         assert run["ndcg"] > 65.0 and run["average_precision"] > 40.0
+
+
+def test_sets_of_labels(bench):
+    find_data("multilabel/emotions_train.svm.gz")
+    (case,) = bench("datasets.multilabel").cases(bench("case").Options(quick=True))
+    runs = {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
+    assert len(runs) == 9 + 4
+    assert runs["hamming, no edges"]["hamming"] < 24.0
+    assert runs["f1, all pairs"]["f1"] > 64.0
+    for run in runs.values():
+        assert run["hamming"] == pytest.approx(100.0 - run["right"])

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
 from sklearn.svm import LinearSVC
 
 from conftest import find_data
@@ -307,6 +308,34 @@ def test_svmlight_without_labels(tmp_path):
     assert X.toarray().tolist() == [[1, 0.5, 0], [0, 0, 1]] and y is None and qid is None
     with pytest.raises(ValueError, match=r"a:1: expected index:value, found '7'"):
         read_svmlight(write(tmp_path / "a", "7 1:1\n"), has_labels=False)
+
+
+def test_several_labels_on_a_line(tmp_path):
+    text = "3,1 1:1\n2:0.5 # none\n\n 3:1\n7\n"
+    X, y, qid = read_svmlight(write(tmp_path / "a", text), 4, multilabel=True)
+    assert X.toarray().tolist() == [[1, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+    assert y == [(3, 1), (), (), (7,)] and type(y[0][0]) is int and qid is None
+    X, y, qid = read_svmlight(write(tmp_path / "a", "a,b qid:2 1:1\nqid:3 1:2\n"), multilabel=True)
+    assert y == [("a", "b"), ()] and qid is not None and qid.tolist() == [2, 3]
+    assert read_svmlight(write(tmp_path / "a", "1,2.5 1:1\n"), multilabel=True).y == [(1.0, 2.5)]
+    assert read_svmlight(write(tmp_path / "a", "1:1\n2:1\n"), multilabel=True).y == [(), ()]
+    for line, message in (
+        ("1,,2 1:1", "expected labels between commas, found '1,,2'"),
+        ("1,2,1 1:1", "expected different labels, found '1,2,1'"),
+        ("1,x 1:1", "expected a label that is a number like the first one, found 'x'"),
+        ("1 2 1:1", "expected index:value, found '2'"),
+    ):
+        with pytest.raises(ValueError, match=rf"a:2: {message}"):
+            read_svmlight(write(tmp_path / "a", f"5 1:1\n{line}\n"), multilabel=True)
+    with pytest.raises(ValueError, match="several labels on a line and none"):
+        read_svmlight(tmp_path / "a", multilabel=True, has_labels=False)
+
+
+def test_several_labels_as_scikit_learn_reads_them():
+    path = find_data("multilabel/enron_test.svm.gz")
+    X, y, _ = read_svmlight(path, 1001, multilabel=True)
+    X_peer, y_peer = load_svmlight_file(str(path), n_features=1001, multilabel=True)
+    assert (X != X_peer).nnz == 0 and y == y_peer
 
 
 def test_svmlight_encodings(tmp_path):

@@ -26,8 +26,8 @@ METHODS = (
 
 
 def put(model, w):
-    """Give a model other weights; those of a classifier are in its result."""
-    if isinstance(model, mm.MulticlassSVM | mm.PerformanceSVM):
+    """Give a model other weights; those of classifiers are in their results."""
+    if isinstance(model, mm.MulticlassSVM | mm.MultilabelSVM | mm.PerformanceSVM):
         model.result_ = dataclasses.replace(model.result_, w=w)
     else:
         model.coef_ = w

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .estimators.grammar import GrammarParser as GrammarParser
     from .estimators.grammar import PCFGParser as PCFGParser
     from .estimators.multiclass import MulticlassSVM as MulticlassSVM
+    from .estimators.multilabel import MultilabelSVM as MultilabelSVM
     from .estimators.performance import PerformanceSVM as PerformanceSVM
     from .estimators.ranking import RankSVM as RankSVM
     from .estimators.sequence import SequenceTagger as SequenceTagger

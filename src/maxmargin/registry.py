@@ -99,6 +99,7 @@ ESTIMATORS = (
     Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS),
     Estimator("DependencyParser", "estimators.dependency"),
     Estimator("GrammarParser", "estimators.grammar"),
+    Estimator("MultilabelSVM", "estimators.multilabel"),
     Estimator("PCFGParser", "estimators.grammar"),
     Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),

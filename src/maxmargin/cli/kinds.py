@@ -22,8 +22,8 @@ _ADVICE = {
     Kind.NUMPY: "in Python, numpy.load reads it, and estimators take its arrays",
     Kind.UTF_16: "say --encoding utf-16",
     Kind.BINARY: "",
-    Kind.MULTILABEL: f"{_NO_COMMAND} sklearn.datasets.load_svmlight_file(path, multilabel=True) "
-    "reads it",
+    Kind.MULTILABEL: f"{_NO_COMMAND} maxmargin.formats.read_svmlight(path, multilabel=True) reads "
+    "it, for MultilabelSVM",
     Kind.LETOR: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and the queries qid",
     Kind.SVM_HMM: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid, and rows "
     "with the same qid make a sequence for SequenceTagger",

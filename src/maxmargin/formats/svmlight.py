@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from array import array
@@ -37,7 +38,8 @@ class SvmlightData(NamedTuple):
     X : csr_matrix of float64, shape (n_examples, n_features)
     y : ndarray
         int64 where all labels are whole numbers (up to 9223372036854775807), float64 where all are
-        numbers, else strings. None if the file was read without labels.
+        numbers, else strings. None if the file was read without labels. With ``multilabel`` a
+        list with a tuple of labels, of these types, for each example.
     qid : ndarray of int64 or None
         Query of each example, if the file gives it for every line.
     """
@@ -52,6 +54,7 @@ def read_svmlight(
     n_features: int | None = None,
     *,
     has_labels: bool = True,
+    multilabel: bool = False,
     encoding: str = "utf-8",
 ) -> SvmlightData:
     """Read an svmlight file, plain or compressed (``.gz``, ``.xz``, ``.bz2``).
@@ -68,6 +71,9 @@ def read_svmlight(
         reading a test set, which need not use the last features.
     has_labels : bool, default=True
         Whether lines begin with a label.
+    multilabel : bool, default=False
+        Whether lines begin with any number of labels, none at all included, between commas.
+        ``sklearn.preprocessing.MultiLabelBinarizer`` makes an indicator matrix from them.
     encoding : str, default="utf-8"
         Text encoding, for labels that are words.
 
@@ -79,13 +85,18 @@ def read_svmlight(
     Raises
     ------
     ValueError
-        Bad label, bad pair, index below 1, above ``n_features`` or above 2147483647, indices that
-        do not increase, NaN or infinite value, no examples; the message names file and line.
+        Bad label, a label twice on a line, bad pair, index below 1, above ``n_features`` or above
+        2147483647, indices that do not increase, NaN or infinite value, no examples; the message
+        names file and line.
     """
     path = read_once(path)
-    data = _read_fast(path, n_features) if has_labels else None
+    if multilabel and not has_labels:
+        raise ValueError("a file cannot have several labels on a line and none: multilabel=True")
+    data = _read_fast(path, n_features) if has_labels and not multilabel else None
+    if data is not None:
+        return data
     # The fast reader cannot say where an error is, nor read labels that are words.
-    return data if data is not None else _read_carefully(path, n_features, has_labels, encoding)
+    return _read_carefully(path, n_features, has_labels, multilabel, encoding)
 
 
 def write_svmlight(
@@ -191,10 +202,15 @@ class _BadLine(Exception):
 
 
 def _read_carefully(
-    path: Source, n_features: int | None, has_labels: bool = True, encoding: str = "utf-8"
+    path: Source,
+    n_features: int | None,
+    has_labels: bool = True,
+    multilabel: bool = False,
+    encoding: str = "utf-8",
 ) -> SvmlightData:
     """Read line by line, so that an error can name its line."""
     labels: list[str] = []
+    n_labels: list[int] = []
     queries: list[int | None] = []
     indptr, indices, values = array("q", [0]), array("q"), array("d")
     with open_text(path, encoding) as stream:
@@ -204,8 +220,11 @@ def _read_carefully(
                 continue
             try:
                 if has_labels:
-                    _check_label(fields[0], labels)
-                    labels.append(fields.pop(0))
+                    own = _split_labels(fields) if multilabel else [fields.pop(0)]
+                    for label in own:
+                        _check_label(label, labels)
+                        labels.append(label)
+                    n_labels.append(len(own))
                 query, pairs = _split_query(fields)
                 if queries and (query is None) != (queries[0] is None):
                     raise _BadLine("expected qid: on every line or on none")
@@ -223,11 +242,35 @@ def _read_carefully(
     X = sparse.csr_matrix((np.array(values), columns, np.array(indptr)), shape=shape)
     has_queries = queries[0] is not None
     qid = np.array(queries, dtype=np.int64) if has_queries else None
-    return SvmlightData(X, _as_array(labels) if has_labels else None, qid)
+    if not has_labels:
+        return SvmlightData(X, None, qid)
+    y = _as_array(labels)
+    return SvmlightData(X, _as_tuples(y, n_labels) if multilabel else y, qid)
+
+
+def _split_labels(fields: list[str]) -> list[str]:
+    """Take the labels off, which are none where a pair or a query comes first."""
+    if ":" in fields[0]:
+        return []
+    listed = fields.pop(0)
+    own = listed.split(",")
+    if "" in own:
+        raise _BadLine(f"expected labels between commas, found {listed!r:.60}")
+    if len(set(own)) < len(own):
+        raise _BadLine(f"expected different labels, found {listed!r:.60}")
+    return own
+
+
+def _as_tuples(labels: NDArray[Any], n_labels: list[int]) -> list[tuple[Any, ...]]:
+    """So many labels for each example, of Python's own types."""
+    left = iter(labels.tolist())
+    return [tuple(itertools.islice(left, n)) for n in n_labels]
 
 
 def _as_array(labels: list[str]) -> NDArray[Any]:
     """Labels as numbers, if that is what they are."""
+    if not labels:
+        return np.empty(0, np.int64)
     if _number(labels[0]) is None:
         return np.array(labels)
     whole = [_whole_number(label, _LARGEST_INT) for label in labels]

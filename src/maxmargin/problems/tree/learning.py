@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.csgraph import minimum_spanning_tree
 from sklearn.metrics import mutual_info_score
 
+from ...search.spanning_tree import cheapest_tree
 from ...types import Floats, Ints
 
 __all__ = ["scale_offsets", "tree_of_labels", "tree_of_positions"]
@@ -20,13 +20,13 @@ def tree_of_labels(codes: Ints, n_labels: Ints) -> list[tuple[int, int]]:
             counts = np.zeros((n_labels[a], n_labels[b]))
             np.add.at(counts, (codes[:, a], codes[:, b]), 1.0)
             information[a, b] = mutual_info_score(None, None, contingency=counts)
-    return _cheapest_tree(-information)
+    return cheapest_tree(-information)
 
 
 def tree_of_positions(positions: Ints) -> list[tuple[int, int]]:
     """The tree whose offsets between neighbours vary least."""
     offsets = positions[:, :, None, :] - positions[:, None, :, :]
-    return _cheapest_tree(offsets.var(axis=0).sum(axis=2))
+    return cheapest_tree(offsets.var(axis=0).sum(axis=2))
 
 
 def scale_offsets(positions: Ints, parent: Ints) -> tuple[Floats, Floats]:
@@ -37,12 +37,3 @@ def scale_offsets(positions: Ints, parent: Ints) -> tuple[Floats, Floats]:
     anchors[inner] = offsets.mean(axis=0)
     spreads[inner] = np.maximum(1.0, offsets.std(axis=0))
     return anchors, spreads
-
-
-def _cheapest_tree(costs: Floats) -> list[tuple[int, int]]:
-    """Edges of the spanning tree of least total cost, from the lower triangle of the costs."""
-    lower = np.tril(np.ones(costs.shape, dtype=bool), -1)
-    # A cost of 0 would be no edge at all.
-    shifted = np.where(lower, costs - costs[lower].min(initial=0.0) + 1.0, 0.0)
-    found = minimum_spanning_tree(shifted).tocoo()
-    return [(int(a), int(b)) for a, b in zip(found.row, found.col, strict=True)]

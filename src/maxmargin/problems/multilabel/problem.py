@@ -1,0 +1,282 @@
+"""Sets of labels: weights of the inputs for each label, and of pairs of labels that are both on.
+
+Weights are feature-major, ``w[f * L + l]`` for L labels, an optional constant input last, and then
+one for each edge: what it adds that both of its labels are on.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._jit import kernel
+from ...engine.accelerators import Accelerators
+from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
+from ...engine.parts import rows_under_labels
+from ...engine.rows import Rows, add_scores, make_rows, row_scores
+from ...engine.work import scoring_work
+from ...formulation import Formulation, Rescaling
+from ...plane_rows import Planes, empty_planes, trim
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
+from ...types import Bools, Floats, Ints
+from .counting import find_among_all, find_independent
+from .graph import LabelGraph, make_graph
+from .losses import LOSSES, LabelLoss, label_loss, loss_of
+from .trees import find_in_forest
+
+__all__ = ["MultilabelProblem", "label_scores", "predict_labels"]
+
+
+class MultilabelProblem(NativeProblem):
+    """Labels that are on or off, any number of them at once.
+
+    Joint features of x and a set of labels are x under each label of the set, and a 1 for each edge
+    between two of them.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_examples, n_inputs)
+        Inputs.
+    Y : array of bool of shape (n_examples, n_labels)
+        Which labels are on.
+    edges : array of int of shape (n_edges, 2)
+        Pairs of labels that have a weight. Where they have a cycle, there may be 14 labels at most.
+    loss : {"hamming", "f1", "zero-one"}
+        Number of wrong labels, 1 - F1, or 1 if any label is wrong. F1 of two empty sets is 1.
+    fit_intercept : bool
+        Append a constant input.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        Y: ArrayLike,
+        edges: ArrayLike = (),
+        *,
+        loss: LabelLoss = "hamming",
+        fit_intercept: bool = False,
+    ) -> None:
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
+        rows = make_rows(X, fit_intercept=fit_intercept, sparse=True)
+        rows = rows._replace(
+            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
+        )
+        gold = np.ascontiguousarray(Y, dtype=np.bool_)
+        if gold.ndim != 2 or gold.shape[1] == 0 or len(gold) != rows.n_rows:
+            raise ValueError(
+                f"expected the labels of {rows.n_rows} examples in rows, got Y of shape "
+                f"{gold.shape}"
+            )
+        self.loss_name = loss
+        self.graph = make_graph(gold.shape[1], edges)
+        n_edges = len(self.graph.edges)
+        self.n_features = rows.n_inputs * self.n_labels + n_edges
+        check_number_of_weights(
+            self.n_features, f"{rows.n_inputs} features x {self.n_labels} labels make"
+        )
+        self._hold(rows, gold)
+
+    def _hold(self, rows: Rows, gold: Bools) -> None:
+        """Take the examples."""
+        self.rows, self.gold = rows, gold
+        parts = rows_under_labels(rows, self.n_labels, self.n_features)
+        self.parts = parts if parts.n_parts < 2**31 else None
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.graph.n_labels
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.gold)
+
+    def subset(self, indices: Ints) -> MultilabelProblem:
+        """See `Problem.subset`."""
+        part = copy.copy(self)
+        part._hold(rows_at(self.rows, indices), self.gold[indices])
+        return part
+
+    # ----- one example at a time ----------------------------------------------------------------
+
+    def input_of(self, i: int) -> Any:
+        """Row i of the inputs, a CSR matrix of one row."""
+        return matrix_of(self.rows, i, i + 1)
+
+    def output_of(self, i: int) -> Bools:
+        """Which labels of example i are on."""
+        return self.gold[i].copy()
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`: x under each label that is on, and edges between them."""
+        on = np.asarray(y, dtype=np.bool_)
+        _, inputs, values = entries_of(x, self.rows)
+        labels = np.flatnonzero(on)
+        of_labels = np.add.outer(inputs * self.n_labels, labels).ravel()
+        together = np.flatnonzero(on[self.graph.edges].all(axis=1))
+        first_pair = self.n_features - len(self.graph.edges)
+        return sparse_row(
+            np.concatenate([of_labels, first_pair + together]),
+            np.concatenate([np.repeat(values, len(labels)), np.ones(len(together))]),
+            self.n_features,
+        )
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """See `Problem.loss`."""
+        return loss_of(
+            self.loss_name, np.asarray(y, dtype=np.bool_), np.asarray(y_hat, dtype=np.bool_)
+        )
+
+    def predict(self, x: Any, w: Floats) -> Bools:
+        """The set of labels of the largest score; see `Problem.predict`."""
+        w = as_weights(w, self.n_features)
+        return predict_labels(rows_of(x, self.rows), self.graph, w)[0]
+
+    # ----- the search ---------------------------------------------------------------------------
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated set of labels of each listed example; see `Problem.oracle`."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
+
+    def part_oracle(
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
+    ) -> Planes:
+        """The oracle in parts: an example's whole input under a label, and edges."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
+
+    def _search(
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool, as_parts: bool
+    ) -> Planes:
+        """Find the sets, and write their rows in features or in parts."""
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
+        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
+        if self.loss_name == "f1" and mode.kind == ADDITIVE:  # it does not add up over labels
+            mode = SearchMode(LEVELS, False, False)
+        gold = self.gold[examples]
+        loss = LOSSES.index(self.loss_name)
+        scores = np.zeros(gold.shape)
+        _add_all_scores(self.rows, examples, w, scores)
+        found = _find(scores, self.graph, w, gold, loss, mode)
+        entries, edges = np.count_nonzero(found != gold, axis=1), self.graph.edges
+        first_pair = self.rows.n_rows * self.n_labels
+        n_pairs = len(edges) * int(np.count_nonzero(entries))
+        if not as_parts:
+            rows = self.rows
+            entries *= (rows.indptr[1:] - rows.indptr[:-1])[examples] + int(rows.bias != 0.0)
+            first_pair = self.n_features - len(edges)
+        out = empty_planes(len(examples), int(entries.sum()) + n_pairs)
+        _write_planes(self.rows, examples, gold, found, edges, loss, as_parts, first_pair, out)
+        return trim(out)
+
+    def accelerators(self, formulation: Formulation) -> MultilabelAccelerators:
+        """Inputs under labels as parts."""
+        return MultilabelAccelerators(self, formulation)
+
+
+class MultilabelAccelerators(Accelerators):
+    """An input under a label is a part."""
+
+    def __init__(self, problem: MultilabelProblem, formulation: Formulation) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.parts = problem.parts
+        inputs = float(problem.rows.indptr[-1]) / max(problem.rows.n_rows, 1)
+        # Asked in small batches, whose cost is counted too.
+        self.oracle_work = scoring_work(inputs, problem.n_labels) + 1e4
+        if problem.graph.forest is None:
+            self.oracle_work += 10.0 * 2.0**problem.n_labels
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """See `Accelerators`."""
+        kind = self.formulation
+        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
+
+
+def predict_labels(rows: Rows, graph: LabelGraph, w: Floats) -> Bools:
+    """The set of labels of the largest score for every row."""
+    scores = label_scores(rows, graph, w)
+    return _find(scores, graph, w, np.zeros(scores.shape, np.bool_), 0, PREDICT)
+
+
+def label_scores(rows: Rows, graph: LabelGraph, w: Floats) -> Floats:
+    """Scores of all labels for every row, by themselves."""
+    weights = w[: len(w) - len(graph.edges)].reshape(-1, graph.n_labels)
+    return row_scores(rows, weights).astype(np.float64, copy=False)
+
+
+def _find(
+    scores: Floats, graph: LabelGraph, w: Floats, gold: Bools, loss: int, mode: SearchMode
+) -> Bools:
+    """The most violated set of each row, by the search that the graph allows."""
+    if not len(graph.edges):
+        return find_independent(scores, gold, loss, mode)
+    pairs = w[len(w) - len(graph.edges) :]
+    if graph.forest is not None:
+        return find_in_forest(scores, pairs, graph.forest, gold, loss, mode)
+    matrix = np.zeros((graph.n_labels, graph.n_labels))
+    matrix[graph.edges[:, 1], graph.edges[:, 0]] = pairs
+    return find_among_all(scores, matrix, gold, loss, mode)
+
+
+@kernel(allocates=False)
+def _add_all_scores(rows, examples, w, scores):
+    """scores[r] of the rows ``examples[r]``."""
+    for r in range(len(examples)):
+        add_scores(rows, examples[r], w, scores.shape[1], scores[r])
+
+
+@kernel(allocates=False)
+def _write_planes(rows, examples, gold, found, edges, loss, as_parts, first_pair, out):
+    """Rows of dpsi, in features or in parts, and the losses.
+
+    In: ``gold[r], found[r]`` are the labels of row ``examples[r]``; ``first_pair`` is the weight,
+    or the part, of the first edge.
+    """
+    L = gold.shape[1]
+    filled = 0
+    for r in range(len(examples)):
+        i = examples[r]
+        n_on, missed, added = 0, 0, 0
+        for label in range(L):
+            n_on += gold[r, label]
+            if gold[r, label] == found[r, label]:
+                continue
+            sign = 1.0 if gold[r, label] else -1.0
+            missed += gold[r, label]
+            added += found[r, label]
+            if as_parts:
+                out.indices[filled], out.values[filled] = i * L + label, sign
+                filled += 1
+                continue
+            for e in range(rows.indptr[i], rows.indptr[i + 1]):
+                out.indices[filled] = rows.indices[e] * L + label
+                out.values[filled] = sign * rows.values[e]
+                filled += 1
+            if rows.bias != 0.0:
+                out.indices[filled] = rows.n_columns * L + label
+                out.values[filled] = sign * rows.bias
+                filled += 1
+        if missed + added > 0:
+            for e in range(len(edges)):
+                a, b = edges[e, 0], edges[e, 1]
+                together = gold[r, a] and gold[r, b]
+                if together != (found[r, a] and found[r, b]):
+                    out.indices[filled] = first_pair + e
+                    out.values[filled] = 1.0 if together else -1.0
+                    filled += 1
+        out.losses[r] = label_loss(loss, n_on, missed, added)
+        out.indptr[r + 1] = filled
