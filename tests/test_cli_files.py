@@ -597,7 +597,7 @@ def test_options_of_the_other_task_are_refused(folder, option, capsys):
         (["--C", "-1"], "C must be a positive, finite number, got -1"),
         (["--C", "1e200"], "C must be at most 1e+100"),
         (["--tol", "nan"], "tol must be"),
-        (["--max-time", "-1"], "max_time must be"),
+        (["--max-time", "-1"], "--max-time must be"),
         (["--solver", "nonsense"], "solver must be one of"),
         (["--solver", "bcfw", "--slack", "l2"], "solver 'bcfw' needs slack"),
         (["--loss", "odd"], "--loss of tag must be"),

@@ -71,14 +71,15 @@ class Scratch(NamedTuple):
 def new_scratch(K: int, stride: int) -> Scratch:
     """For K classes."""
     width = max(stride, K) + 1
-    floats = [np.zeros(width) for _ in range(5)]
     return Scratch(
-        floats[0],
-        floats[1],
-        np.zeros(width, np.int64),
-        *floats[2:],
-        np.zeros(width, np.int32),
-        np.zeros(width, np.int64),
+        scores=np.zeros(width),
+        values_of=np.zeros(width),
+        mark=np.zeros(width, np.int64),
+        values=np.zeros(width),
+        new=np.zeros(width),
+        steps=np.zeros(width),
+        changed=np.zeros(width, np.int32),
+        order=np.zeros(width, np.int64),
     )
 
 
