@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .estimators.multiclass import MulticlassSVM as MulticlassSVM
     from .estimators.performance import PerformanceSVM as PerformanceSVM
     from .estimators.ranking import RankSVM as RankSVM
+    from .estimators.segments import SequenceSegmenter as SequenceSegmenter
     from .estimators.sequence import SequenceTagger as SequenceTagger
     from .estimators.structural import StructuralSVM as StructuralSVM
     from .estimators.tree import TreeLabeler as TreeLabeler

@@ -1,7 +1,7 @@
 """Where the weights of a segmentation are, and segmentations as arrays.
 
 A sequence is cut into *pieces*: segments with one of K labels, and single tokens outside of all
-segments, whose label is K. Every token feature has ``3 K + 1`` weights (``w[f * (3 K + 1) + column]``):
+segments, whose label is K. Every token feature has ``3 K + 1`` weights, one behind the other:
 
     column k            the token is in a segment of label k
     column K            it is outside

@@ -161,8 +161,9 @@ class SegmentProblem(NativeProblem):
         self.n_features = layout.size
         K = layout.n_labels
         gold = [pieces_of(s, n, K) for s, n in zip(segments, lengths.tolist(), strict=True)]
-        packed = (np.concatenate([[], *column]).astype(np.int32) for column in _columns(gold))
-        self._hold(SegmentData(rows, bounds, *packed, LOSSES[loss]))
+        labels = np.concatenate([np.empty(0, np.int32), *(pieces.labels for pieces in gold)])
+        of_pieces = np.concatenate([np.empty(0, np.int32), *(pieces.lengths for pieces in gold)])
+        self._hold(SegmentData(rows, bounds, labels, of_pieces, LOSSES[loss]))
 
     def _hold(self, data: SegmentData) -> None:
         """Take the examples, and note how long they and their rows are."""
@@ -292,9 +293,9 @@ class SegmentProblem(NativeProblem):
         if n_bytes.max(initial=0.0) > MOST_TABLE_BYTES:
             largest = int(np.argmax(n_bytes))
             raise ValueError(
-                f"the search by levels of loss in sequence {examples[largest]} of {int(n[largest])} "
-                "tokens takes too much memory; the losses 'hamming' and 'segments' need no levels "
-                "with rescaling='margin' and sqrt_loss=False"
+                f"the search by levels of loss in sequence {examples[largest]}, of "
+                f"{int(n[largest])} tokens, takes too much memory; the losses 'hamming' and "
+                "'segments' need no levels with rescaling='margin' and sqrt_loss=False"
             )
 
 
@@ -344,7 +345,7 @@ def check_segments(
     """
     for i, (own, n) in enumerate(zip(segments, lengths.tolist(), strict=True)):
         end = 0
-        for segment in sorted(own):
+        for segment in sorted(own, key=lambda s: s[:2]):
             start, stop, label = segment
             what = f"sequence {i}: segment {segment!r}"
             if not 0 <= start < stop <= n:
@@ -360,8 +361,3 @@ def check_segments(
                 raise ValueError(
                     f"{what} has {stop - start} tokens; the most for its label are {longest[label]}"
                 )
-
-
-def _columns(gold: list[Pieces]) -> tuple[list[Ints32], list[Ints32]]:
-    """Labels and lengths of all sequences."""
-    return [pieces.labels for pieces in gold], [pieces.lengths for pieces in gold]
