@@ -35,6 +35,7 @@ BENCHMARKS = {
     "dependencies": ".datasets.dependencies",
     "faces": ".datasets.faces",
     "mq2008": ".datasets.mq2008",
+    "segments": ".datasets.segments",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",

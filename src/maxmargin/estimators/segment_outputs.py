@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -66,7 +67,7 @@ def _read_sequence(i: int, given: Any, n_tokens: int) -> Segments:
         label = label.item() if isinstance(label, np.generic) else label
         segments.append((int(start), int(stop), label))
     segments.sort(key=lambda segment: segment[:2])
-    for before, after in zip(segments, segments[1:], strict=False):
+    for before, after in pairwise(segments):
         if after[0] < before[1]:
             raise ValueError(f"sequence {i}: segments {before!r:.60} and {after!r:.60} overlap")
     return segments

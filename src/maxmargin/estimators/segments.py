@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Labels, Names
-from ..features import FeatureDictionary, WindowFeatures
+from ..features import FeatureDictionary, PackedSequences, WindowFeatures
 from ..metrics.segments import segment_f1
 from ..problems.segments.layout import Pieces, SegmentLayout, segments_of
 from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentProblem, sparse_rows
@@ -166,9 +166,14 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         list of lists of (start, stop, label)
             Segments of each sequence, from left to right. As an array, it is one of lists.
         """
-        weights = self._weights
-        tokens, offsets = self._packed(X)
-        found = self._decoder.decode(sparse_rows(tokens, self._has_intercept), offsets, weights)
+        self._check_fitted()
+        return self._segments(self._packed(X))
+
+    def _segments(self, packed: PackedSequences) -> list[list[tuple[int, int, Any]]]:
+        """Best segments of sequences whose features are known."""
+        tokens, offsets = packed
+        rows = sparse_rows(tokens, self._has_intercept)
+        found = self._decoder.decode(rows, offsets, self._weights)
         classes = self.classes_.tolist()
         return Outputs(
             [
@@ -200,7 +205,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         self._check_fitted()
         packed = self._packed(X)
         segments = read_segments(y, packed.offsets)
-        return segment_f1(segments, self.predict(packed), sample_weight)
+        return segment_f1(segments, self._segments(packed), sample_weight)
 
     # ----- what was learned ---------------------------------------------------------------------
 
@@ -301,6 +306,6 @@ class SegmenterState(NamedTuple):
     classes: Labels
     n_features: Count
     n_inputs: Count
-    max_lengths: NDArray[np.integer[Any]]
+    max_lengths: NDArray[np.integer]
     features: WindowFeatures | FeatureDictionary | None
     feature_names: Names | None = None

@@ -1,4 +1,4 @@
-"""How good predictions are: labels, chunks, segments, dependencies, constituents, alignments, rankings."""
+"""How good predictions are: labels, chunks, segments, trees, alignments, rankings."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
 from .attachments import AttachmentScores, attachment_scores
