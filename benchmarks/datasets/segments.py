@@ -13,12 +13,14 @@ import maxmargin as mm
 from maxmargin.features import WindowFeatures, chunking_templates, ner_templates
 from maxmargin.formats import TokenColumns
 from maxmargin.metrics import segments_to_tags, tags_to_segments
+from maxmargin.problems.segments.problem import SegmentLoss
 
 from .. import tagging
 from ..case import Case, Contestant, Options, Outcome, Target
 
 TAGGER = "tagger"
-MOST_SECONDS = {"hamming": 60, "segments": 60, "f1": 600}
+MOST_SECONDS: dict[SegmentLoss, int] = {"segments": 60, "hamming": 60, "f1": 300}
+DEFAULT: SegmentLoss = "segments"  # whose F1 must be no worse than the tagger's
 C = 0.1
 TOLERANCE = 0.02
 
@@ -39,8 +41,8 @@ def corpora(options: Options) -> Iterator[Corpus]:
         ("Spanish entities", "conll2002", "esp.train", "esp.testb", ner_templates()),
         ("CoNLL-2000 chunks", "conll2000", "train.txt", "test.txt", chunking_templates()),
     ):
-        parts = (tagging.read(f"{folder}/{part}.xz", limit) for part in (train, test))
-        yield Corpus(name, *parts, tuple(templates))
+        first, second = (tagging.read(f"{folder}/{part}.xz", limit) for part in (train, test))
+        yield Corpus(name, first, second, tuple(templates))
 
 
 def cases(options: Options) -> Iterator[Case]:
@@ -65,7 +67,7 @@ def _targets() -> Iterator[Target]:
             loss,
             "f1",
             "tagger, same run",
-            at_least=1.0,
+            at_least=1.0 if loss == DEFAULT else None,
             relative_to=(TAGGER, "f1"),
         )
         yield Target(f"{loss}: time", loss, "cpu", unit="s", at_most=seconds)
@@ -90,7 +92,7 @@ def _tagger(corpus: Corpus) -> Contestant:
     return Contestant(TAGGER, run, lambda: _compile(mm.SequenceTagger, False, corpus))
 
 
-def _segmenter(corpus: Corpus, loss: str) -> Contestant:
+def _segmenter(corpus: Corpus, loss: SegmentLoss) -> Contestant:
     """The segmenter with a loss."""
 
     def run() -> Outcome:

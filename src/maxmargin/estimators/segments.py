@@ -13,7 +13,13 @@ from ..declared import Count, Labels, Names
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
 from ..metrics.segments import segment_f1
 from ..problems.segments.layout import Pieces, SegmentLayout, segments_of
-from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentProblem, sparse_rows
+from ..problems.segments.problem import (
+    LOSSES,
+    SegmentDecoder,
+    SegmentLoss,
+    SegmentProblem,
+    sparse_rows,
+)
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator
 from .labels import LabelEncoder, Outputs
@@ -39,11 +45,11 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
 
     Parameters
     ----------
-    loss : {"hamming", "segments", "f1", "zero-one"}, default="hamming"
-        What wrong segments of a sequence cost: the number of tokens with a wrong tag, where tags
-        tell the label of the token's segment and whether the token is the first one of it (BIO);
-        the number of missed plus that of false segments, where a segment is right if start, stop
-        and label are; 1 - F1 of the segments; or 1 if anything is wrong. The first two add up
+    loss : {"segments", "hamming", "f1", "zero-one"}, default="segments"
+        What wrong segments of a sequence cost: the number of missed plus that of false segments,
+        where a segment is right if start, stop and label are; the number of tokens with a wrong
+        tag, where tags tell the label of the token's segment and whether the token is the first
+        one of it (BIO); 1 - F1 of the segments; or 1 if anything is wrong. The first two add up
         along the search with ``rescaling="margin"``; all else is searched for each possible
         number of errors, which takes many times as long.
     max_length : int, or mapping of label to int, optional
@@ -94,7 +100,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
     [[(2, 4, 'place')]]
     """
 
-    loss: Literal["hamming", "segments", "f1", "zero-one"] = "hamming"
+    loss: SegmentLoss = "segments"
     max_length: Any = None
     fit_intercept: bool = False
     features: Any = None

@@ -26,8 +26,8 @@ from .levels import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
 
 __all__ = ["LOSSES", "SegmentDecoder", "SegmentLoss", "SegmentProblem", "check_segments"]
 
-SegmentLoss = Literal["hamming", "segments", "f1", "zero-one"]
-LOSSES = {"hamming": HAMMING, "segments": SEGMENTS, "f1": F1, "zero-one": ZERO_ONE}
+SegmentLoss = Literal["segments", "hamming", "f1", "zero-one"]
+LOSSES = {"segments": SEGMENTS, "hamming": HAMMING, "f1": F1, "zero-one": ZERO_ONE}
 
 
 class SegmentData(NamedTuple):
@@ -118,10 +118,10 @@ class SegmentProblem(NativeProblem):
         true segment of the label, and 1 where there is none.
     n_labels : int, optional
         Number of labels, without ``longest``; by default one more than the largest.
-    loss : {"hamming", "segments", "f1", "zero-one"}
-        Number of tokens with a wrong tag, where tags tell the label of the token's segment, whether
-        the token is the first one of it, or that it is outside (BIO); missed plus false segments,
-        where a segment is right if start, stop and label are; 1 - F1 of the segments (0 where
+    loss : {"segments", "hamming", "f1", "zero-one"}
+        Missed plus false segments, where a segment is right if start, stop and label are; number of
+        tokens with a wrong tag, where tags tell the label of the token's segment, whether the token
+        is the first one of it, or that it is outside (BIO); 1 - F1 of the segments (0 where
         neither output has any); or 1 if anything is wrong.
     fit_intercept : bool
         Append a constant feature to every token.
@@ -135,7 +135,7 @@ class SegmentProblem(NativeProblem):
         longest: ArrayLike | None = None,
         n_labels: int | None = None,
         *,
-        loss: SegmentLoss = "hamming",
+        loss: SegmentLoss = "segments",
         fit_intercept: bool = False,
     ) -> None:
         if loss not in LOSSES:
