@@ -169,6 +169,8 @@ class SegmentProblem(NativeProblem):
         """Take the examples, and note how long they and their rows are."""
         self.data = data
         self._lengths = np.diff(data.offsets)
+        is_start = (data.lengths > 0) & (data.labels < self._K)
+        self._n_gold = np.diff(np.concatenate([[0], np.cumsum(is_start)])[data.offsets])
         entries = np.diff(data.rows.indptr[data.offsets])
         with_bias = entries + self._lengths * int(data.rows.bias != 0.0)
         self._row_bounds = 6 * with_bias + 4 * self._lengths
@@ -288,7 +290,7 @@ class SegmentProblem(NativeProblem):
     def _check_tables(self, examples: Ints) -> None:
         """Raise ValueError where the search by levels would need too much memory."""
         n = self._lengths[examples].astype(np.float64)
-        n_right = n if self.data.loss in (SEGMENTS, F1) else np.zeros(len(n))
+        n_right = self._n_gold[examples] if self.data.loss in (SEGMENTS, F1) else 0.0
         n_bytes = 16.0 * (n + 1.0) ** 2 * (n_right + 1.0) * (self._K + 1)
         if n_bytes.max(initial=0.0) > MOST_TABLE_BYTES:
             largest = int(np.argmax(n_bytes))
