@@ -300,7 +300,7 @@ STRUCTURES = {
             MATRICES,
             longest=st.sampled_from([(2, 3), (1,), (4,), (3, 1), (1, 2, 5)]),
         ),
-        training=({}, {"fit_intercept": True, "longest": (4,)}, {"layout": "csr"}),
+        training=({}, {"layout": "csr", "fit_intercept": True, "longest": (4,)}),
         layouts=True,
         parts=True,
         k_best=never,
