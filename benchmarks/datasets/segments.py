@@ -1,8 +1,9 @@
 """Segments: Spanish entities and CoNLL-2000 chunks, the segmenter beside the tagger.
 
-Both train on the same features of tokens, to the same precision and with the same C, but for 1 - F1:
-its losses are at most 1, and need a larger one. F1 is that of the test part, as conlleval counts. For 1 - F1 one Spanish sequence of 1,238 tokens is left out of training:
-tables of its levels would take tens of gigabytes.
+Both train on the same features of tokens, to the same precision and with the same C, but for
+1 - F1: its losses are at most 1, and need a larger one. F1 is that of the test part, as conlleval
+counts. For 1 - F1 one Spanish sequence of 1,238 tokens is left out of training: tables of its
+levels would take tens of gigabytes.
 """
 
 from __future__ import annotations
