@@ -24,7 +24,7 @@ from .. import tagging
 from ..case import Case, Contestant, Options, Outcome, Target
 
 TAGGER = "tagger"
-MOST_SECONDS: dict[SegmentLoss, int] = {"segments": 60, "hamming": 60, "f1": 300}
+MOST_SECONDS: dict[SegmentLoss, int | None] = {"segments": 60, "hamming": 60, "f1": None}
 DEFAULT: SegmentLoss = "segments"  # whose F1 must be no worse than the tagger's
 LONGEST = 1000
 C = {"f1": 1.0}  # of all others 0.1
