@@ -36,6 +36,7 @@ BENCHMARKS = {
     "faces": ".datasets.faces",
     "mq2008": ".datasets.mq2008",
     "multilabel": ".datasets.multilabel",
+    "segments": ".datasets.segments",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",

@@ -52,6 +52,14 @@ def sequences(n_features, n_labels, n=6):
     return [RNG.normal(size=(4, n_features)) + y[:, None] for y in Y], Y
 
 
+def segments(n_features, labels, n=6):
+    Y = [[(k % 3, k % 3 + 2, labels[k % len(labels)])] for k in range(n)]
+    X = [RNG.normal(size=(5, n_features)) for _ in Y]
+    for x, [(start, stop, label)] in zip(X, Y, strict=True):
+        x[start:stop] += 2.0 + ord(label) % 3
+    return X, Y
+
+
 def nodes(n_nodes, n_features, n_labels, n=8):
     Y = (np.arange(n)[:, None] + np.arange(n_nodes)) % n_labels
     return RNG.normal(size=(n, n_nodes, n_features)) + Y[:, :, None], Y
@@ -87,6 +95,7 @@ KINDS = {
     "tagger": Kind(
         lambda **p: mm.SequenceTagger(boundary_weights=True, **p), sequences(3, 3), sequences(5, 2)
     ),
+    "segmenter": Kind(mm.SequenceSegmenter, segments(3, "ab"), segments(5, "c")),
     "dependency": Kind(
         lambda **p: mm.DependencyParser(hash_bits=9, labeled=True, **p),
         (SENTENCES, [[(2, "det"), (3, "subj"), (0, "root")], [(2, "subj"), (0, "root")]]),

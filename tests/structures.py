@@ -23,6 +23,7 @@ from brute_measures import (
 )
 from brute_multilabel import decode_label_sets, multilabel_case
 from brute_ranking import ranking_case
+from brute_segments import decode_segments, segment_case
 from brute_trees import (
     decode_labels,
     decode_positions,
@@ -309,6 +310,23 @@ STRUCTURES = {
         k_best=never,
         refusal="MeasureProblem has no search for the k best outputs",
         decode=decode_ranking_of_sample,
+    ),
+    "segments": Structure(
+        segment_case,
+        ("hamming", "segments", "f1", "zero-one"),
+        drawn(
+            lengths(5, 3),
+            sizes(n_inputs=(1, 3)),
+            flags("fit_intercept"),
+            MATRICES,
+            longest=st.sampled_from([(2, 3), (1,), (4,), (3, 1), (1, 2, 5)]),
+        ),
+        training=({}, {"layout": "csr", "fit_intercept": True, "longest": (4,)}),
+        layouts=True,
+        parts=True,
+        k_best=never,
+        refusal="SegmentProblem has no search for the k best outputs",
+        decode=decode_segments,
     ),
     "plain Python": Structure(
         python_case,

@@ -132,6 +132,17 @@ def test_weights_of_a_peer_in_our_layout(bench):
     assert objective.primal(problem, objective.class_weights(coef), 2.0) == pytest.approx(expected)
 
 
+def test_segments_beside_tags(bench):
+    for name in ("conll2000/train.txt.xz", "conll2002/esp.train.xz"):
+        find_data(name)
+    cases = list(bench("datasets.segments").cases(bench("case").Options(quick=True)))
+    assert len(cases) == 2
+    report = bench("runner").run_case(cases[1], repeat=1)
+    runs = {label: run for label, (run,) in report.runs.items()}
+    assert list(runs) == ["tagger", "segments", "hamming", "f1"]
+    assert all(run["f1"] > 75.0 for run in runs.values())
+
+
 def test_rankings(bench):
     find_data("ranking/mq2008_S1.svm.gz")
     cases = bench("datasets.mq2008").cases(bench("case").Options(quick=True, peers=False))

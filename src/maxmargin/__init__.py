@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .estimators.multilabel import MultilabelSVM as MultilabelSVM
     from .estimators.performance import PerformanceSVM as PerformanceSVM
     from .estimators.ranking import RankSVM as RankSVM
+    from .estimators.segments import SequenceSegmenter as SequenceSegmenter
     from .estimators.sequence import SequenceTagger as SequenceTagger
     from .estimators.structural import StructuralSVM as StructuralSVM
     from .estimators.tree import TreeLabeler as TreeLabeler

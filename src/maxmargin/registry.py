@@ -103,6 +103,7 @@ ESTIMATORS = (
     Estimator("PCFGParser", "estimators.grammar"),
     Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),
+    Estimator("SequenceSegmenter", "estimators.segments"),
     Estimator("TreeLabeler", "estimators.tree"),
     Estimator("PerformanceSVM", "estimators.performance"),
     # Made of code of the user's own, which no file holds.

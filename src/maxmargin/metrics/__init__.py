@@ -1,4 +1,4 @@
-"""How good predictions are: labels, chunks, dependencies, constituents, alignments, rankings."""
+"""How good predictions are: labels, chunks, segments, trees, alignments, rankings."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
 from .attachments import AttachmentScores, attachment_scores
@@ -22,6 +22,13 @@ from .rankings import (
     ranking_scores,
     swapped_pairs,
 )
+from .segments import (
+    SegmentScores,
+    segment_f1,
+    segment_scores,
+    segments_to_tags,
+    tags_to_segments,
+)
 from .tagging import tagging_report
 
 __all__ = [
@@ -32,6 +39,7 @@ __all__ = [
     "ChunkScores",
     "LabelScores",
     "RankingScores",
+    "SegmentScores",
     "TypeScores",
     "alignment_scores",
     "are_chunk_tags",
@@ -49,8 +57,12 @@ __all__ = [
     "ndcg",
     "pair_accuracies",
     "ranking_scores",
+    "segment_f1",
+    "segment_scores",
+    "segments_to_tags",
     "sequence_accuracy",
     "swapped_pairs",
     "tagging_report",
+    "tags_to_segments",
     "token_accuracy",
 ]

@@ -1,0 +1,105 @@
+"""Lists of segments as users give them, checked, and their labels as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..features.containers import as_list, as_tuples
+from ..types import Ints
+from .labels import FlatLabels, Wording
+
+__all__ = ["labels_of", "longest_by_label", "read_segments"]
+
+Segments = list[tuple[int, int, Any]]
+WORDING = Wording(part="segment")
+
+
+def read_segments(y: Any, offsets: Ints) -> list[Segments]:
+    """Segments of each sequence, sorted, with starts and stops as Python's integers.
+
+    Raises ValueError that names sequence and segment where it is not one of three, or lies outside
+    of the sequence, or over another.
+    """
+    y = as_list(y, "y")
+    n = len(offsets) - 1
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        raise ValueError(
+            "y must be a list of segments (start, stop, label) for each sequence, got "
+            f"{type(y).__name__} {y!r:.40}"
+        )
+    if len(y) != n:
+        raise ValueError(
+            f"X has {n} sequences but y has {len(y)}; first without a partner: {min(n, len(y))}"
+        )
+    lengths = np.diff(offsets).tolist()
+    return [_read_sequence(i, own, lengths[i]) for i, own in enumerate(y)]
+
+
+def _read_sequence(i: int, given: Any, n_tokens: int) -> Segments:
+    """Segments of one sequence."""
+    listed = given.tolist() if isinstance(given, np.ndarray) else as_tuples(given)
+    if isinstance(listed, (str, bytes)) or not hasattr(listed, "__iter__"):
+        raise ValueError(f"y[{i}] is {listed!r:.40}, expected a list of (start, stop, label)")
+    segments = []
+    for j, segment in enumerate(listed):
+        where = f"sequence {i}, segment {j}"
+        if (
+            isinstance(segment, (str, bytes))
+            or not hasattr(segment, "__len__")
+            or len(segment) != 3
+        ):
+            raise ValueError(f"{where}: expected (start, stop, label), got {segment!r:.60}")
+        start, stop, label = segment
+        if not (isinstance(start, Integral) and isinstance(stop, Integral)):
+            raise ValueError(
+                f"{where}: start and stop must be whole numbers, got {tuple(segment)!r:.60}"
+            )
+        if not 0 <= int(start) < int(stop) <= n_tokens:
+            raise ValueError(
+                f"{where}: {tuple(segment)!r:.60} is not within the {n_tokens} tokens; expected "
+                f"0 <= start < stop <= {n_tokens}"
+            )
+        label = label.item() if isinstance(label, np.generic) else label
+        segments.append((int(start), int(stop), label))
+    segments.sort(key=lambda segment: segment[:2])
+    for before, after in pairwise(segments):
+        if after[0] < before[1]:
+            raise ValueError(f"sequence {i}: segments {before!r:.60} and {after!r:.60} overlap")
+    return segments
+
+
+def labels_of(segments: list[Segments]) -> FlatLabels:
+    """Labels of all segments."""
+    bounds = np.concatenate([[0], np.cumsum([len(own) for own in segments])]).astype(np.int64)
+    return FlatLabels([label for own in segments for _, _, label in own], bounds, WORDING)
+
+
+def longest_by_label(max_length: Any, segments: list[Segments], labels: list[Any]) -> list[int]:
+    """How many tokens a segment of each label has at most: what is given, or else what is seen.
+
+    Raises ValueError that names the first training segment that is longer than what is given.
+    """
+    given: Any = max_length
+    if not isinstance(max_length, Mapping):
+        given = {} if max_length is None else dict.fromkeys(labels, max_length)
+    for label, most in given.items():
+        if not isinstance(most, Integral) or most < 1:
+            raise ValueError(f"max_length must be a whole number >= 1, got {most!r}")
+        if label not in labels:
+            raise ValueError(f"max_length has {label!r}, which is no label of a segment of y")
+    seen = dict.fromkeys(labels, 1)
+    for i, own in enumerate(segments):
+        for segment in own:
+            start, stop, label = segment
+            seen[label] = max(seen[label], stop - start)
+            if stop - start > given.get(label, stop):
+                raise ValueError(
+                    f"sequence {i}: segment {segment!r} has {stop - start} tokens, more than "
+                    f"max_length, {given[label]}"
+                )
+    return [int(given.get(label, seen[label])) for label in labels]

@@ -1,0 +1,317 @@
+"""Segmentation of sequences with a semi-Markov model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..declared import Count, Labels, Names
+from ..features import FeatureDictionary, PackedSequences, WindowFeatures
+from ..metrics.segments import segment_f1
+from ..problems.segments.layout import Pieces, SegmentLayout, segments_of
+from ..problems.segments.problem import (
+    LOSSES,
+    SegmentDecoder,
+    SegmentLoss,
+    SegmentProblem,
+    sparse_rows,
+)
+from ..types import Floats, Ints
+from .base import MaxMarginEstimator
+from .labels import LabelEncoder, Outputs
+from .parameters import with_inherited_parameters
+from .segment_outputs import labels_of, longest_by_label, read_segments
+from .token_inputs import TokenInputs
+from .top_weights import strongest_by_label
+
+__all__ = ["SequenceSegmenter"]
+
+PLACES = ("inside", "first", "last")
+
+
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
+class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
+    """Labelled segments of sequences, such as entities or phrases: a semi-Markov structural SVM.
+
+    Segments do not overlap, and tokens between them belong to none. Where a tagger scores tokens,
+    this model scores whole segments: the features of their tokens under their label, those of
+    their first and of their last token once more under weights of their own, their lengths, and
+    pairs of labels that follow each other, where a token of no segment has a label, too.
+
+    Parameters
+    ----------
+    loss : {"segments", "hamming", "f1", "zero-one"}, default="segments"
+        What wrong segments of a sequence cost: the number of missed plus that of false segments,
+        where a segment is right if start, stop and label are; the number of tokens with a wrong
+        tag, where tags tell the label of the token's segment and whether the token is the first
+        one of it (BIO); 1 - F1 of the segments; or 1 if anything is wrong. The first two add up
+        along the search with ``rescaling="margin"``; all else is searched for each possible
+        number of errors, which takes many times as long.
+    max_length : int, or mapping of label to int, optional
+        Number of tokens that a segment has at most, in training and in prediction; where it is not
+        given, that of the label's longest segment of the training data. Time grows with it.
+    fit_intercept : bool, default=False
+        Append a constant feature to every token, regularised like the rest.
+    features : WindowFeatures or other extractor, optional
+        Makes token features from sequences of words or of tuples of strings; cloned and fitted by
+        ``fit``. Without it, tokens are feature vectors, or dicts or lists of feature strings,
+        which a `FeatureDictionary` numbers.
+    {parameters of SharedParameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        The labels of segments, sorted; an array of objects if they are of several types.
+    coef_ : ndarray
+        All weights, flat: for each feature those of tokens inside segments of each label, of tokens
+        outside, of first tokens and of last tokens of segments of each label; then the transitions
+        (from-label first, outside is the last label), then the lengths of each label's segments.
+    max_lengths_ : dict of label to int
+        Number of tokens that segments have at most.
+    transition_weights_ : ndarray of shape (n_labels + 1, n_labels + 1)
+        Weights of labels that follow each other, from-label in rows; outside is the last.
+    length_weights_ : dict of label to ndarray
+        Weights of segments of 1, 2, ... tokens.
+    features_ : FeatureDictionary, WindowFeatures or None
+        What turns tokens into feature vectors.
+    n_features_in_ : int
+        Number of features of a token, once they are vectors.
+    feature_names_in_ : ndarray of str
+        Their names, if the training sequences were DataFrames of numbers.
+    result_ : Result
+        Certificate and history of the training.
+
+    Notes
+    -----
+    `maxmargin.metrics` turns tags into segments and back (``tags_to_segments``,
+    ``segments_to_tags``) and scores segments (``segment_scores``).
+
+    Examples
+    --------
+    >>> X = [[["in"], ["New"], ["York"]], [["York"], ["is"], ["old"]], [["New"], ["is"], ["in"]]]
+    >>> y = [[(1, 3, "place")], [(0, 1, "place")], []]
+    >>> segmenter = SequenceSegmenter(C=10.0, random_state=0).fit(X, y)
+    >>> segmenter.predict([[["is"], ["in"], ["New"], ["York"]]])
+    [[(2, 4, 'place')]]
+    """
+
+    loss: SegmentLoss = "segments"
+    max_length: Any = None
+    fit_intercept: bool = False
+    features: Any = None
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> SequenceSegmenter:
+        """Train on sequences with their segments.
+
+        Parameters
+        ----------
+        X : list of sequences, 3-D array, or PackedSequences
+            As for `SequenceTagger`: a sequence is a 2-D array (tokens in rows), a scipy sparse
+            matrix, a list of dicts ``{name: value}`` or of lists of feature strings, or a
+            DataFrame. With ``features``, what the extractor takes.
+        y : list of lists of (start, stop, label)
+            Segments of each sequence: tokens ``start`` to ``stop - 1``, counted from 0. Labels are
+            of any hashable type. A list may be empty.
+        sample_weight : array of shape (n_sequences,), optional
+            Multiplies each sequence's slack.
+
+        Returns
+        -------
+        self
+        """
+        if self.loss not in LOSSES:
+            shown = ", ".join(map(repr, LOSSES))
+            raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
+        self._make_solver()  # parameters are checked before the features are built
+        tokens, offsets = self._fit_features(X)
+        segments = read_segments(y, offsets)
+        labels = labels_of(segments)
+        if not labels.values:
+            raise ValueError("y has no segments; at least one is needed")
+        encoder = LabelEncoder.of(labels)
+        longest = longest_by_label(self.max_length, segments, encoder.classes.tolist())
+        codes = iter(encoder.encode(labels).tolist())
+        coded = [[(start, stop, next(codes)) for start, stop, _ in own] for own in segments]
+        n_features = int(tokens.shape[1])
+        intercept = bool(self.fit_intercept)
+        self._set_model(encoder.classes, n_features, n_features + intercept, np.array(longest))
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        data = (tokens, offsets, coded, longest, self.loss, intercept)
+
+        def problem() -> SegmentProblem:
+            return SegmentProblem(
+                tokens, offsets, coded, longest, loss=self.loss, fit_intercept=intercept
+            )
+
+        self._train(problem, data, weights)
+        return self
+
+    def _set_model(
+        self, classes: NDArray[Any], n_features: int, n_inputs: int, longest: Ints
+    ) -> None:
+        """Fix labels and the layout of the weights."""
+        self.classes_ = classes
+        self.n_features_in_ = n_features
+        self._decoder = SegmentDecoder(SegmentLayout(n_inputs, longest))
+
+    def predict(self, X: Any) -> list[list[tuple[int, int, Any]]]:
+        """Best segments of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+
+        Returns
+        -------
+        list of lists of (start, stop, label)
+            Segments of each sequence, from left to right. As an array, it is one of lists.
+        """
+        self._check_fitted()
+        return self._segments(self._packed(X))
+
+    def _segments(self, packed: PackedSequences) -> list[list[tuple[int, int, Any]]]:
+        """Best segments of sequences whose features are known."""
+        tokens, offsets = packed
+        rows = sparse_rows(tokens, self._has_intercept)
+        found = self._decoder.decode(rows, offsets, self._weights)
+        classes = self.classes_.tolist()
+        return Outputs(
+            [
+                (start, stop, classes[k])
+                for start, stop, k in segments_of(
+                    Pieces(found.labels[first:end], found.lengths[first:end]), len(classes)
+                )
+            ]
+            for first, end in pairwise(offsets.tolist())
+        )
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """F1 of the segments, of all sequences and labels together.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        y : list of lists of (start, stop, label)
+            True segments; those of a label that is not known to the model count as missed.
+        sample_weight : array of shape (n_sequences,), optional
+            What the segments of each sequence count.
+
+        Returns
+        -------
+        float
+            1 where neither ``y`` nor the predictions have any segments.
+        """
+        self._check_fitted()
+        packed = self._packed(X)
+        segments = read_segments(y, packed.offsets)
+        return segment_f1(segments, self._segments(packed), sample_weight)
+
+    # ----- what was learned ---------------------------------------------------------------------
+
+    @property
+    def max_lengths_(self) -> dict[Any, int]:
+        """Number of tokens that segments of each label have at most."""
+        self._check_fitted()
+        longest = self._decoder.layout.longest.tolist()
+        return dict(zip(self.classes_.tolist(), longest, strict=True))
+
+    @property
+    def transition_weights_(self) -> Floats:
+        """Weights of labels that follow each other, from-label in rows; outside is the last."""
+        weights = self._weights
+        return self._decoder.layout.transitions(weights).copy()
+
+    @property
+    def length_weights_(self) -> dict[Any, Floats]:
+        """Weights of segments of 1, 2, ... tokens, of each label."""
+        weights = self._weights
+        layout = self._decoder.layout
+        return {
+            label: layout.lengths(weights, k).copy()
+            for k, label in enumerate(self.classes_.tolist())
+        }
+
+    def top_features(
+        self,
+        n: int = 10,
+        *,
+        where: Literal["inside", "first", "last"] = "inside",
+        against: bool = False,
+    ) -> dict[Any, list[tuple[str, float]]]:
+        """Token features that speak most for segments of each label, or against them.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list for a label, at most.
+        where : {"inside", "first", "last"}, default="inside"
+            Weights of all tokens of a segment, or what its first or last token adds to them.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        dict of label to list of (name, weight)
+            Strongest first. Features without names are called x0, x1, ...; the constant feature is
+            called "intercept". For "inside" there are also those of tokens outside, under None.
+        """
+        if where not in PLACES:
+            raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
+        weights = self._decoder.layout.of_tokens(self._weights)
+        labels, K = self.classes_.tolist(), len(self.classes_)
+        first = 0 if where == "inside" else K + 1 + K * (where == "last")
+        labels += [None] if where == "inside" else []
+        chosen = weights[:, first : first + len(labels)]
+        return strongest_by_label(chosen, labels, n, against, self._feature_names)
+
+    @property
+    def _has_intercept(self) -> bool:
+        """See `TokenInputs`."""
+        return self._decoder.layout.n_inputs > self.n_features_in_
+
+    # ----- persistence --------------------------------------------------------------------------
+
+    def _get_state(self) -> SegmenterState:
+        """See `Savable`."""
+        return SegmenterState(
+            self.classes_,
+            self.n_features_in_,
+            self._decoder.layout.n_inputs,
+            self._decoder.layout.longest,
+            self.features_,
+            getattr(self, "feature_names_in_", None),
+        )
+
+    def _set_state(self, state: SegmenterState) -> None:
+        """See `Savable`."""
+        if state.n_inputs not in (state.n_features, state.n_features + 1):
+            raise ValueError(f"{state.n_features} features, but weights of {state.n_inputs} inputs")
+        longest = state.max_lengths
+        if longest.shape != state.classes.shape or longest.min(initial=1) < 1:
+            raise ValueError(f"{len(state.classes)} labels, but max_lengths are {longest}")
+        self._set_model(state.classes, state.n_features, state.n_inputs, longest.astype(np.int64))
+        self.features_ = state.features
+        if state.feature_names is not None:
+            self.feature_names_in_ = state.feature_names
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return self._decoder.layout.size
+
+
+class SegmenterState(NamedTuple):
+    """What a file keeps of a segmenter."""
+
+    classes: Labels
+    n_features: Count
+    n_inputs: Count
+    max_lengths: NDArray[np.integer]
+    features: WindowFeatures | FeatureDictionary | None
+    feature_names: Names | None = None

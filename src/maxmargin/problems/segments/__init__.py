@@ -1,0 +1,1 @@
+"""Segmentations of sequences: labelled segments that do not overlap, and tokens outside of them."""

@@ -1,0 +1,365 @@
+"""Segmentations: labelled segments of a sequence that do not overlap (semi-Markov)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...engine.accelerators import Accelerators
+from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, sparse_row
+from ...engine.native import pieces_of as entries_within
+from ...engine.parts import rows_under_labels
+from ...engine.rows import Rows, make_rows
+from ...engine.work import scoring_work
+from ...formulation import Formulation, Rescaling
+from ...plane_rows import Planes, empty_planes, trim
+from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
+from ...types import Floats, Ints, Ints32
+from .kernels import NOTHING, SLOTS, count_errors, decode_segments, feature_at, segment_oracle
+from .layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
+from .levels import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
+
+__all__ = ["LOSSES", "SegmentDecoder", "SegmentLoss", "SegmentProblem", "check_segments"]
+
+SegmentLoss = Literal["segments", "hamming", "f1", "zero-one"]
+LOSSES = {"segments": SEGMENTS, "hamming": HAMMING, "f1": F1, "zero-one": ZERO_ONE}
+
+
+class SegmentData(NamedTuple):
+    """Packed sequences with their gold segmentations, for kernels; see `layout` for the latter."""
+
+    rows: Rows
+    offsets: Ints
+    labels: Ints32
+    lengths: Ints32
+    loss: int
+
+
+class SegmentScratch(NamedTuple):
+    """Work arrays for sequences up to some length; tables have a column or row for each label."""
+
+    scores: Floats  # of tokens, by column
+    prefix: Floats  # sums of the scores inside segments of a label
+    opened: Floats  # best scores of beginnings after which a segment of a label begins
+    forward: Floats  # best scores of beginnings that end with a piece of a label
+    chosen: Ints32  # length of that piece
+    previous: Ints32  # label of the piece before one that begins
+    gold_starts: Ints
+    labels: Ints32  # the segmentation found
+    lengths: Ints32
+
+
+class SegmentDecoder:
+    """Finds and scores segmentations of packed sequences; holds no examples."""
+
+    def __init__(self, layout: SegmentLayout) -> None:
+        self.layout = layout
+
+    def scratch(self, longest: int) -> SegmentScratch:
+        """Work arrays for sequences of at most ``longest`` tokens."""
+        K = self.layout.n_labels
+        return SegmentScratch(
+            np.empty((longest, self.layout.n_columns)),
+            np.empty((K, longest + 1)),
+            np.empty((K, longest + 1)),
+            np.empty((longest + 1, K + 1)),
+            np.empty((longest + 1, K + 1), np.int32),
+            np.empty((longest + 1, K + 1), np.int32),
+            np.empty(longest + 1, np.int64),
+            np.empty(longest, np.int32),
+            np.empty(longest, np.int32),
+        )
+
+    def decode(self, rows: Rows, offsets: Ints, w: Floats) -> Pieces:
+        """Best segmentations, by token; rows as `sparse_rows` makes them."""
+        if rows.n_inputs != self.layout.n_inputs:
+            raise ValueError(
+                f"tokens have {rows.n_inputs} features, expected {self.layout.n_inputs}"
+            )
+        w = as_weights(w, self.layout.size)
+        labels, lengths = np.empty(rows.n_rows, np.int32), np.empty(rows.n_rows, np.int32)
+        work = self.scratch(int(np.diff(offsets).max(initial=1)))
+        decode_segments(self.layout.model, rows, offsets, w, work, labels, lengths)
+        return Pieces(labels, lengths)
+
+    def features(self, pieces: Pieces) -> tuple[Ints, Ints, Ints]:
+        """Tokens and columns of all token features of one sequence, and its single weights."""
+        n, model = len(pieces.labels), self.layout.model
+        found = [
+            [(t, feature_at(model, *pieces, t, n, slot)) for t in range(n)] for slot in range(SLOTS)
+        ]
+        of_tokens = [pair for slot in found[:3] for pair in slot if pair[1] != NOTHING]
+        single = [feature for slot in found[3:] for _, feature in slot if feature != NOTHING]
+        tokens, columns = np.array(of_tokens, np.int64).reshape(-1, 2).T
+        return tokens, columns, np.array(single, np.int64)
+
+
+class SegmentProblem(NativeProblem):
+    """Segmentations with exact oracles for every loss and rescaling.
+
+    An output is a list of segments (start, stop, label) that do not overlap; tokens between them
+    are outside. `layout` tells the features.
+
+    Parameters
+    ----------
+    tokens : array or CSR matrix of shape (n_tokens, n_token_features)
+        Features of all tokens of all sequences, one after the other.
+    offsets : array of int, shape (n_examples + 1,)
+        Sequence i has the tokens ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    segments : list of lists of (start, stop, label)
+        True segments of each sequence, whose tokens are counted from 0; labels from 0, too.
+    longest : array of int, shape (n_labels,), optional
+        Number of tokens that a segment of each label has at most; by default that of the longest
+        true segment of the label, and 1 where there is none.
+    n_labels : int, optional
+        Number of labels, without ``longest``; by default one more than the largest.
+    loss : {"segments", "hamming", "f1", "zero-one"}
+        Missed plus false segments, where a segment is right if start, stop and label are; number of
+        tokens with a wrong tag, where tags tell the label of the token's segment, whether the token
+        is the first one of it, or that it is outside (BIO); 1 - F1 of the segments (0 where
+        neither output has any); or 1 if anything is wrong.
+    fit_intercept : bool
+        Append a constant feature to every token.
+    """
+
+    def __init__(
+        self,
+        tokens: Any,
+        offsets: ArrayLike,
+        segments: Sequence[Sequence[Segment]],
+        longest: ArrayLike | None = None,
+        n_labels: int | None = None,
+        *,
+        loss: SegmentLoss = "segments",
+        fit_intercept: bool = False,
+    ) -> None:
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        rows = sparse_rows(tokens, fit_intercept)
+        bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+        lengths = np.diff(bounds)
+        if rows.n_rows != bounds[-1] or bounds[0] != 0 or len(segments) != len(lengths):
+            raise ValueError(
+                f"tokens has {rows.n_rows} rows and offsets runs from {bounds[0]} to {bounds[-1]} "
+                f"for {len(lengths)} sequences, but segments are given of {len(segments)}"
+            )
+        if len(lengths) and lengths.min() < 1:
+            raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
+        if longest is None:
+            longest = longest_segments(segments, n_labels)
+        layout = SegmentLayout(rows.n_inputs, np.asarray(longest))
+        check_segments(segments, lengths, layout.longest)
+        check_number_of_weights(
+            layout.size, f"{rows.n_inputs} features x {layout.n_columns} columns make"
+        )
+        self.layout, self.decoder = layout, SegmentDecoder(layout)
+        self.n_features = layout.size
+        K = layout.n_labels
+        gold = [pieces_of(s, n, K) for s, n in zip(segments, lengths.tolist(), strict=True)]
+        labels = np.concatenate([np.empty(0, np.int32), *(pieces.labels for pieces in gold)])
+        of_pieces = np.concatenate([np.empty(0, np.int32), *(pieces.lengths for pieces in gold)])
+        self._hold(SegmentData(rows, bounds, labels, of_pieces, LOSSES[loss]))
+
+    def _hold(self, data: SegmentData) -> None:
+        """Take the examples, and note how long they and their rows are."""
+        self.data = data
+        self._lengths = np.diff(data.offsets)
+        is_start = (data.lengths > 0) & (data.labels < self._K)
+        self._n_gold = np.diff(np.concatenate([[0], np.cumsum(is_start)])[data.offsets])
+        entries = np.diff(data.rows.indptr[data.offsets])
+        with_bias = entries + self._lengths * int(data.rows.bias != 0.0)
+        self._row_bounds = 6 * with_bias + 4 * self._lengths
+        self._part_bounds = 2 * SLOTS * self._lengths
+        parts = rows_under_labels(data.rows, self.layout.n_columns, self.layout.size)
+        self.parts = parts if parts.n_parts < 2**31 else None
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sequences."""
+        return len(self.data.offsets) - 1
+
+    def subset(self, indices: Ints) -> SegmentProblem:
+        """See `Problem.subset`."""
+        tokens, offsets = entries_within(self.data.offsets, indices)
+        part = copy.copy(self)
+        part._hold(
+            self.data._replace(
+                rows=rows_at(self.data.rows, tokens),
+                offsets=offsets,
+                labels=self.data.labels[tokens],
+                lengths=self.data.lengths[tokens],
+            )
+        )
+        return part
+
+    # ----- one sequence at a time ---------------------------------------------------------------
+
+    def input_of(self, i: int) -> Any:
+        """Token features of sequence i, a CSR matrix without the constant."""
+        return matrix_of(self.data.rows, self.data.offsets[i], self.data.offsets[i + 1])
+
+    def output_of(self, i: int) -> list[Segment]:
+        """True segments of sequence i."""
+        own = slice(self.data.offsets[i], self.data.offsets[i + 1])
+        return segments_of(Pieces(self.data.labels[own], self.data.lengths[own]), self._K)
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and `layout` for the order of the features."""
+        pieces = pieces_of(y, x.shape[0], self._K)
+        tokens, columns, single = self.decoder.features(pieces)
+        rows, inputs, values = entries_of(x, self.data.rows)
+        # Every entry of a token's row under every column of the token.
+        entry, column = np.nonzero(rows[:, None] == tokens)
+        places = inputs[entry] * self.layout.n_columns + columns[column]
+        given = np.concatenate([values[entry], np.ones(len(single))])
+        return sparse_row(np.concatenate([places, single]), given, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """See `Problem.loss`."""
+        n_tokens = max((stop for _, stop, _ in [*y, *y_hat]), default=0)
+        gold, other = (pieces_of(segments, n_tokens, self._K) for segments in (y, y_hat))
+        by_segments = self.data.loss in (SEGMENTS, F1)
+        right, count = count_errors(n_tokens, self._K, by_segments, *gold, *other)
+        return float(level_loss(self.data.loss, right, count, len(y)))
+
+    def predict(self, x: Any, w: Floats) -> list[Segment]:
+        """The best segments; see `Problem.predict`."""
+        rows = sparse_rows(x, self.data.rows.bias != 0.0)
+        return segments_of(self.decoder.decode(rows, np.array([0, rows.n_rows]), w), self._K)
+
+    @property
+    def _K(self) -> int:
+        """Number of labels."""
+        return self.layout.n_labels
+
+    # ----- the search ---------------------------------------------------------------------------
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated segmentation of each listed sequence; see `Problem.oracle`."""
+        return self._checked_search(indices, w, self._mode(rescaling, sqrt_loss))
+
+    def predictions(self, indices: Ints, w: Floats) -> Planes:
+        """Best segmentation of each listed sequence; see `Problem.predictions`."""
+        return self._checked_search(indices, w, PREDICT)
+
+    def part_oracle(
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
+    ) -> Planes:
+        """The same as `oracle`, in parts: a token under a column, and the single weights.
+
+        Only solvers ask for them: what they ask is not checked.
+        """
+        return self._search(indices, w, self._mode(rescaling, sqrt_loss), as_parts=True)
+
+    def accelerators(self, formulation: Formulation) -> SegmentAccelerators:
+        """Planes in parts."""
+        return SegmentAccelerators(self, formulation)
+
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
+        """How the loss is searched; 1 - F1 adds up along no search, but has levels."""
+        mode = search_mode(rescaling, sqrt_loss, self.data.loss == ZERO_ONE)
+        by_level = mode.kind == ADDITIVE and self.data.loss == F1
+        return mode._replace(kind=LEVELS) if by_level else mode
+
+    def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
+        """Search for features, at what anybody may have asked for."""
+        examples = as_examples(indices, self.n_examples)
+        return self._search(examples, as_weights(w, self.layout.size), mode, as_parts=False)
+
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+        """Run the oracle kernel for the listed sequences."""
+        if mode.kind == LEVELS:
+            self._check_tables(examples)
+        bounds = self._part_bounds if as_parts else self._row_bounds
+        out = empty_planes(len(examples), int(bounds[examples].sum()))
+        work = self.decoder.scratch(int(self._lengths[examples].max(initial=1)))
+        segment_oracle(self.layout.model, self.data, examples, w, mode, as_parts, work, out)
+        return trim(out)
+
+    def _check_tables(self, examples: Ints) -> None:
+        """Raise ValueError where the search by levels would need too much memory."""
+        n = self._lengths[examples].astype(np.float64)
+        n_right = self._n_gold[examples] if self.data.loss in (SEGMENTS, F1) else 0.0
+        n_bytes = 16.0 * (n + 1.0) ** 2 * (n_right + 1.0) * (self._K + 1)
+        if n_bytes.max(initial=0.0) > MOST_TABLE_BYTES:
+            largest = int(np.argmax(n_bytes))
+            raise ValueError(
+                f"the search by levels of loss in sequence {examples[largest]}, of "
+                f"{int(n[largest])} tokens, takes too much memory; the losses 'hamming' and "
+                "'segments' need no levels with rescaling='margin' and sqrt_loss=False"
+            )
+
+
+class SegmentAccelerators(Accelerators):
+    """Tokens under columns as parts."""
+
+    def __init__(self, problem: SegmentProblem, formulation: Formulation) -> None:
+        self.problem, self.formulation = problem, formulation
+        self.parts = problem.parts
+        rows, layout = problem.data.rows, problem.layout
+        tokens, K = float(rows.n_rows), layout.n_labels
+        total = scoring_work(float(rows.indptr[-1]), layout.n_columns)
+        total += tokens * (2.0 * float(layout.longest.sum()) + (K + 1.0) ** 2)
+        self.oracle_work = total / max(problem.n_examples, 1)
+        mode = problem._mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        if mode.kind in (LEVELS, DEVIATION):
+            self.oracle_work *= 10.0
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """See `Accelerators`."""
+        kind = self.formulation
+        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
+
+
+def sparse_rows(tokens: Any, fit_intercept: bool) -> Rows:
+    """Tokens as CSR rows of one type: kernels for another would take as long again to compile."""
+    rows = make_rows(tokens, fit_intercept=fit_intercept, sparse=True)
+    return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
+
+
+def longest_segments(segments: Sequence[Sequence[Segment]], n_labels: int | None = None) -> Ints:
+    """Tokens of the longest segment of each label; 1 where there is none."""
+    listed = np.array([s for own in segments for s in own], np.int64).reshape(-1, 3)
+    K = n_labels if n_labels is not None else int(listed[:, 2].max(initial=-1)) + 1
+    longest = np.ones(K, np.int64)
+    known = (listed[:, 2] >= 0) & (listed[:, 2] < K)  # others are refused elsewhere
+    np.maximum.at(longest, listed[known, 2], listed[known, 1] - listed[known, 0])
+    return longest
+
+
+def check_segments(
+    segments: Sequence[Sequence[Segment]], lengths: Ints, longest: Ints | None = None
+) -> None:
+    """Raise ValueError, naming sequence and segment, unless segments lie in order and within.
+
+    With ``longest`` labels have to be numbers of those, and segments no longer than that.
+    """
+    for i, (own, n) in enumerate(zip(segments, lengths.tolist(), strict=True)):
+        end = 0
+        for segment in sorted(own, key=lambda s: s[:2]):
+            start, stop, label = segment
+            what = f"sequence {i}: segment {segment!r}"
+            if not 0 <= start < stop <= n:
+                raise ValueError(f"{what} is not within its {n} tokens")
+            if start < end:
+                raise ValueError(f"{what} overlaps the segment before it, which stops at {end}")
+            end = stop
+            if longest is None:
+                continue
+            if not 0 <= label < len(longest):
+                raise ValueError(f"{what}: labels must be in 0..{len(longest) - 1}")
+            if stop - start > longest[label]:
+                raise ValueError(
+                    f"{what} has {stop - start} tokens; the most for its label are {longest[label]}"
+                )
