@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
@@ -19,11 +19,11 @@ from ..problems.classes.class_features import ClassFeatureProblem, described_cla
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
 from ..types import Floats, Ints
-from .base import MaxMarginEstimator, OnlineMethod, checked_k
-from .checked_weights import CheckedWeights
+from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
 from .top_weights import strongest_by_label
 
@@ -34,7 +34,7 @@ FLOATS = (np.float64, np.float32)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
+class MulticlassSVM(ClassifierMixin, LinearEstimator):
     """Linear multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
@@ -434,18 +434,6 @@ class MulticlassSVM(ClassifierMixin, MaxMarginEstimator):
                     f"features of {self._output_features.shape[0]} classes, expected "
                     f"{len(self.classes_)}"
                 )
-
-    def _check_fitted(self) -> None:
-        """See `Savable`."""
-        check_is_fitted(self, "result_")
-
-    def _get_weights(self) -> Floats:
-        """See `Savable`."""
-        return self.result_.w
-
-    def _set_weights(self, w: Floats) -> None:
-        """See `Savable`; the weights themselves are taken from ``result_``."""
-        self._weights_check = CheckedWeights()
 
     def _n_weights(self) -> int:
         """See `Savable`."""

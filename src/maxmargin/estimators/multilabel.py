@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Names
 from ..engine.rows import Rows, make_rows
@@ -19,10 +19,9 @@ from ..problems.multilabel.graph import LabelGraph, all_pairs, make_graph, tree_
 from ..problems.multilabel.losses import LOSSES, LabelLoss
 from ..problems.multilabel.problem import MultilabelProblem, label_scores, predict_labels
 from ..types import Bools, Floats, Ints
-from .base import MaxMarginEstimator
-from .checked_weights import CheckedWeights
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
 
 __all__ = ["MultilabelSVM"]
@@ -39,7 +38,7 @@ def _has_no_edges(estimator: MultilabelSVM) -> bool:
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultilabelSVM(ClassifierMixin, MaxMarginEstimator):  # type: ignore[misc]
+class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     """Any number of labels for each example, certified by a duality gap; the search is exact.
 
     Parameters
@@ -271,18 +270,6 @@ class MultilabelSVM(ClassifierMixin, MaxMarginEstimator):  # type: ignore[misc]
         self._sparse_output = state.sparse_output
         if state.feature_names is not None:
             self.feature_names_in_ = state.feature_names
-
-    def _check_fitted(self) -> None:
-        """See `Savable`."""
-        check_is_fitted(self, "result_")
-
-    def _get_weights(self) -> Floats:
-        """See `Savable`."""
-        return self.result_.w
-
-    def _set_weights(self, w: Floats) -> None:
-        """See `Savable`; the weights themselves are taken from ``result_``."""
-        self._weights_check = CheckedWeights()
 
     def _n_weights(self) -> int:
         """See `Savable`."""

@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows, row_scores
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
 from ..types import Bools, Floats
-from .base import MaxMarginEstimator
-from .checked_weights import CheckedWeights
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .linear import LinearEstimator
 from .measure_scores import measure_of_scores
 from .parameters import with_inherited_parameters
 
@@ -30,7 +29,7 @@ FLOATS = (np.float64, np.float32)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerformanceSVM(ClassifierMixin, MaxMarginEstimator):
+class PerformanceSVM(ClassifierMixin, LinearEstimator):
     """Linear SVM for two classes that is trained for a measure of the whole sample.
 
     The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
@@ -266,18 +265,6 @@ class PerformanceSVM(ClassifierMixin, MaxMarginEstimator):
         self._has_intercept = state.intercept
         if state.feature_names is not None:
             self.feature_names_in_ = state.feature_names
-
-    def _check_fitted(self) -> None:
-        """See `Savable`."""
-        check_is_fitted(self, "result_")
-
-    def _get_weights(self) -> Floats:
-        """See `Savable`."""
-        return self.result_.w
-
-    def _set_weights(self, w: Floats) -> None:
-        """See `Savable`; the weights themselves are taken from ``result_``."""
-        self._weights_check = CheckedWeights()
 
     def _n_weights(self) -> int:
         """See `Savable`."""
