@@ -64,10 +64,10 @@ def test_edges_keep_labels_apart(loss, edges):
     rng = np.random.default_rng(2)
     side = rng.integers(0, 3, 200)
     inputs = 0.5 * rng.normal(size=(200, 2)) + np.outer(side - 1, [1.0, 0.0])
-    trained = model(edges=edges, loss=loss).fit(inputs, np.eye(3)[side])
+    trained = model(edges=edges, loss=loss, tol=1e-4).fit(inputs, np.eye(3)[side])
     single = np.mean(trained.predict(inputs).sum(axis=1) == 1)
     if edges is None:
-        assert single < 0.8
+        assert single < 0.9
         return
     pairs = zip(map(tuple, trained.edges_.tolist()), trained.pair_weights_, strict=True)
     weights = dict(pairs)
