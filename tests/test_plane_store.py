@@ -206,7 +206,7 @@ def test_the_general_store(structure, loss, rescaling, data):
 @settings(max_examples=30)
 @given(data=st.data())
 def test_the_multiclass_store(loss, layout, data):
-    """Also with two classes, which share weights, and with more than eight, scored one by one."""
+    """Also with two classes, which share weights, and with many, of which few are scored."""
     rng = np.random.default_rng(data.draw(seeds))
     case = multiclass_case(
         rng,

@@ -36,7 +36,7 @@ __all__ = ["ClassStore"]
 
 # Arrays that make up the state, beside the lists and the weights.
 KEPT = ("caps", "dual_now")
-FEW = 8  # classes
+FEW = 16  # classes
 
 
 class ClassStore:
