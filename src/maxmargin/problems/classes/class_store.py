@@ -14,15 +14,13 @@ from ...engine.state import Arrays
 from ...engine.work import BLOCK, WEIGHT, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Bools, Floats, Ints
+from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_change
 from .class_joint import solve_classes_jointly
 from .class_rows import class_stride, feature_major, no_class_weights
 from .class_visits import (
     ClassBlocks,
     ClassLists,
-    add_listed_classes,
     block_scratch,
-    extrapolate_lists,
-    extrapolated_change,
     forget_idle_classes,
     new_scratch,
     visit_classes,
