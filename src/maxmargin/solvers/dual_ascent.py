@@ -41,6 +41,9 @@ CERTIFY_BATCH = 256  # examples per oracle call where w stands still
 CHEAP_CERTIFY_BATCH = 2048
 LIMITED_BATCH = 64  # the same, where the time limit is looked at in between
 ORDERED_BATCH = 512  # where the store steps between the examples of a batch
+# Passes over blocks, from zero weights on, after which w has no more rounding in it than a sum over
+# all blocks made afresh, or hardly more: the two add about as many terms.
+FRESH_PASSES = 8
 CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bounds a Ctrl-C's wait
 
 
@@ -104,6 +107,7 @@ class DualAscentRun(CertifiedRun):
         self.store = state.store
         self.batch_size = solver.batch_size or min(16, max(1, self.n // 1000))
         self.proven_dual = self.store.dual()
+        self.from_zero = self.store.n_planes == 0
         self.quiet_rule = NO_STEPS  # which planes are stored by passes that only certify
 
     @property
@@ -193,10 +197,14 @@ class DualAscentRun(CertifiedRun):
             if limited:
                 self.check()
         w = self.store.w
-        self.store.rebuild()  # rounding that piled up in w must not enter the certificate
+        primal = self.primal(w, np.maximum(hinges, 0.0))
+        visits = self.oracle_calls + self.cache_hits
+        rebuilt = not (self.from_zero and visits <= FRESH_PASSES * self.n)
+        if rebuilt:  # rounding that piled up in w must not enter the certificate
+            self.store.rebuild()
         self.proven_dual = self.store.dual()
-        # That made another array of the weights: this one is nobody else's, and may be long.
-        self.offer(self.primal(w, np.maximum(hinges, 0.0)), w, copy=False)
+        # To rebuild makes another array of the weights: this one is nobody else's, and may be long.
+        self.offer(primal, w, copy=not rebuilt)
         return done
 
     def dual_suffices(self) -> bool:
