@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from .._numba import prefetch
 from ..engine.planes import BlockStore
 from ..engine.state import Arrays
 from ..types import Bools, Floats, Ints
@@ -12,6 +13,7 @@ from ..types import Bools, Floats, Ints
 __all__ = ["Momentum", "Schedule", "largest_first", "runs_in_order"]
 
 
+RUNS_AHEAD = 8  # from asking for a run's memory to its use: runs lie all over the order
 NEARLY_OPTIMAL = 0.1  # share of a large gap below which a block is
 
 
@@ -73,7 +75,11 @@ def runs_in_order(order, starts, length, chosen, found):
     ``found`` has one place more: without branches, which would be mispredicted.
     """
     n = 0
-    for start in starts:
+    for s in range(len(starts)):
+        if s + RUNS_AHEAD < len(starts):
+            prefetch(order, starts[s + RUNS_AHEAD])
+            prefetch(order, starts[s + RUNS_AHEAD] + 8)
+        start = starts[s]
         for r in range(start, min(start + length, len(order))):
             i = order[r]
             found[n] = i

@@ -11,22 +11,15 @@ from .class_rows import add_to_classes
 
 @kernel(inline=True)
 def _goals(i, lists, limit, factor, goals):
-    """Feasible multipliers of example i, ``factor`` times their last change further.
-
-    Returns whether they change at all.
-    """
+    """Feasible multipliers of example i, ``factor`` times their last change further."""
     alpha, before = lists.alpha, lists.before
-    moving = False
     total = 0.0
     for j in range(lists.counts[i]):
-        last = alpha[i, j] - before[i, j]
-        moving |= last != 0.0
-        goals[j] = max(0.0, alpha[i, j] + factor * last)
+        goals[j] = max(0.0, alpha[i, j] + factor * (alpha[i, j] - before[i, j]))
         total += goals[j]
     if total > limit:
         for j in range(lists.counts[i]):
             goals[j] *= limit / total
-    return moving
 
 
 @kernel(allocates=False)
@@ -38,18 +31,19 @@ def extrapolated_change(blocks, limits, factor, carried, work):
     ridges make of slope and curvature.
     """
     labels, terms, lists = blocks.labels, blocks.terms, blocks.lists
-    classes, alpha, before, counts = lists
+    classes, alpha, before, counts, moved = lists
     goals, changed, steps, wide = work.new, work.changed, work.steps, work.scores
     linear = 0.0
     slope = 0.0
     curvature = 0.0
     for i in range(len(counts)):
-        if not _goals(i, lists, limits[i], factor, goals):
+        if not moved[i]:
             continue
+        _goals(i, lists, limits[i], factor, goals)
         gold = labels[i]
         held = 0.0
         rise = 0.0
-        moved = 0.0
+        lost = 0.0
         n = 0
         for j in range(counts[i]):
             y = classes[i, j]
@@ -61,13 +55,13 @@ def extrapolated_change(blocks, limits, factor, carried, work):
             if clipped != 0.0:
                 changed[n] = y
                 steps[n] = -clipped
-                moved += clipped
+                lost += clipped
                 n += 1
         slope -= blocks.ridges[i] * held * rise
         curvature += blocks.ridges[i] * rise * rise
         if n > 0:
             changed[n] = gold
-            steps[n] = moved
+            steps[n] = lost
             add_to_classes(blocks.rows, i, changed, steps, n + 1, carried, blocks.stride, wide)
     return linear, slope, curvature
 
@@ -75,19 +69,23 @@ def extrapolated_change(blocks, limits, factor, carried, work):
 @kernel(allocates=False)
 def extrapolate_lists(lists, limits, factor, step, goals):
     """Go ``step`` of the way to the goals of an extrapolation, and remember where from."""
-    for i in range(len(lists.counts)):
-        moving = _goals(i, lists, limits[i], factor, goals)
-        for j in range(lists.counts[i]):
-            lists.before[i, j] = lists.alpha[i, j]
-            if moving:
-                lists.alpha[i, j] += step * (goals[j] - lists.alpha[i, j])
+    _, alpha, before, counts, moved = lists
+    for i in range(len(counts)):
+        if not moved[i]:
+            continue
+        _goals(i, lists, limits[i], factor, goals)
+        moved[i] = False
+        for j in range(counts[i]):
+            before[i, j] = alpha[i, j]
+            alpha[i, j] += step * (goals[j] - alpha[i, j])
+            moved[i] |= alpha[i, j] != before[i, j]
 
 
 @kernel(allocates=False)
 def add_listed_classes(blocks, weights, work):
     """Add the sum of multipliers times planes to ``weights``."""
     labels, scales = blocks.labels, blocks.terms.scales
-    classes, alpha, _, counts = blocks.lists
+    classes, alpha, _, counts, _ = blocks.lists
     changed, steps, wide = work.changed, work.steps, work.scores
     for i in range(len(counts)):
         gold = labels[i]

@@ -60,6 +60,7 @@ class ClassStore:
             np.zeros((n, most)),
             np.zeros((n, most)),
             np.zeros(n, np.int64),
+            np.zeros(n, np.bool_),
         )
         self.two = K == 2
         self.scratch = new_scratch(K, class_stride(inputs, K) if not inputs.dense.shape[0] else K)
@@ -192,6 +193,7 @@ class ClassStore:
         self.lists.counts[:] = listed.sum(axis=1)
         self.lists.alpha[:] = np.take_along_axis(alpha, order, axis=1)
         self.lists.before[:] = np.take_along_axis(before, order, axis=1)
+        self.lists.moved[:] = True
         self.rebuild()
         self.dual_now[0] += gain
 
@@ -228,6 +230,7 @@ class ClassStore:
         linear, sums = self._linear(), self.lists.alpha.sum(axis=1)
         factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
         self.lists.alpha[:] *= factor
+        self.lists.moved[:] = True
         self.weights *= factor
         self.caps = caps
         self.ridges = ridges(self.formulation, caps)

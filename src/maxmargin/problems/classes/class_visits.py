@@ -17,7 +17,7 @@ from ..._numba import prefetch
 from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block, unused
 from ...engine.rows import Rows
 from ...search.violation import plane_value
-from ...types import Floats, Ints, Ints32
+from ...types import Bools, Floats, Ints, Ints32
 from .class_rows import (
     add_input,
     add_to_classes,
@@ -31,13 +31,15 @@ from .multiclass_kernels import ClassTerms
 class ClassLists(NamedTuple):
     """The classes of each example that may get weight: the first ``counts[i]`` places of row i.
 
-    ``alpha`` are their multipliers, ``before`` those at the last extrapolation.
+    ``alpha`` are their multipliers, ``before`` those at the last extrapolation; where an example is
+    not marked as ``moved`` they are the same.
     """
 
     classes: Ints32
     alpha: Floats
     before: Floats
     counts: Ints
+    moved: Bools
 
 
 class ClassBlocks(NamedTuple):
@@ -152,7 +154,7 @@ def _list_rivals(
     The level t of `_solve_exactly` over some of the classes is at most that over all. The best of
     those listed, alone, gives one, and a class whose v is below it gets nothing.
     """
-    classes, alpha, _, counts = lists
+    classes, alpha, _, counts, _ = lists
     m = counts[i]
     if square <= 0.0:
         return m
@@ -236,7 +238,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
     blocks are solved in closed form, which needs scales of 1 and rule.kind ALL_PLANES.
     """
     rows, labels, squares, weights, stride, dual, terms, lists, caps, ridges = blocks
-    classes, alpha, _, counts = lists
+    classes, alpha, _, counts, moved = lists
     gaps, hinges = report
     scores, values_of, mark, values, new, steps, changed, order = work
     K = terms.offsets.shape[0]
@@ -349,7 +351,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
                 new,
             )
         n = 0
-        moved = 0.0
+        lost = 0.0  # by the gold class's rivals, all in all
         gain = 0.0
         spread = 0.0
         rise = 0.0  # of the sum of the multipliers
@@ -363,7 +365,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
                 step *= terms.scales[gold, y]
                 changed[n] = y
                 steps[n] = -step
-                moved += step
+                lost += step
                 spread += step * step
                 n += 1
         counts[i] = m
@@ -371,9 +373,10 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
             _forget_idle(i, lists)
         if n == 0:
             continue
+        moved[i] = True
         changed[n] = gold
-        steps[n] = moved
-        gain -= 0.5 * square * (spread + moved * moved)
+        steps[n] = lost
+        gain -= 0.5 * square * (spread + lost * lost)
         dual[0] += gain - ridge * rise * (total + 0.5 * rise)
         add_to_classes(rows, i, changed, steps, n + 1, weights, stride, scores)
 
@@ -385,7 +388,7 @@ def visit_two_classes(blocks, examples, rule, cached, report):
     ``weights`` are those of class 1, half the difference of both classes'.
     """
     rows, labels, squares, weights, _, dual, terms, lists, caps, ridges = blocks
-    classes, alpha, _, counts = lists
+    classes, alpha, _, counts, moved = lists
     gaps, hinges = report
     for r in range(len(examples)):
         _fetch_ahead(blocks, examples, r)
@@ -426,6 +429,7 @@ def visit_two_classes(blocks, examples, rule, cached, report):
         step = new - old
         if step != 0.0:
             alpha[i, 0] = new
+            moved[i] = True
             dual[0] += step * (slope - 0.5 * step * curvature)
             add_input(rows, i, step * scale, weights)
 
@@ -433,7 +437,7 @@ def visit_two_classes(blocks, examples, rule, cached, report):
 @kernel(inline=True)
 def _forget_idle(i, lists):
     """Take classes without weight, now and at the last extrapolation, off the list of example i."""
-    classes, alpha, before, counts = lists
+    classes, alpha, before, counts, _ = lists
     m = counts[i]
     j = 0
     while j < m:
