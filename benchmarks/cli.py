@@ -42,6 +42,7 @@ BENCHMARKS = {
     "tolerance": ".tolerance",
     "stiff": ".stiff",
     "memory": ".memory",
+    "paths": ".datasets.paths",
 }
 RESULTS = Path(__file__).parent / "results"
 

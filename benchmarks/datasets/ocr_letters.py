@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from maxmargin.formulation import C_from_paper
 
-from ..case import Case, Floats, Options, Target
+from ..case import Case, Floats, Options, ProblemMaker, Target
 from ..data import chain_problem, data_path
 from ..solvers import ours
 
@@ -71,17 +71,32 @@ def without_fold(words: Words, fold: int) -> Words:
 def cases(options: Options) -> Iterator[Case]:
     """The paper's grid of lambda, then folds 1 to 9."""
     words = load()
-    yield from _grid(first(words, 60 if options.quick else 5512), options)
+    yield from _grid(_of_paper(words, options), options)
     rest = without_fold(words, 0)
     yield from _folds(first(rest, 60) if options.quick else rest, options)
+
+
+def _of_paper(words: Words, options: Options) -> Words:
+    """As many as Franc (2014) has."""
+    return first(words, 60 if options.quick else 5512)
+
+
+def _normalized(words: Words) -> ProblemMaker:
+    """Makes the problem with normalised Hamming loss."""
+    return partial(
+        chain_problem, words.pixels, words.offsets, words.letters, 26, loss="normalized-hamming"
+    )
+
+
+def problem_of_paper(options: Options) -> ProblemMaker:
+    """Makes the problem of Franc (2014)."""
+    return _normalized(_of_paper(load(), options))
 
 
 def _grid(words: Words, options: Options) -> Iterator[Case]:
     """Normalised Hamming loss, epsilon = 0.001: oracle passes next to the paper's."""
     n = len(words.folds)
-    problem = partial(
-        chain_problem, words.pixels, words.offsets, words.letters, 26, loss="normalized-hamming"
-    )
+    problem = _normalized(words)
     for penalty, fasole in PAPER["fasole"].items():
         C = C_from_paper(penalty, n, "franc")
         stopped = "> " if penalty < 0.1 else ""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .estimators.grammar import PCFGParser as PCFGParser
     from .estimators.multiclass import MulticlassSVM as MulticlassSVM
     from .estimators.multilabel import MultilabelSVM as MultilabelSVM
+    from .estimators.path import RegularizationPath as RegularizationPath
+    from .estimators.path import SearchCV as SearchCV
+    from .estimators.path import path as path
     from .estimators.performance import PerformanceSVM as PerformanceSVM
     from .estimators.ranking import RankSVM as RankSVM
     from .estimators.segments import SequenceSegmenter as SequenceSegmenter
@@ -46,10 +49,13 @@ _HOME = {
     "Formulation": "formulation",
     "Planes": "plane_rows",
     "Problem": "problem",
+    "RegularizationPath": "estimators.path",
+    "SearchCV": "estimators.path",
     "Taxonomy": "problems.classes.taxonomy",
     "check_problem": "checking",
     "kernel": "_jit",
     "load": "persistence",
+    "path": "estimators.path",
 }
 _FOLDERS = ("datasets", "features", "formats", "metrics", "report", "solvers")
 

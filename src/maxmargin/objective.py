@@ -25,6 +25,7 @@ from .types import Floats
 __all__ = [
     "NEGLIGIBLE",
     "Certificate",
+    "DualTerms",
     "Stopping",
     "dual_value",
     "line_step",
@@ -59,6 +60,44 @@ class Certificate(NamedTuple):
 
     def __str__(self) -> str:
         return f"primal {self.primal:.6g}, dual {self.dual:.6g}, gap {self.gap:.4g}"
+
+
+class DualTerms(NamedTuple):
+    """What a dual value is made of: ``linear - (square + ridge) / 2``.
+
+    Attributes
+    ----------
+    linear : float
+        ``sum alpha b``.
+    square : float
+        ``|sum alpha a|^2``.
+    ridge : float
+        For squared slacks, ``sum_i (sum_y alpha_i(y))^2 / (2 C s_i)``; else 0.
+    capped : bool
+        Whether C bounds the multipliers, as for linear slacks.
+    """
+
+    linear: float
+    square: float
+    ridge: float
+    capped: bool
+
+    @classmethod
+    def of(
+        cls, w: Floats, linear: float, formulation: Formulation, block_sums: Floats, caps: Floats
+    ) -> DualTerms:
+        """Those of multipliers with ``w = sum alpha a``; ``caps`` is ``C * sample_weight``."""
+        ridge = float(ridges(formulation, caps) @ (block_sums * block_sums))
+        return cls(linear, float(w @ w), ridge, formulation.slack == "l1")
+
+    def at(self, ratio: float) -> float:
+        """Largest dual value of these multipliers times a factor, for ``ratio`` times the C."""
+        curvature = self.square + self.ridge / ratio
+        if self.capped:
+            factor = ratio if self.linear >= ratio * curvature else self.linear / curvature
+        else:
+            factor = self.linear / curvature if curvature > 0.0 else 0.0
+        return factor * (self.linear - 0.5 * factor * curvature)
 
 
 @dataclass(frozen=True)
@@ -177,11 +216,13 @@ def scale_to_fit(
 ) -> float:
     """Factor by which multipliers scale when ``C * sample_weight`` changes to ``caps``.
 
-    Capped blocks have to fit. Others take what makes the dual largest, unless one has to vanish.
+    It makes the dual as large as such a factor can; capped blocks have to fit, and where one has to
+    vanish all do.
     """
     used = old_caps > 0
-    factor = float(np.min(caps[used] / old_caps[used])) if used.any() else 1.0
-    if formulation.slack == "l2" and factor > 0.0:
-        square = 2.0 * (linear - dual_value(w, linear, formulation, 1.0, block_sums, caps))
-        return linear / square if square > 0.0 else 1.0
-    return factor
+    most = float(np.min(caps[used] / old_caps[used])) if used.any() else 1.0
+    if most == 0.0:
+        return 0.0
+    square = 2.0 * (linear - dual_value(w, linear, formulation, 1.0, block_sums, caps))
+    best = linear / square if square > 0.0 else 1.0
+    return best if formulation.slack == "l2" else min(best, most)

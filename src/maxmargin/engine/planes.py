@@ -166,6 +166,9 @@ class BlockStore(Protocol):
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
 
+    def dual_sums(self) -> tuple[float, Floats]:
+        """Sum of the multipliers times their planes' offsets, and their sum in each block."""
+
     def dual(self) -> float:
         """The dual value, computed afresh."""
 
@@ -248,11 +251,15 @@ class PlaneStore:
         self.w = self._sum_of_planes(self.arena.alpha)
         self._w_before = None
 
-    def dual(self) -> float:
-        """The dual value, from the multipliers and ``w``."""
+    def dual_sums(self) -> tuple[float, Floats]:
+        """See `BlockStore`."""
         p = self.used[0]
         linear = float(self.arena.alpha[:p] @ self.arena.offset[:p])
-        sums = self._block_sums(self.arena.alpha[:p])
+        return linear, self._block_sums(self.arena.alpha[:p])
+
+    def dual(self) -> float:
+        """The dual value, from the multipliers and ``w``."""
+        linear, sums = self.dual_sums()
         value = dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
         self.dual_now[0] = value
         return value
@@ -401,11 +408,9 @@ class PlaneStore:
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
-        p = self.used[0]
-        linear = float(self.arena.alpha[:p] @ self.arena.offset[:p])
-        sums = self._block_sums(self.arena.alpha[:p])
+        linear, sums = self.dual_sums()
         factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
-        self.arena.alpha[:p] *= factor
+        self.arena.alpha[: self.used[0]] *= factor
         self.w *= factor
         self.caps = caps
         self.blocks = self.blocks._replace(cap=caps, ridge=ridges(self.formulation, caps))

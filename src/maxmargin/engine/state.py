@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formulation import Formulation
+from ..objective import DualTerms
 from ..problem import Problem
 from ..result import Result
 from .oracle import Oracle
@@ -54,6 +55,10 @@ class SolverState(ABC):
         return problem is own or (
             type(problem) is type(own) and fingerprint(own) == fingerprint(problem) is not None
         )
+
+    def dual_terms(self) -> DualTerms | None:
+        """What the dual value of the multipliers is made of; None where there are none."""
+        return None
 
     @abstractmethod
     def arrays(self) -> Arrays:

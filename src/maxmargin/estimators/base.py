@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from numbers import Integral, Real
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,9 @@ from ..progress import ProgressDisplay
 from ..result import Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
+from ..solvers.base import checked_weights
 from ..solvers.online import Learner, Seen
+from ..solvers.path import PathPoint, solve_path
 from ..types import Floats
 from .checked_weights import CheckedWeights
 from .fitting import AllOrNothing
@@ -113,10 +115,27 @@ class Savable(AllOrNothing):
         raise NotImplementedError
 
 
+class PathRequest(NamedTuple):
+    """What a fit is to do in place of training for one C; see `solve_path`."""
+
+    Cs: tuple[float, ...]
+    cover: bool
+
+
 class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
     """Base class of the estimators."""
 
+    #: Set by `path` on an estimator of its own, and what its fit leaves there.
+    _path_request: ClassVar[PathRequest | None] = None
+    _path_points: list[PathPoint]
+
     # ----- training -----------------------------------------------------------------------------
+
+    def fit_path(self, X: Any, y: Any, Cs: Any, **options: Any) -> Any:
+        """Train clones of the estimator for many C; see `maxmargin.path`."""
+        from .path import path
+
+        return path(self, X, y, Cs, **options)
 
     def _after_fit(self) -> None:
         """Answer an interrupt of the training: its model is there, and usable."""
@@ -139,7 +158,6 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
 
         ``data`` is all that the problem is made of; a warm start needs it to be the same again.
         """
-        formulation = Formulation(self.rescaling, self.slack, self.sqrt_loss)
         solver = self._make_solver()
         self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
@@ -152,27 +170,23 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
                 logger.debug("the data is not that of the fit before: training starts afresh")
             problem, earlier = make_problem(), None
         start = _beginning(earlier) if self.warm_start else None
-        callbacks = tuple(self.callbacks)
-        with contextlib.ExitStack() as stack:
-            if self.verbose:
-                n = problem.n_examples
-                # Solvers may be duck-typed.
-                limits = solver.limits(n) if hasattr(solver, "limits") else None
-                display = ProgressDisplay(n, int(self.verbose), limits=limits)
-                callbacks += (stack.enter_context(display),)
-            try:
-                result = solver.solve(
-                    problem,
-                    formulation,
-                    float(self.C),
-                    sample_weight=sample_weight,
-                    warm_start=start,
-                    callbacks=callbacks,
+
+        def solve(solver: Solver, C: float, start: Result | None) -> Result:
+            return self._solve(problem, solver, C, sample_weight, start)
+
+        try:
+            if self._path_request is None:
+                result = solve(solver, float(self.C), start)
+            else:
+                total = checked_weights(sample_weight, problem.n_examples).sum()
+                self._path_points = solve_path(
+                    solve, solver, total_weight=float(total), **self._path_request._asdict()
                 )
-            except BaseException:
-                if start is not None and start is earlier:
-                    start.state = None  # half-changed: the next fit starts afresh
-                raise
+                result = self._path_points[-1].result
+        except BaseException:
+            if start is not None and start is earlier:
+                start.state = None  # half-changed: the next fit starts afresh
+            raise
         self._set_weights(result.w)
         self.__dict__.pop("_online", None)
         if self.warm_start:
@@ -183,6 +197,32 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             self.__dict__.pop("_kept", None)
         _warn_unless_converged(result, solver)
         return problem
+
+    def _solve(
+        self,
+        problem: Problem,
+        solver: Solver,
+        C: float,
+        sample_weight: Floats | None,
+        start: Result | None,
+    ) -> Result:
+        """Solve the problem for one C, showing progress if that is wanted."""
+        callbacks = tuple(self.callbacks)
+        with contextlib.ExitStack() as stack:
+            if self.verbose:
+                n = problem.n_examples
+                # Solvers may be duck-typed.
+                limits = solver.limits(n) if hasattr(solver, "limits") else None
+                display = ProgressDisplay(n, int(self.verbose), limits=limits)
+                callbacks += (stack.enter_context(display),)
+            return solver.solve(
+                problem,
+                Formulation(self.rescaling, self.slack, self.sqrt_loss),
+                C,
+                sample_weight=sample_weight,
+                warm_start=start,
+                callbacks=callbacks,
+            )
 
     def _train_online(
         self, problem: Problem, data: tuple[Any, ...], sample_weight: Floats | None

@@ -24,7 +24,7 @@ from ..engine.planes import BlockStore, StepRule, make_store
 from ..engine.run import CertifiedRun
 from ..engine.state import Arrays, SolverState, from_text, inside, of_kind, to_text, under
 from ..formulation import Formulation
-from ..objective import Certificate
+from ..objective import Certificate, DualTerms
 from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Bools, Floats, Ints
@@ -64,6 +64,12 @@ class DualAscentState(SolverState):
         self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
         self.order: Ints = rng.permutation(n)  # data may come sorted, or with neighbours alike
         self.loop: LoopState | None = None
+
+    def dual_terms(self) -> DualTerms:
+        """See `SolverState`."""
+        store = self.store
+        linear, sums = store.dual_sums()
+        return DualTerms.of(store.w, linear, store.formulation, sums, store.caps)
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""

@@ -31,7 +31,7 @@ from ..engine.run import CertifiedRun
 from ..engine.stalling import Plateau
 from ..engine.state import Arrays, SolverState, of_kind
 from ..formulation import Formulation
-from ..objective import Certificate
+from ..objective import Certificate, DualTerms
 from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Floats, Ints
@@ -61,6 +61,11 @@ class NSlackState(SolverState):
     def __init__(self, sets: WorkingSets) -> None:
         self.sets = sets
         self.oracle = sets.oracle
+
+    def dual_terms(self) -> DualTerms:
+        """See `SolverState`."""
+        linear, sums = self.sets.dual_sums()
+        return DualTerms.of(self.sets.w, linear, self.oracle.formulation, sums, self.sets.caps)
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""

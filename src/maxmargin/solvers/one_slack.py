@@ -32,7 +32,7 @@ from ..engine.oracle import Oracle
 from ..engine.run import CertifiedRun
 from ..engine.state import Arrays, SolverState, inside, of_kind, under
 from ..formulation import Formulation
-from ..objective import NEGLIGIBLE, Certificate
+from ..objective import NEGLIGIBLE, Certificate, DualTerms
 from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Floats, Ints
@@ -57,6 +57,11 @@ class OneSlackState(SolverState):
         self.bundle = bundle
         self.weights = weights
         self.oracle = pool.oracle
+
+    def dual_terms(self) -> DualTerms:
+        """See `SolverState`."""
+        w, linear = self.bundle.weights(), self.bundle.linear()
+        return DualTerms(linear, float(w @ w), 0.0, capped=True)
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""

@@ -92,12 +92,15 @@ class Bundle:
 
     def dual(self, w: Floats | None = None) -> float:
         """Dual value; from ``w`` if that is at hand, which is more exact than the Gram matrix."""
-        m = self.size
-        alpha = self.alpha[:m]
-        linear = float(alpha @ self.offset[:m])
         if w is not None:
-            return dual_value(w, linear, Formulation(), 1.0)
-        return 0.5 * (linear + float(alpha @ self.scores[:m]))
+            return dual_value(w, self.linear(), Formulation(), 1.0)
+        m = self.size
+        return 0.5 * (self.linear() + float(self.alpha[:m] @ self.scores[:m]))
+
+    def linear(self) -> float:
+        """Sum of the multipliers times the offsets."""
+        m = self.size
+        return float(self.alpha[:m] @ self.offset[:m])
 
     def products(self, plane: Floats) -> Floats:
         """Inner products of all planes with a vector."""

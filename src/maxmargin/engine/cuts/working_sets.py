@@ -207,19 +207,22 @@ class WorkingSets:
         add_weighted(self.sets, self.parts, per_slot, self.scratch.products, total)
         return total
 
+    def dual_sums(self) -> tuple[float, Floats]:
+        """Sum of the multipliers times their planes' offsets, and their sum in each set."""
+        slots, _ = self.owners()
+        linear = float(self.sets.alpha[slots] @ self.sets.offset[slots])
+        return linear, self.sums(self.sets.alpha)
+
     def dual(self) -> float:
         """The dual value; ``w`` is computed afresh before."""
         self.w = self.combine(self.sets.alpha)
-        slots, _ = self.owners()
-        linear = float(self.sets.alpha[slots] @ self.sets.offset[slots])
-        sums = self.sums(self.sets.alpha)
+        linear, sums = self.dual_sums()
         return dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
 
     def rescale(self, caps: Floats) -> None:
         """Change ``C * sample_weight``, scaling all multipliers by one factor that fits."""
         slots, _ = self.owners()
-        linear = float(self.sets.alpha[slots] @ self.sets.offset[slots])
-        sums = self.sums(self.sets.alpha)
+        linear, sums = self.dual_sums()
         if self.formulation.slack == "none":
             factor = float(not np.any((sums > 0) & (caps <= 0)))
         else:

@@ -210,24 +210,24 @@ class ClassStore:
 
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
-        linear, sums = self._linear(), self.lists.alpha.sum(axis=1)
+        linear, sums = self.dual_sums()
         w = self.w if self.two else self.weights  # padding is zero
         self.dual_now[0] = dual_value(w, linear, self.formulation, 1.0, sums, self.caps)
         return float(self.dual_now[0])
 
-    def _linear(self) -> float:
-        """Sum of multipliers times offsets."""
+    def dual_sums(self) -> tuple[float, Floats]:
+        """See `BlockStore`."""
+        sums: Floats = self.lists.alpha.sum(axis=1)
         offsets = self.terms.offsets
         first = offsets[0, -1]
         if np.count_nonzero(offsets == first) == offsets.size - len(offsets):  # the usual case
-            return float(first * self.lists.alpha.sum())
-        return float(
-            np.vdot(self.lists.alpha, offsets[self.problem.labels[:, None], self.lists.classes])
-        )
+            return float(first * self.lists.alpha.sum()), sums
+        listed = offsets[self.problem.labels[:, None], self.lists.classes]
+        return float(np.vdot(self.lists.alpha, listed)), sums
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
-        linear, sums = self._linear(), self.lists.alpha.sum(axis=1)
+        linear, sums = self.dual_sums()
         factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
         self.lists.alpha[:] *= factor
         self.lists.moved[:] = True

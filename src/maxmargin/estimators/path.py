@@ -1,0 +1,291 @@
+"""Paths of C: an estimator trained for many C at once, and the best of them by held-out scores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_method_params, check_is_fitted
+
+from ..solvers import is_online
+from ..solvers.path import PathPoint
+from ..tables import columns
+from ..types import Floats
+from .base import MaxMarginEstimator, PathRequest
+
+__all__ = ["RegularizationPath", "SearchCV", "path"]
+
+
+class RegularizationPath:
+    """Models for many C, and for which C each of them is good enough.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_points,)
+        The values of C that were trained for, increasing.
+    intervals : ndarray of shape (n_points, 2)
+        For all C between the two ends, the weights of the point are within the precision that the
+        estimator asks for (``tol`` or ``epsilon``), certified. Not a number where the point itself
+        is not, as training was ended before.
+    results : list of Result
+        Certificate and history of each training.
+    """
+
+    def __init__(self, fitted: MaxMarginEstimator, points: Sequence[PathPoint]) -> None:
+        self._fitted = fitted
+        self._points = list(points)
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    @property
+    def Cs(self) -> Floats:
+        """The values of C that were trained for."""
+        return np.array([point.C for point in self._points])
+
+    @property
+    def intervals(self) -> Floats:
+        """Ends of the intervals of C for which points are good enough."""
+        ends = np.array([(point.low, point.high) for point in self._points])
+        return np.where(ends[:, :1] <= ends[:, 1:], ends, np.nan)
+
+    @property
+    def results(self) -> list[Any]:
+        """Certificate and history of each training."""
+        return [point.result for point in self._points]
+
+    def covers(self, C: float) -> bool:
+        """Whether some point is within the precision for this C."""
+        return any(point.covers(C) for point in self._points)
+
+    def at(self, C: float) -> Any:
+        """A fitted estimator for this C, certified to the precision that was asked for.
+
+        Parameters
+        ----------
+        C : float
+            Any value that `covers` accepts.
+
+        Returns
+        -------
+        estimator
+            With the weights of the nearest point whose interval has C in it.
+        """
+        able = [point for point in self._points if point.covers(C) or point.C == C]
+        if not able:
+            near = min(self._points, key=lambda point: abs(np.log(point.C / C)))
+            raise ValueError(
+                f"no point of the path is within the precision for C={C:g}; the nearest is that of "
+                f"C={near.C:g}, good from {near.low:g} to {near.high:g}. Train for this C, too, or "
+                "with cover=True"
+            )
+        return self._model(min(able, key=lambda point: abs(np.log(point.C / C))), C)
+
+    def scores(self, X: Any, y: Any, scoring: Any = None, **params: Any) -> Floats:
+        """Scores of all points on some data, by the estimator's own ``score`` or by ``scoring``."""
+        score = check_scoring(self._fitted, scoring)
+        models = (self._model(point, point.C) for point in self._points)
+        return np.array([score(model, X, y, **params) for model in models])
+
+    def _model(self, point: PathPoint, C: float) -> Any:
+        """The fitted estimator with the weights of a point."""
+        model = copy.copy(self._fitted)
+        model.C = C
+        model._set_weights(point.result.w)
+        model.result_ = point.result
+        return model
+
+    def __repr__(self) -> str:
+        return f"RegularizationPath({len(self)} points, C from {self.Cs[0]:g} to {self.Cs[-1]:g})"
+
+    def __str__(self) -> str:
+        rows = [("C", "from", "to", "relative gap", "passes", "seconds")]
+        for point, (low, high) in zip(self._points, self.intervals, strict=True):
+            result = point.result
+            gap = "" if result.relative_gap is None else f"{result.relative_gap:.3g}"
+            numbers = (f"{point.C:.4g}", f"{low:.4g}", f"{high:.4g}", gap)
+            rows.append((*numbers, f"{result.n_passes:.1f}", f"{result.seconds:.2f}"))
+        return columns(rows)
+
+
+def path(
+    estimator: MaxMarginEstimator,
+    X: Any,
+    y: Any,
+    Cs: ArrayLike,
+    *,
+    cover: bool = False,
+    **fit_params: Any,
+) -> RegularizationPath:
+    """Train for many C, each from the one before, smallest first.
+
+    Features are built and data packed once; planes found for one C serve the next. Each model is
+    certified, also for the C around its own: `RegularizationPath.intervals`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is cloned, and stays as it is; its ``C`` plays no part.
+    X, y
+        What its ``fit`` takes.
+    Cs : array-like of float
+        Values of C.
+    cover : bool, default=False
+        Train for as many C as it takes so that EVERY C from the least of ``Cs`` to the largest is
+        within the precision asked for (``tol`` or ``epsilon``), by one of the models. Each of them
+        is trained to half the gap, and is then good enough for its neighbourhood.
+    **fit_params
+        Such as ``sample_weight``.
+
+    Returns
+    -------
+    RegularizationPath
+        The models.
+
+    Examples
+    --------
+    >>> import maxmargin as mm
+    >>> X, y = [[0.0, 1.0], [1.0, 0.2], [0.9, 0.1], [0.2, 0.7]], ["a", "b", "b", "a"]
+    >>> models = mm.path(mm.MulticlassSVM(random_state=0), X, y, [0.1, 10.0], cover=True)
+    >>> models.at(0.7).predict([[0.1, 0.9]])
+    array(['a'], dtype='<U1')
+    """
+    values = np.array(Cs, dtype=np.float64).reshape(-1)
+    if not len(values) or not np.all(np.isfinite(values)) or values.min() <= 0:
+        raise ValueError(f"Cs must be positive, finite numbers, at least one, got {Cs!r}")
+    if estimator.slack == "none":
+        raise ValueError("slack='none' has no C, so there is no path of it")
+    if is_online(estimator.solver):
+        raise ValueError(
+            f"solver {estimator.solver!r} certifies nothing by itself, and has no multipliers to "
+            "go on from; use another one, such as 'auto'"
+        )
+    if cover and estimator.tol is None and estimator.epsilon is None:
+        raise ValueError("cover=True needs a precision: set tol or epsilon of the estimator")
+    fitted = clone(estimator)
+    fitted._path_request = PathRequest(tuple(values.tolist()), bool(cover))
+    fitted.fit(X, y, **fit_params)
+    del fitted._path_request
+    points = fitted.__dict__.pop("_path_points")
+    return RegularizationPath(fitted, points)
+
+
+def _searched(name: str) -> Any:
+    """A method that there is where the estimator that is searched has it."""
+    return available_if(
+        lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name)
+    )
+
+
+class SearchCV(MetaEstimatorMixin, BaseEstimator):
+    """The C with the best score on held-out data, by paths of C in cross-validation.
+
+    Like GridSearchCV over C, but in each fold features are built once, and each C goes on from the
+    one before.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is trained; its ``C`` plays no part.
+    Cs : int or array-like of float, default=10
+        Values of C, or how many, from 1e-3 to 1e2 in equal ratios.
+    cv : int, splitter or iterable, optional
+        As in GridSearchCV: five folds by default.
+    scoring : str or callable, optional
+        As in GridSearchCV: the estimator's ``score`` by default.
+    refit : bool, default=True
+        Train on all data with the best C at the end.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_Cs,)
+        The values of C.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Scores on the held-out part of each fold.
+    best_C_, best_score_ : float
+        The C with the largest mean score, the smallest such, and that score.
+    best_estimator_ : estimator
+        Trained on all data with it.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        Cs: Any = 10,
+        *,
+        cv: Any = None,
+        scoring: Any = None,
+        refit: bool = True,
+    ) -> None:
+        self.estimator = estimator
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> SearchCV:
+        """Search, and train with the best C.
+
+        Parameters
+        ----------
+        X, y
+            What the estimator's ``fit`` takes.
+        groups : array-like, optional
+            For the splitter.
+        **fit_params
+            For the estimator's ``fit``; those with an entry for each example are split with them.
+
+        Returns
+        -------
+        self
+        """
+        if isinstance(self.Cs, Integral):
+            self.Cs_: Floats = np.logspace(-3, 2, int(self.Cs))
+        else:
+            self.Cs_ = np.unique(np.asarray(self.Cs, dtype=np.float64))
+        folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        rows = []
+        for train, test in folds.split(X, y, groups):
+            params = _check_method_params(X, fit_params, indices=train)
+            models = path(self.estimator, _part(X, train), _part(y, train), self.Cs_, **params)
+            rows.append(models.scores(_part(X, test), _part(y, test), self.scoring))
+        self.scores_: Floats = np.array(rows)
+        means = self.scores_.mean(axis=0)
+        best = int(np.argmax(means))
+        self.best_C_, self.best_score_ = float(self.Cs_[best]), float(means[best])
+        if self.refit:
+            chosen = clone(self.estimator).set_params(C=self.best_C_)
+            self.best_estimator_ = chosen.fit(X, y, **fit_params)
+        return self
+
+    @_searched("predict")
+    def predict(self, X: Any) -> Any:
+        """Predictions of the best estimator."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X)
+
+    @_searched("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """The best estimator's."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.decision_function(X)
+
+    def score(self, X: Any, y: Any, **params: Any) -> float:
+        """Score of the best estimator, by ``scoring``."""
+        check_is_fitted(self, "best_estimator_")
+        scorer = check_scoring(self.best_estimator_, self.scoring)
+        return float(scorer(self.best_estimator_, X, y, **params))
+
+
+def _part(data: Any, chosen: NDArray[Any]) -> Any:
+    """Some of the examples."""
+    return _safe_indexing(data, chosen)
