@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..problem import Problem
 from ..types import Bools, Floats, Ints
@@ -22,6 +22,7 @@ __all__ = [
     "pieces_of",
     "rows_at",
     "rows_of",
+    "same_columns",
     "sparse_row",
 ]
 
@@ -77,6 +78,13 @@ class NativeProblem(Problem):
         """A native problem is made from its examples, and holds no others."""
         raise TypeError(f"{type(self).__name__} takes its examples when it is made")
 
+    def is_renumbered(self, other: Problem) -> bool:
+        """Whether the examples are those of another problem, but for the numbers of input features.
+
+        Planes that name whole rows of them are then planes of both. False where that is not known.
+        """
+        return False
+
     @abstractmethod
     def subset(self, indices: Ints) -> Problem:
         """See `Problem.subset`; arrays that hold the examples are copied, others are shared."""
@@ -99,6 +107,30 @@ def rows_at(rows: Rows, indices: Ints) -> Rows:
         return rows._replace(dense=np.ascontiguousarray(rows.dense[indices]))
     entries, indptr = pieces_of(rows.indptr, indices)
     return rows._replace(indptr=indptr, indices=rows.indices[entries], values=rows.values[entries])
+
+
+def same_columns(rows: Rows, others: Rows) -> bool:
+    """Whether two matrices have the same columns, in whatever order, but for empty ones.
+
+    By sums of random numbers that stand for the rows, modulo 2^64: columns that differ have the
+    same sum once in 10^19 times.
+    """
+    if rows.dense.shape[0] or others.dense.shape[0] or rows.bias != others.bias:
+        return False
+    if not np.array_equal(rows.indptr, others.indptr):
+        return False
+    n = len(rows.indptr) - 1
+    by_row = np.random.default_rng(0).integers(0, 2**64, n, dtype=np.uint64)
+    by_entry = np.repeat(by_row, np.diff(rows.indptr))
+    return np.array_equal(_column_sums(rows, by_entry), _column_sums(others, by_entry))
+
+
+def _column_sums(rows: Rows, by_entry: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sums of numbers of the entries, times values, in the columns that have any; sorted."""
+    bits = rows.values.astype(np.float64).view(np.uint64)
+    sums = np.zeros(rows.n_columns, np.uint64)
+    np.add.at(sums, rows.indices, by_entry * (2 * bits + 1))
+    return np.sort(sums[np.bincount(rows.indices, minlength=rows.n_columns) > 0])
 
 
 def counted_loss(wrong: Bools, normalized: bool, zero_one: bool) -> float:

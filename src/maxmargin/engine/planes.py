@@ -175,6 +175,12 @@ class BlockStore(Protocol):
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling multipliers and ``w`` to fit."""
 
+    def take_over(self, earlier: BlockStore) -> None:
+        """Begin with the planes and multipliers of a store of the first of these examples.
+
+        Their bounds may be others; `rescale` is still to be called.
+        """
+
     def arrays(self) -> Arrays:
         """All that `restore` needs besides the problem, as arrays by name."""
 
@@ -433,6 +439,24 @@ class PlaneStore:
             self._add_planes(now - before, self._w_before)
 
     # ----- state --------------------------------------------------------------------------------
+
+    def take_over(self, earlier: BlockStore) -> None:
+        """See `BlockStore`."""
+        assert isinstance(earlier, PlaneStore)
+        arrays = earlier.arrays()
+        arena = Arena(**copied(inside("arena", arrays)))
+        # Single weights are numbered behind the rows, of which there are more now.
+        single = arena.new_features >= earlier.parts.n_row_parts
+        arena.new_features[single] += self.parts.n_row_parts - earlier.parts.n_row_parts
+        self.used = arrays["used"].copy()
+        self.arena = resized_arena(arena, self.used, arrays["sizes"].tolist())
+        longer = {
+            name: np.concatenate([values, getattr(self.blocks, name)[len(values) :]])
+            for name, values in inside("blocks", arrays).items()
+        }
+        longer["cap"][len(earlier.caps) :] = 0.0
+        self.blocks, self.caps = Blocks(**longer), longer["cap"]
+        self.rebuild()
 
     def arrays(self) -> Arrays:
         """See `BlockStore`; only what is filled of the arena."""

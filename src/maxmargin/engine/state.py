@@ -15,12 +15,14 @@ from ..formulation import Formulation
 from ..objective import DualTerms
 from ..problem import Problem
 from ..result import Result
+from .native import NativeProblem
 from .oracle import Oracle
 
 __all__ = [
     "Arrays",
     "SolverState",
     "copied",
+    "extends",
     "fingerprint",
     "from_text",
     "inside",
@@ -53,7 +55,9 @@ class SolverState(ABC):
             return False
         own = self.oracle.problem
         return problem is own or (
-            type(problem) is type(own) and fingerprint(own) == fingerprint(problem) is not None
+            type(problem) is type(own)
+            and (problem.n_examples, problem.n_features) == (own.n_examples, own.n_features)
+            and fingerprint(own) == fingerprint(problem) is not None
         )
 
     def dual_terms(self) -> DualTerms | None:
@@ -80,6 +84,21 @@ def of_kind(
     if isinstance(state, kind) and state.matches(problem, formulation):
         return state
     return None
+
+
+def extends(problem: Problem, earlier: Problem) -> bool:
+    """Whether the first examples of a problem are those of an earlier one, which has fewer.
+
+    Features that the others have brought may have changed the numbers of theirs, in a problem that
+    can tell (`NativeProblem.is_renumbered`).
+    """
+    n = earlier.n_examples
+    if type(problem) is not type(earlier) or problem.n_examples <= n:
+        return False
+    head = problem.subset(np.arange(n))
+    if isinstance(head, NativeProblem) and head.is_renumbered(earlier):
+        return True
+    return fingerprint(head) == fingerprint(earlier) is not None
 
 
 def fingerprint(problem: Problem) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import logging
 from collections.abc import Callable
 from numbers import Integral, Real
 from types import MethodType
@@ -26,6 +25,7 @@ from ..result import Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import checked_weights
+from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, Seen
 from ..solvers.path import PathPoint, solve_path
 from ..types import Floats
@@ -34,8 +34,6 @@ from .fitting import AllOrNothing
 from .parameters import SharedParameters
 
 __all__ = ["MaxMarginEstimator", "OnlineMethod", "Savable", "checked_k", "fingerprint"]
-
-logger = logging.getLogger("maxmargin")
 
 
 class _Kept(NamedTuple):
@@ -166,9 +164,10 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         if kept is not None and kept.fingerprint == content:
             problem = kept.problem
         else:
-            if kept is not None:
-                logger.debug("the data is not that of the fit before: training starts afresh")
-            problem, earlier = make_problem(), None
+            # A solver whose planes are of the first of these examples goes on from them.
+            problem = make_problem()
+            if kept is None or not isinstance(getattr(earlier, "state", None), DualAscentState):
+                earlier = None
         start = _beginning(earlier) if self.warm_start else None
 
         def solve(solver: Solver, C: float, start: Result | None) -> Result:

@@ -83,8 +83,10 @@ class SharedParameters:
     verbose : int, default=0
         1 shows the progress of training, 2 every iteration of it.
     warm_start : bool, default=False
-        Keep what a fit has learned about its data, and begin the next fit on the same data (with
-        another ``C``, say) from there. It makes the fitted estimator large.
+        Keep what a fit has learned about its data, and begin the next fit from there: on the same
+        data with another ``C``, say, or with more examples behind the same ones (solvers "auto",
+        "fasole", "sdm", "sda", "bcfw" and of the "dcd" family; labels have to stay the same). It
+        makes the fitted estimator large.
     callbacks : sequence of callable, default=()
         Called with a ``Progress`` after every outer iteration; training stops if one returns True.
     """

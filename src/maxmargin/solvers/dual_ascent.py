@@ -22,7 +22,16 @@ from ..engine.block_steps import FRANK_WOLFE, WSS2
 from ..engine.oracle import Oracle, batches
 from ..engine.planes import BlockStore, StepRule, make_store
 from ..engine.run import CertifiedRun
-from ..engine.state import Arrays, SolverState, from_text, inside, of_kind, to_text, under
+from ..engine.state import (
+    Arrays,
+    SolverState,
+    extends,
+    from_text,
+    inside,
+    of_kind,
+    to_text,
+    under,
+)
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms
 from ..problem import Problem
@@ -64,6 +73,11 @@ class DualAscentState(SolverState):
         self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
         self.order: Ints = rng.permutation(n)  # data may come sorted, or with neighbours alike
         self.loop: LoopState | None = None
+
+    def is_of_less_than(self, other: DualAscentState) -> bool:
+        """Whether the other state has these examples, and more behind them."""
+        own, its = self.oracle, other.oracle
+        return own.formulation == its.formulation and extends(its.problem, own.problem)
 
     def dual_terms(self) -> DualTerms:
         """See `SolverState`."""
@@ -268,11 +282,24 @@ class DualAscent(Solver):
         """See `Solver.start`."""
         caps = C * weights
         state = of_kind(warm_start, DualAscentState, problem, formulation)
-        if state is not None:
-            state.store.rescale(caps)
-        else:
+        if state is None:
             oracle = Oracle(problem, formulation)
             state = DualAscentState(make_store(oracle, caps, int(self.cache_mb * 2**20)))
+            earlier = warm_start.state if warm_start is not None else None
+            if not isinstance(earlier, DualAscentState) or not earlier.is_of_less_than(state):
+                return self._begin(state, C, weights, callbacks)
+            state.store.take_over(earlier.store)
+        state.store.rescale(caps)
+        return self._begin(state, C, weights, callbacks)
+
+    def _begin(
+        self,
+        state: DualAscentState,
+        C: float,
+        weights: Floats,
+        callbacks: Iterable[Callback],
+    ) -> DualAscentRun:
+        """A run over the blocks of a state, as they are."""
         state.begin(np.random.default_rng(self.random_state))
         return DualAscentRun(self, state, C, weights, callbacks)
 

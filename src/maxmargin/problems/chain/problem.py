@@ -20,6 +20,7 @@ from ...engine.native import (
     pieces_of,
     rows_at,
     rows_of,
+    same_columns,
     sparse_row,
 )
 from ...engine.online_steps import OnlineRule, OnlineState
@@ -27,6 +28,7 @@ from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
+from ...problem import Problem
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints, Ints32
@@ -277,6 +279,17 @@ class ChainProblem(NativeProblem):
         part = copy.copy(self)
         part._hold(self.data._replace(rows=rows, offsets=offsets, labels=labels))
         return part
+
+    def is_renumbered(self, other: Problem) -> bool:
+        """See `NativeProblem`."""
+        if not isinstance(other, ChainProblem) or self.parts is None or other.parts is None:
+            return False
+        own, its = self.data._asdict(), other.data._asdict()
+        return (
+            all(np.array_equal(own[name], its[name]) for name in own.keys() - {"rows", "at"})
+            and np.array_equal(self.decoder.forbidden(), other.decoder.forbidden())
+            and same_columns(own["rows"], its["rows"])
+        )
 
     @property
     def n_examples(self) -> int:

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...engine.block_steps import ALL_PLANES
 from ...engine.oracle import Oracle
-from ...engine.planes import BlockReport, StepRule
+from ...engine.planes import BlockReport, BlockStore, StepRule
 from ...engine.rows import row_square_norms
-from ...engine.state import Arrays
+from ...engine.state import Arrays, named_arrays
 from ...engine.work import BLOCK, WEIGHT, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Bools, Floats, Ints
@@ -236,6 +236,15 @@ class ClassStore:
         self.ridges = ridges(self.formulation, caps)
         self.products = None  # their work is counted anew in every run, from arrays or not
         self.dual()
+
+    def take_over(self, earlier: BlockStore) -> None:
+        """See `BlockStore`."""
+        assert isinstance(earlier, ClassStore)
+        for name, known in named_arrays(earlier.lists).items():
+            getattr(self.lists, name)[: len(known)] = known
+        self.caps = np.zeros(len(self.caps))
+        self.caps[: len(earlier.caps)] = earlier.caps
+        self.rebuild()
 
     def arrays(self) -> Arrays:
         """See `BlockStore`."""

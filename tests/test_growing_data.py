@@ -1,0 +1,113 @@
+"""Warm starts with more examples: the planes of the first ones are kept."""
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from maxmargin.engine.state import extends
+from maxmargin.features import WindowFeatures
+from maxmargin.formulation import Formulation
+from maxmargin.solvers import make_solver
+from structures import STRUCTURES
+
+DUAL_ASCENT = ["auto", "fasole", "sda", "dcd"]
+
+
+def solved(problem, warm_start=None, *, solver="auto", slack="l1", C=1.0, tol=1e-6, **arguments):
+    solver = make_solver(solver, tol=tol, random_state=0, max_passes=2000)
+    formulation = Formulation("margin", slack, sqrt_loss=False)
+    return solver.solve(problem, formulation, C, warm_start=warm_start, **arguments)
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("solver", DUAL_ASCENT)
+@pytest.mark.parametrize(
+    "structure", ["multiclass", "chain", "any tree", "label tree", "plain Python"]
+)
+def test_training_goes_on_with_the_first_examples(structure, solver, slack):
+    """Before any step, the dual is that of the first examples, which the others cannot lower."""
+    problem = STRUCTURES[structure].make(np.random.default_rng(5)).problem
+    n = problem.n_examples
+    head = problem.subset(np.arange(n - 1))
+    assert extends(problem, head) and not extends(head, problem)
+    first = solved(head, solver=solver, slack=slack)
+    seen = []
+    warm = solved(problem, first, solver=solver, slack=slack, callbacks=[seen.append])
+    cold = solved(problem, solver=solver, slack=slack)
+    assert warm.converged and warm.dual == pytest.approx(cold.dual, rel=1e-5, abs=1e-9)
+    assert seen[0].dual >= first.dual * (1 - 1e-9)
+    begun = make_solver(solver, tol=0.0, random_state=0).start(
+        problem, first.state.oracle.formulation, 1.0, np.ones(n), solved(head, slack=slack), ()
+    )
+    assert begun.dual == pytest.approx(first.dual, rel=1e-5, abs=1e-9)
+
+
+def test_bounds_may_change_with_the_examples():
+    problem = STRUCTURES["chain"].make(np.random.default_rng(5)).problem
+    n = problem.n_examples
+    first = solved(problem.subset(np.arange(n - 1)), C=2.0)
+    weights = np.linspace(0.0, 1.0, n)
+    warm = solved(problem, first, C=0.5, sample_weight=weights)
+    cold = solved(problem, C=0.5, sample_weight=weights)
+    assert warm.dual == pytest.approx(cold.dual, rel=1e-5)
+
+
+def test_other_examples_are_no_beginning():
+    rng = np.random.default_rng(5)
+    problem, other = (STRUCTURES["chain"].make(rng).problem for _ in range(2))
+    head = other.subset(np.arange(2))
+    assert not extends(problem, head)
+    again, cold = solved(problem, solved(head)), solved(problem)
+    assert again.w.tobytes() == cold.w.tobytes()
+
+
+SENTENCES = [
+    (["the", "cat", "sleeps"], ["D", "N", "V"]),
+    (["a", "dog"], ["D", "N"]),
+    (["dogs", "sleep"], ["N", "V"]),
+    (["the", "dog", "sees", "a", "cat"], ["D", "N", "V", "D", "N"]),
+    (["cats", "see", "the", "dogs"], ["N", "V", "D", "N"]),
+    (["a", "cat", "sees"], ["D", "N", "V"]),
+] * 3
+
+
+def tagger(**parameters):
+    features = WindowFeatures()
+    return mm.SequenceTagger(features=features, tol=1e-4, random_state=0, **parameters)
+
+
+def test_features_that_come_with_more_sentences_change_the_numbers_of_others():
+    words, tags = zip(*SENTENCES, strict=True)
+    model = tagger(warm_start=True).fit(words[:4], tags[:4])
+    few, begun = model.n_features_in_, model.result_.n_planes
+    model.fit(words, tags)
+    cold = tagger().fit(words, tags)
+    assert model.n_features_in_ > few and begun > 0
+    assert model.result_.dual == pytest.approx(cold.result_.dual, rel=1e-3)
+    assert model.result_.converged
+    state = model.result_.state
+    again = model._make_solver().start(
+        state.oracle.problem, Formulation(), 1.0, np.ones(len(words)), model.result_, ()
+    )
+    assert again.dual == pytest.approx(model.result_.dual, rel=1e-9)
+
+
+def test_a_feature_that_becomes_frequent_enough_changes_the_first_sentences():
+    """Their planes are others then, and training begins anew."""
+    words, tags = zip(*SENTENCES, strict=True)
+    model = mm.SequenceTagger(
+        features=WindowFeatures(min_count=3), tol=1e-4, random_state=0, warm_start=True
+    )
+    model.fit(words[:4], tags[:4])
+    before = model.result_.state.oracle.problem
+    model.fit(words, tags)
+    assert not extends(model.result_.state.oracle.problem, before)
+    assert model.result_.converged
+
+
+@pytest.mark.parametrize("solver", ["n-slack", "one-slack", "sgd"])
+def test_other_solvers_begin_anew(solver):
+    words, tags = zip(*SENTENCES, strict=True)
+    model = tagger(warm_start=True, solver=solver).fit(words[:4], tags[:4]).fit(words, tags)
+    cold = tagger(solver=solver).fit(words, tags)
+    assert model.coef_.tobytes() == cold.coef_.tobytes()
