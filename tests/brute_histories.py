@@ -14,8 +14,8 @@ class HistoryTwin(ChainTwin):
     """Lists all labellings; features are dictionaries by what they mean, put in order at the end.
 
     Token features under labels (and, with ``emission_order`` 1, under pairs), each feature's
-    weights together; pairs, triples and quadruples of labels; transition features under pairs; first
-    and last labels.
+    weights together; pairs, triples and quadruples; transition features under pairs; first and
+    last labels.
     """
 
     def __init__(

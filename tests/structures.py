@@ -153,7 +153,7 @@ STRUCTURES = {
         parts=True,
         decode=decode_chains,
     ),
-    "chain of labels": Structure(
+    "higher-order chain": Structure(
         history_case,
         (*CHAIN_LOSSES, "costs"),
         drawn(

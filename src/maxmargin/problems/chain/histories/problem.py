@@ -109,9 +109,7 @@ class HistoryDecoder:
         paths = np.zeros(int(offsets[-1]), dtype=np.int32)
         work = make_scratch(self.layout.model, int(np.diff(offsets).max(initial=1)))
         given = work.all_allowed if allowed is None else np.ascontiguousarray(allowed, np.bool_)
-        decode_histories(
-            self.layout.model, inputs, offsets, w, self.forbidden, given, work, paths
-        )
+        decode_histories(self.layout.model, inputs, offsets, w, self.forbidden, given, work, paths)
         return paths
 
     def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
@@ -313,7 +311,9 @@ class HistoryChainProblem(NativeProblem):
         found.append(_ones(at.transitions + labels[:-1] * K + labels[1:], eta))
         for begin, table in ((at.triples, layout.tuples[1]), (at.quadruples, layout.tuples[2])):
             listed = {t: n for n, t in enumerate(map(tuple, table.tolist()))}
-            windows = zip(*(labels[start:].tolist() for start in range(table.shape[1])), strict=False)
+            windows = zip(
+                *(labels[start:].tolist() for start in range(table.shape[1])), strict=False
+            )
             places = [begin + listed[window] for window in windows if window in listed]
             found.append(_ones(np.array(places, np.int64), eta))
         tokens, inputs, values = entries_of(x[1], pair_rows)

@@ -16,7 +16,7 @@ __all__ = ["HistoryInputs", "HistoryScratch", "make_lists", "make_scratch", "spa
 
 
 class HistoryInputs(NamedTuple):
-    """Token features, and the features of tokens on pairs of labels (no columns: there are none)."""
+    """Token features, and those on pairs of labels (of no columns: there are none)."""
 
     rows: Rows
     pair_rows: Rows
