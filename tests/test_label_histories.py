@@ -13,6 +13,7 @@ from brute_histories import HistoryTwin, history_case
 from cases import CHAIN_LOSSES, random_inputs
 from checking import SEARCHES, check_oracle, dense_rows, values_of
 from maxmargin import check_problem
+from maxmargin.cli import main
 from maxmargin.engine.accelerators import accelerators_of
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
@@ -308,6 +309,14 @@ def test_training_goes_on(tmp_path):
             clone(loaded).set_params(**changed)  # a clone has no model, and takes all
             loaded.set_params(**changed).partial_fit(X, Y)
         loaded.set_params(**parameters, eta=1.0)
+
+
+def test_training_from_a_file(tmp_path):
+    data, model = tmp_path / "data.txt", tmp_path / "model.mm"
+    data.write_text("the D\ncat N\nsleeps V\n\na D\ndog N\nbarks V\n")
+    assert main(["train", "tag", str(data), "-o", str(model), "--order", "2", "-q"]) == 0
+    loaded = mm.load(model)
+    assert loaded.order == 2 and set(loaded.longer_transition_weights_) == {("D", "N", "V")}
 
 
 @pytest.mark.parametrize("tuples", ["seen", "allowed"])
