@@ -11,7 +11,7 @@ from sklearn.base import clone
 import maxmargin as mm
 from brute_histories import HistoryTwin, history_case
 from cases import CHAIN_LOSSES, random_inputs
-from checking import SEARCHES, check_oracle, dense_rows, values_of
+from checking import SEARCHES, check_k_best, check_oracle, dense_rows, values_of
 from maxmargin import check_problem
 from maxmargin.cli import main
 from maxmargin.engine.accelerators import accelerators_of
@@ -129,12 +129,11 @@ def test_costs_of_any_rows(loss):
     options = {"loss": loss, "costs": costs, "cost_rows": rows}
     problem = HistoryChainProblem(tokens, offsets, labels, 3, tuples, **options)
     twin = HistoryTwin(tokens, offsets, labels, 3, order=2, tuples="seen", **options)
-    for scale in (0.1, 1.0):
+    for scale, (rescaling, sqrt_loss) in itertools.product((0.1, 1.0), SEARCHES):
         w = scale * rng.normal(size=problem.n_features)
-        planes = problem.oracle(np.arange(3), w)
-        values = values_of(planes.losses, dense_rows(planes, len(w)), w, "margin")
-        best = [values_of(*listed, w, "margin").max() for listed in twin.listed]
-        assert values == pytest.approx(np.maximum(best, 0.0))
+        check_oracle((problem, twin), w, rescaling, sqrt_loss)
+        if rescaling == "none" or (rescaling, sqrt_loss) == ("margin", False):
+            check_k_best((problem, twin), w, 7, rescaling, sqrt_loss)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

@@ -24,7 +24,13 @@ def bounded_path(
 
     ``costs`` are those of the labels of each token; the token's scores are in ``work``.
     """
-    best = most_violated(_decoder(model, gold, costs, work), costs.max(axis=1), violation)
+    decode, largest = _decoder(model, gold, costs, work), costs.max(axis=1)
+    best = most_violated(decode, largest, violation)
+    if not violation.slack:
+        # Labellings without loss, of which there may be several, are violated by their gain.
+        free = decode(np.full(len(gold), -1.0), np.zeros(len(gold)), 0.0)
+        if free.gain > (0.0 if best is None else violation.value(best.loss, best.gain)):
+            best = free
     return gold if best is None else best.output
 
 
@@ -38,7 +44,7 @@ def _decoder(model: HistoryModel, gold: Ints32, costs: Floats, work: HistoryScra
     def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
         outside = (costs <= lower[:, None]) | (costs > upper[:, None])
         work.unary[:n, :K] = np.where(outside, -np.inf, scores + multiplier * costs)
-        best_path(model, n, gold, work, work.path)
+        best_path(model, n, work, work.path)
         path = work.path[:n].copy()
         work.unary[:n, :K] = scores
         losses = costs[tokens, path]

@@ -18,6 +18,7 @@ from ....search.violation import plane_terms, plane_value
 from ....types import Floats, Ints32
 from .kernels import (
     add_costs,
+    mark_wrong,
     path_loss,
     path_score,
     score_moves,
@@ -64,7 +65,7 @@ def _add_path(lists, t, m, s, k, score, before, rank):
 
 
 @kernel(allocates=False)
-def _fill_lists(model, length, gold, n_levels, k, work, lists):
+def _fill_lists(model, length, n_levels, k, work, lists):
     """The k best paths to every state."""
     K, states, top = model.n_labels, model.states, n_levels - 1
     S = len(states.last)
@@ -73,7 +74,7 @@ def _fill_lists(model, length, gold, n_levels, k, work, lists):
             for s in range(S):
                 lists.known[t, m, s] = 0
     for label in range(K):
-        m, s = min(int(label != gold[0]), top), states.alone[label]
+        m, s = 1 if top > 0 and work.wrong[0, label] else 0, states.alone[label]
         if work.unary[0, label] > -np.inf:
             _add_path(lists, 0, m, s, k, work.unary[0, label], 0, 0)
     for t in range(1, length):
@@ -89,7 +90,7 @@ def _fill_lists(model, length, gold, n_levels, k, work, lists):
                     if added == -np.inf:
                         continue
                     to = states.after[states.core[s], label]
-                    level = min(m + int(label != gold[t]), top)
+                    level = min(m + int(work.wrong[t, label]), top) if top > 0 else 0
                     for r in range(n):
                         score = lists.scores[t - 1, m, s, r] + added
                         if not _add_path(lists, t, level, to, k, score, m * S + s, r):
@@ -97,10 +98,10 @@ def _fill_lists(model, length, gold, n_levels, k, work, lists):
 
 
 @kernel(allocates=False)
-def k_best_paths(model, length, gold, n_levels, k, work, lists):
+def k_best_paths(model, length, n_levels, k, work, lists):
     """The k best labellings, best first, into lists.labels; returns how many there are."""
     S, end = len(model.states.last), length - 1
-    _fill_lists(model, length, gold, n_levels, k, work, lists)
+    _fill_lists(model, length, n_levels, k, work, lists)
     for m in range(n_levels):
         for s in range(S):
             lists.end_rank[m, s] = 0
@@ -143,7 +144,7 @@ def decode_k_best(model, inputs, offsets, w, forbidden, allowed, k, work, lists,
         first = offsets[i]
         length = offsets[i + 1] - first
         score_tokens(model, inputs, first, length, w, forbidden, allowed, work)
-        found[i] = k_best_paths(model, length, work.path, 1, k, work, lists)
+        found[i] = k_best_paths(model, length, 1, k, work, lists)
         for r in range(found[i]):
             scores[i, r] = lists.label_scores[r]
             start = k * first + r * length
@@ -175,13 +176,14 @@ def history_k_best(model, data, examples, w, k, mode, forbidden, work, lists, ou
             add_costs(data.costs, data.cost_rows, first, length, K, unit, work.unary)
         elif mode.kind == LEVELS or mode.kind == DEVIATION:
             n_levels = 2 if mode.kind == DEVIATION else length + 1
+            mark_wrong(data.costs, data.cost_rows, first, length, model.n_labels, work.wrong)
             gold_score = path_score(model, gold, length, work)
             for m in range(n_levels):
                 loss = float(m) if mode.kind == DEVIATION else m * unit
                 offset, scale = plane_terms(loss, mode)
                 lists.offsets[m] = plane_value(offset, scale, -gold_score)
-                lists.scales[m] = scale
-        found = k_best_paths(model, length, gold, n_levels, k + 1, work, lists)
+                lists.scales[m] = 0.0 if mode.kind == DEVIATION and m == 0 else scale
+        found = k_best_paths(model, length, n_levels, k + 1, work, lists)
         end_row = row + k
         for c in range(found):
             labels = lists.labels[c]

@@ -6,10 +6,10 @@ A labelling y of L tokens scores
 
 where ``pairs`` comes from features of the input and transitions are the pairs, triples and
 quadruples of labels. The search goes over the states of `automaton` and *levels*, the number of
-wrong labels so far, counted up to ``n_levels - 1``:
+wrong labels so far (those that cost something), counted up to ``n_levels - 1``:
 
     1 level         the best labelling
-    2 levels        in the last one the best labelling but the gold one
+    2 levels        in the last one the best labelling but those without loss
     L + 1 levels    the best labelling for each number of wrong labels
 
 It takes O(L (S K + C K)) per level, for S states, C cores and K labels, and stores no back-
@@ -93,6 +93,15 @@ def add_costs(costs, cost_rows, first, length, K, factor, unary):
 
 
 @kernel(allocates=False)
+def mark_wrong(costs, cost_rows, first, length, K, wrong):
+    """Which labels cost something."""
+    for t in range(length):
+        own = costs[cost_rows[first + t]]
+        for k in range(K):
+            wrong[t, k] = own[k] > 0.0
+
+
+@kernel(allocates=False)
 def path_score(model, path, length, work):
     """The score of a labelling by work.scores, work.unary and work.pairs."""
     K, states = model.n_labels, model.states
@@ -143,7 +152,7 @@ def advance(model, previous, scores, pairs, best, reached):
 
 
 @kernel(allocates=False)
-def fill(model, length, gold, n_levels, work):
+def fill(model, length, n_levels, work):
     """work.forward[t, m, s] = best score of a prefix that ends in state s at t, in level m."""
     forward, reached, states = work.forward, work.reached, model.states
     S, top = len(states.last), n_levels - 1
@@ -152,7 +161,8 @@ def fill(model, length, gold, n_levels, work):
             for s in range(S):
                 forward[t, m, s] = -np.inf
     for k in range(model.n_labels):
-        forward[0, min(int(k != gold[0]), top), states.alone[k]] = work.unary[0, k]
+        level = 1 if top > 0 and work.wrong[0, k] else 0
+        forward[0, level, states.alone[k]] = work.unary[0, k]
     for t in range(1, length):
         unary = work.unary[t]
         for m in range(min(t, top) + 1):
@@ -163,16 +173,16 @@ def fill(model, length, gold, n_levels, work):
                 continue
             for s in range(S):
                 k = states.last[s]
-                to = min(m + int(k != gold[t]), top)
+                to = min(m + int(work.wrong[t, k]), top)
                 forward[t, to, s] = max(forward[t, to, s], reached[s] + unary[k])
 
 
 @kernel(allocates=False)
-def best_before(model, t, m, state, gold, n_levels, work):
+def best_before(model, t, m, state, n_levels, work):
     """The level and the state before one, on the best path to it."""
     K, states, top = model.n_labels, model.states, n_levels - 1
     k = states.last[state]
-    wrong = int(top > 0 and k != gold[t])
+    wrong = int(top > 0 and work.wrong[t, k])
     best, best_level, best_state = -np.inf, 0, 0
     for option in range(2):
         # Wrong labels are counted up to the last level: it is reached from itself, too.
@@ -193,12 +203,12 @@ def best_before(model, t, m, state, gold, n_levels, work):
 
 
 @kernel(allocates=False)
-def trace(model, length, level, state, gold, n_levels, work, path):
+def trace(model, length, level, state, n_levels, work, path):
     """The labels of the best path to a state in a level at the end."""
     m, s = level, state
     path[length - 1] = model.states.last[s]
     for t in range(length - 1, 0, -1):
-        m, s = best_before(model, t, m, s, gold, n_levels, work)
+        m, s = best_before(model, t, m, s, n_levels, work)
         path[t - 1] = model.states.last[s]
 
 
@@ -213,11 +223,11 @@ def best_end(forward, length, level, n_states):
 
 
 @kernel(allocates=False)
-def best_path(model, length, gold, work, path):
-    """Best labelling by work.scores, work.unary and work.pairs; ``gold`` does not matter."""
-    fill(model, length, gold, 1, work)
+def best_path(model, length, work, path):
+    """Best labelling by work.scores, work.unary and work.pairs."""
+    fill(model, length, 1, work)
     end = best_end(work.forward, length, 0, len(model.states.last))
-    trace(model, length, 0, end, gold, 1, work, path)
+    trace(model, length, 0, end, 1, work, path)
 
 
 @kernel(allocates=False)
@@ -228,10 +238,9 @@ def most_violated_path(model, length, gold, loss_unit, scale, mode, work, path):
     """
     n_levels = 2 if mode.kind == DEVIATION else length + 1
     S = len(model.states.last)
-    fill(model, length, gold, n_levels, work)
-    gold_end = best_end(work.forward, length, 0, S)
-    gold_score = work.forward[length - 1, 0, gold_end]
-    best_value, best_level, best_state = 0.0, 0, gold_end
+    fill(model, length, n_levels, work)
+    gold_score = path_score(model, gold, length, work)
+    best_value, best_level, best_state = 0.0, 0, 0
     for m in range(1, n_levels):
         s = best_end(work.forward, length, m, S)
         gain = work.forward[length - 1, m, s] - gold_score
@@ -241,7 +250,7 @@ def most_violated_path(model, length, gold, loss_unit, scale, mode, work, path):
         if value > best_value:
             best_value, best_level, best_state = value, m, s
     if best_value > 0.0:
-        trace(model, length, best_level, best_state, gold, n_levels, work, path)
+        trace(model, length, best_level, best_state, n_levels, work, path)
     return best_value > 0.0
 
 
@@ -366,7 +375,7 @@ def history_oracle(model, data, examples, w, scale, mode, as_parts, forbidden, w
     at the weights ``scale * w``:
 
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = sum of costs, or its mean
-        DEVIATION   max  1 - <dpsi(z), w>,  z != y
+        DEVIATION   max  1 - <dpsi(z), w>,  Delta(y, z) > 0
         LEVELS      max  the rescaled violation, costs being those of wrong labels, 1 each
         PREDICTION  max  -<dpsi(z), w>
 
@@ -387,13 +396,14 @@ def history_oracle(model, data, examples, w, scale, mode, as_parts, forbidden, w
         score_tokens(model, data.inputs, first, length, w, forbidden, work.all_allowed, work)
         violated = True
         if mode.kind == DEVIATION or mode.kind == LEVELS:
+            mark_wrong(data.costs, data.cost_rows, first, length, model.n_labels, work.wrong)
             violated = most_violated_path(model, length, gold, unit, scale, mode, work, path)
         else:
             if mode.kind == ADDITIVE:
                 factor = unit / scale
                 K = model.n_labels
                 add_costs(data.costs, data.cost_rows, first, length, K, factor, work.unary)
-            best_path(model, length, gold, work, path)
+            best_path(model, length, work, path)
         out.losses[r] = 0.0
         if violated:
             out.losses[r] = path_loss(data, first, length, path)
@@ -438,7 +448,7 @@ def decode_histories(model, inputs, offsets, w, forbidden, allowed, work, paths)
         length = offsets[i + 1] - first
         score_tokens(model, inputs, first, length, w, forbidden, allowed, work)
         path = paths[first : first + length]
-        best_path(model, length, path, work, path)
+        best_path(model, length, work, path)
 
 
 @kernel(allocates=False)

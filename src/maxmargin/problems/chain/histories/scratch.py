@@ -33,6 +33,7 @@ class HistoryScratch(NamedTuple):
     reached: Floats  # (state,)
     best: Floats  # (label,)
     path: Ints32  # (length,)
+    wrong: Bools  # (length, label): whether it costs something; for levels only
     all_allowed: Bools  # empty
 
 
@@ -55,6 +56,7 @@ def make_scratch(model: HistoryModel, longest: int, n_levels: int = 1) -> Histor
         np.empty(S),
         np.empty(K),
         np.empty(longest, np.int32),
+        np.empty((longest, K), np.bool_),
         np.empty((0, 0), np.bool_),
     )
 
