@@ -103,7 +103,7 @@ def history_case(
     n_extra=0,
     eta=1.0,
     tuples="seen",
-    lengths=(4, 1, 2, 5),
+    lengths=(3, 1, 4),
     n_inputs=2,
     K=2,
     fit_intercept=False,
