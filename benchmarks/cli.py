@@ -37,6 +37,7 @@ BENCHMARKS = {
     "mq2008": ".datasets.mq2008",
     "multilabel": ".datasets.multilabel",
     "segments": ".datasets.segments",
+    "orders": ".datasets.orders",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",

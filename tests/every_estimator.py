@@ -95,6 +95,11 @@ KINDS = {
     "tagger": Kind(
         lambda **p: mm.SequenceTagger(boundary_weights=True, **p), sequences(3, 3), sequences(5, 2)
     ),
+    "higher-order tagger": Kind(
+        lambda **p: mm.SequenceTagger(order=3, emission_order=1, transition_features=[0, 1], **p),
+        sequences(3, 3),
+        sequences(5, 2),
+    ),
     "segmenter": Kind(mm.SequenceSegmenter, segments(3, "ab"), segments(5, "c")),
     "dependency": Kind(
         lambda **p: mm.DependencyParser(hash_bits=9, labeled=True, **p),

@@ -16,6 +16,7 @@ from brute_alignment import alignment_case, decode_alignments, homologue_case
 from brute_classes import FORMS, class_feature_case, python_case
 from brute_dependency import decode_trees, rank_trees, tree_case
 from brute_grammar import grammar_case
+from brute_histories import decode_histories, history_case, rank_histories
 from brute_measures import (
     decode_labels_of_sample,
     decode_ranking_of_sample,
@@ -151,6 +152,32 @@ STRUCTURES = {
         layouts=True,
         parts=True,
         decode=decode_chains,
+    ),
+    "higher-order chain": Structure(
+        history_case,
+        (*CHAIN_LOSSES, "costs"),
+        drawn(
+            sizes(n_inputs=(1, 3), order=(1, 3), emission_order=(0, 1), n_extra=(0, 2)),
+            lengths(5, 3),
+            flags("fit_intercept", "boundary_weights", "constrained"),
+            MATRICES,
+            K=st.sampled_from([2, 3, 2, 1]),
+            eta=st.sampled_from([1.0, 0.3]),
+            tuples=st.sampled_from(["seen", "allowed"]),
+        ),
+        training=(
+            {},
+            {"order": 3, "boundary_weights": True, "n_extra": 1, "eta": 0.5},
+            {"emission_order": 1, "fit_intercept": True, "tuples": "allowed", "layout": "csr"},
+        ),
+        layouts=True,
+        parts=True,
+        k_best=lambda loss, rescaling, sqrt_loss: (
+            loss != "costs" or where_losses_add_up(loss, rescaling, sqrt_loss)
+        ),
+        refusal="with costs of labels the k best are found for rescaling='margin'",
+        decode=decode_histories,
+        rank=rank_histories,
     ),
     "class features": Structure(
         class_feature_case,

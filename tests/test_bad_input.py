@@ -130,7 +130,7 @@ def test_labels_must_be_usable():
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"order": 2}, "order must be 1"),
+        ({"order": 4}, "order must be 1, 2 or 3, got 4"),
         ({"loss": "f1"}, "loss must be 'hamming'"),
         ({"rescaling": "both"}, "rescaling must be"),
         ({"slack": "l3"}, "slack must be"),

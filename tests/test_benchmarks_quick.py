@@ -143,6 +143,15 @@ def test_segments_beside_tags(bench):
     assert all(run["f1"] > 75.0 for run in runs.values())
 
 
+def test_chains_of_higher_orders(bench):
+    for name in ("conll2000/train.txt.xz", "conll2002/esp.train.xz"):
+        find_data(name)
+    chunks, entities = bench("datasets.orders").cases(bench("case").Options(quick=True))
+    report = bench("runner").run_case(chunks, repeat=1)
+    assert all(run["f1"] > 75.0 for (run,) in report.runs.values())
+    assert len(report.runs) == 4 and len(entities.contestants) == 6
+
+
 def test_rankings(bench):
     find_data("ranking/mq2008_S1.svm.gz")
     cases = bench("datasets.mq2008").cases(bench("case").Options(quick=True, peers=False))

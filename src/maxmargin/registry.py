@@ -77,6 +77,7 @@ TAG = Task(
         "constraints",
         "on_violation",
         "boundary_weights",
+        "order",
         "separator",
     ),
 )

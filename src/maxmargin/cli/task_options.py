@@ -25,6 +25,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "(default), leave them out, or change I-X to B-X where it continues nothing",
     },
     "boundary_weights": {"action": "store_true", "help": "weights for first and last"},
+    "order": {
+        "type": int,
+        "choices": [1, 2, 3],
+        "help": "labels that a transition looks back on; default 1",
+    },
 }
 
 

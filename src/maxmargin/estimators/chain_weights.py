@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..problems.chain.histories.layout import HistoryLayout
+from ..problems.chain.histories.problem import HistoryDecoder
 from ..problems.chain.problem import ChainDecoder
 from ..types import Floats, Ints
 from .base import Savable
@@ -19,7 +21,7 @@ class ChainWeights(Savable):
     """For estimators of chains: their weights, by name."""
 
     classes_: NDArray[Any]
-    _decoder: ChainDecoder
+    _decoder: ChainDecoder | HistoryDecoder
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""
@@ -30,6 +32,18 @@ class ChainWeights(Savable):
         """Weights of the transitions, from-label in rows."""
         weights = self._weights
         return self._decoder.layout.transitions(weights).copy()
+
+    @property
+    def longer_transition_weights_(self) -> dict[tuple[Any, ...], float]:
+        """Weights of triples and quadruples of labels; none with ``order`` 1."""
+        weights, layout, labels = self._weights, self._decoder.layout, self.classes_.tolist()
+        if not isinstance(layout, HistoryLayout):
+            return {}
+        return {
+            tuple(labels[k] for k in codes): weight
+            for table, values in layout.longer_transitions(weights)
+            for codes, weight in zip(table.tolist(), values.tolist(), strict=True)
+        }
 
     @property
     def start_weights_(self) -> Floats:
@@ -94,3 +108,36 @@ class ChainWeights(Savable):
         labels = [*self.classes_.tolist(), None]
         places = (divmod(place, K + 1) for place in strongest(weights.ravel(), n, against))
         return [(labels[i], labels[j], float(weights[i, j])) for i, j in places]
+
+    def top_transition_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> list[tuple[str, Any, Any, float]]:
+        """Transition features that speak most for a pair of labels, or against it.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        list of (name, label, next label, weight)
+            Strongest first; empty without ``transition_features``.
+        """
+        weights, layout = self._weights, self._decoder.layout
+        if not isinstance(layout, HistoryLayout) or layout.n_pair_inputs == 0:
+            return []
+        own, pairs = layout.pair_features(weights), layout.tuples.pairs
+        places = [divmod(place, len(pairs)) for place in strongest(own.ravel(), n, against)]
+        names = self._transition_feature_names([f for f, _ in places])
+        labels = self.classes_.tolist()
+        return [
+            (name, labels[pairs[p][0]], labels[pairs[p][1]], float(own[f, p]))
+            for name, (f, p) in zip(names, places, strict=True)
+        ]
+
+    def _transition_feature_names(self, numbers: list[int]) -> list[str]:
+        """Names of the transition features with these numbers."""
+        raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Sequence tagging with a first-order chain."""
+"""Sequence tagging with chains of labels."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names
-from ..engine.rows import Rows, make_rows
+from ..engine.rows import make_rows
 from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
+from ..problems.chain.histories.layout import HistoryLayout
+from ..problems.chain.histories.problem import (
+    HistoryChainProblem,
+    HistoryDecoder,
+)
 from ..problems.chain.layout import ChainLayout
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..solvers.base import checked_weights
@@ -27,6 +32,7 @@ from .constraints import (
     repair_labels,
     sequences_that_obey,
 )
+from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
 from .token_inputs import TokenInputs
@@ -36,8 +42,8 @@ __all__ = ["SequenceTagger"]
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
-    """Labels for the tokens of sequences: a structural SVM over first-order chains.
+class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimator):
+    """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
     ----------
@@ -47,8 +53,28 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
         Append a constant feature to every token, regularised like the rest.
     boundary_weights : bool, default=False
         Learn weights for the first and for the last label of a sequence.
-    order : int, default=1
-        Order of the chain; 1 is the only one there is.
+    order : {1, 2, 3}, default=1
+        How many labels before a token's own transitions see. Order 2 has weights of triples of
+        labels beside those of pairs, order 3 of quadruples as well; see ``label_tuples``.
+    emission_order : {0, 1}, default=0
+        With 1 token features have weights for pairs of labels (that of the token before and its
+        own) beside those for labels: as many times more as there are pairs, see
+        ``label_tuples``.
+    transition_features : extractor, str, pattern, int, or list of the last four, optional
+        Features of a token on the pair of its label and the one before, like templates marked B
+        of CRF++: an extractor, which sees what ``features`` sees; or token features, by name, by
+        what is before the "=" of their names, by template of ``features``, by a compiled regular
+        expression or by column. A few for each token are meant; for all of them there is
+        ``emission_order``.
+    eta : float, default=1.0
+        What transitions and transition features are multiplied by, against emissions: with larger
+        values their weights cost less (Tsochantaridis et al. 2005, eq. 13).
+    label_tuples : {"seen", "allowed"}, default="seen"
+        Which triples and quadruples of labels have weights, and which pairs for features of the
+        input: those of the training data, or all that ``constraints`` allow. Labellings with
+        others are possible as well; they have the weights of the shorter tuples in them, and of
+        plain pairs all have one. "allowed" takes more memory and time, most of all without
+        constraints.
     features : WindowFeatures or other extractor, optional
         Makes token features from sequences of words or of tuples of strings; cloned and fitted by
         ``fit``. Without it, tokens are feature vectors, or dicts or lists of feature strings,
@@ -70,9 +96,13 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
         The labels, sorted; an array of objects if they are of several types.
     coef_ : ndarray
         All weights, flat: those of feature f for all labels, then those of feature f + 1, ..., the
-        constant feature, the transitions (from-label first), then start and stop weights.
+        constant feature, the transitions (from-label first), then start and stop weights. With
+        ``emission_order`` 1 those of feature f are for all labels, then for all pairs; those of
+        triples, quadruples and transition features are behind the transitions.
     transition_weights_ : ndarray of shape (n_labels, n_labels)
-        Weights of the transitions, from-label in rows.
+        Weights of the transitions, from-label in rows; they count ``eta`` times.
+    longer_transition_weights_ : dict of tuple to float
+        Weights of triples and quadruples of labels, which also count ``eta`` times.
     features_ : FeatureDictionary, WindowFeatures or None
         What turns tokens into feature vectors.
     n_features_in_ : int
@@ -95,6 +125,10 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
     fit_intercept: bool = False
     boundary_weights: bool = False
     order: int = 1
+    emission_order: int = 0
+    transition_features: Any = None
+    eta: float = 1.0
+    label_tuples: Literal["seen", "allowed"] = "seen"
     features: Any = None
     constraints: Any = None
     on_violation: Literal["raise", "drop", "repair"] = "raise"
@@ -118,8 +152,7 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
         -------
         self
         """
-        if self.order != 1:
-            raise ValueError(f"order must be 1, got {self.order!r}")
+        shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         check_on_violation(self.constraints, self.on_violation)
         tokens, offsets = self._fit_features(X)
@@ -130,13 +163,18 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
+        extra = self._fit_transition_features(X, tokens)
         codes = encoder.encode(labels)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        tokens, offsets, codes, weights = self._obeying(labels, tokens, codes, weights)
-        options = (self.loss, bool(self.fit_intercept), bool(self.boundary_weights))
+        tokens, extra, offsets, codes, weights = self._obeying(
+            labels, tokens, extra, codes, weights
+        )
+        self._set_shape(shape, codes, offsets)
+        flags = (bool(self.fit_intercept), bool(self.boundary_weights))
+        options = (self.loss, *flags, shape, self.label_tuples)
         masks = () if constraints is None else tuple(constraints)
-        data = (tokens, offsets, codes, len(self.classes_), options, *masks)
-        self._train(lambda: self._problem(tokens, offsets, codes), data, weights)
+        data = (tokens, extra, offsets, codes, len(self.classes_), options, *masks)
+        self._train(lambda: self._problem(tokens, extra, offsets, codes), data, weights)
         return self
 
     @OnlineMethod
@@ -173,11 +211,11 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
         -------
         self
         """
-        if self.order != 1:
-            raise ValueError(f"order must be 1, got {self.order!r}")
+        shape = self._checked_shape()
         self._make_solver()
         check_on_violation(self.constraints, self.on_violation)
-        if not hasattr(self, "classes_"):
+        is_new = not hasattr(self, "classes_")
+        if is_new:
             tokens, offsets = self._fit_features(X)
             labels = self._flat_labels(X, y, offsets)
             listed = labels if classes is None else flatten_labels([list(classes)])
@@ -185,16 +223,23 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
             if len(encoder.classes) < 2:
                 raise ValueError(f"at least 2 labels are needed, got {encoder.classes.tolist()}")
             self._set_model(encoder.classes, int(tokens.shape[1]))
+            extra = self._fit_transition_features(X, tokens)
         else:
+            self._check_same_shape(shape)
             tokens, offsets = self._packed(X)
+            extra = self._transition_features_of(X, tokens)
             labels = self._flat_labels(X, y, offsets)
             encoder = LabelEncoder(self.classes_)
         codes = encoder.encode(labels)
         _refuse_unknown(codes, labels)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        tokens, offsets, codes, weights = self._obeying(labels, tokens, codes, weights)
-        problem = self._problem(tokens, offsets, codes)
-        self._train_online(problem, (tokens, offsets, codes), weights)
+        tokens, extra, offsets, codes, weights = self._obeying(
+            labels, tokens, extra, codes, weights
+        )
+        if is_new:
+            self._set_shape(shape, codes, offsets)
+        problem = self._problem(tokens, extra, offsets, codes)
+        self._train_online(problem, (tokens, extra, offsets, codes), weights)
         return self
 
     def _flat_labels(self, X: Any, y: Any, offsets: Ints) -> FlatLabels:
@@ -209,22 +254,24 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
         self,
         labels: FlatLabels,
         tokens: Any,
+        extra: Any,
         codes: Ints32,
         weights: Floats | None,
-    ) -> tuple[Any, Ints, Ints32, Floats | None]:
-        """Tokens, offsets, codes and weights of the sequences that obey the constraints."""
+    ) -> tuple[Any, Any, Ints, Ints32, Floats | None]:
+        """Features, offsets, codes and weights of the sequences that obey the constraints."""
         offsets, masks = labels.offsets, self._decoder.constraints
         if masks is None:
-            return tokens, offsets, codes, weights
+            return tokens, extra, offsets, codes, weights
         drop = self.on_violation == "drop"
         kept = sequences_that_obey(labels, codes, masks, self.constraints, drop)
         if kept.all():
-            return tokens, offsets, codes, weights
+            return tokens, extra, offsets, codes, weights
         if weights is not None:
             weights = checked_weights(weights, len(kept))[kept]
         lengths = np.diff(offsets)
         rows = np.repeat(kept, lengths)
-        return tokens[rows], offsets_of(lengths[kept].tolist()), codes[rows], weights
+        extra = None if extra is None else extra[rows]
+        return tokens[rows], extra, offsets_of(lengths[kept].tolist()), codes[rows], weights
 
     def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
         """Fix labels and the layout of the weights."""
@@ -236,9 +283,35 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
         self._decoder = ChainDecoder(layout, constraints)
         return constraints
 
-    def _problem(self, tokens: Any, offsets: Ints, codes: Ints32) -> ChainProblem:
+    def _set_shape(self, shape: ChainShape, codes: Ints32, offsets: Ints) -> None:
+        """Make the model one that remembers the tuples of these labels, if it is to."""
+        self._shape = shape
+        if shape.is_plain and self._transition_inputs is None:
+            return
+        layout, constraints = self._decoder.layout, self._decoder.constraints
+        sizes = (layout.n_inputs, layout.n_labels, layout.boundary)
+        self._decoder = self._history_decoder(shape, *sizes, constraints, codes, offsets)
+
+    def _problem(
+        self, tokens: Any, extra: Any, offsets: Ints, codes: Ints32
+    ) -> ChainProblem | HistoryChainProblem:
         """The problem of these sequences."""
         layout = self._decoder.layout
+        if isinstance(layout, HistoryLayout):
+            return HistoryChainProblem(
+                tokens,
+                offsets,
+                codes,
+                len(self.classes_),
+                layout.tuples,
+                extra,
+                emission_order=layout.emission_order,
+                eta=layout.eta,
+                loss=self.loss,
+                fit_intercept=self._has_intercept,
+                boundary_weights=layout.boundary,
+                constraints=self._decoder.constraints,
+            )
         return ChainProblem(
             tokens,
             offsets,
@@ -356,10 +429,13 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
         """See `TokenInputs`."""
         return self._decoder.layout.n_inputs > self.n_features_in_
 
-    def _rows(self, X: Any) -> tuple[Rows, Ints]:
-        """Features of new sequences."""
+    def _rows(self, X: Any) -> tuple[Any, Ints]:
+        """Features of new sequences, in the form that the decoder takes."""
         self._check_fitted()
         tokens, offsets = self._packed(X)
+        if isinstance(self._decoder, HistoryDecoder):
+            extra = self._transition_features_of(X, tokens)
+            return self._decoder.inputs(tokens, extra), offsets
         return make_rows(tokens, fit_intercept=self._has_intercept), offsets
 
     # ----- persistence --------------------------------------------------------------------------
@@ -374,7 +450,15 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
             self._decoder.constraints,
             self.features_,
             getattr(self, "feature_names_in_", None),
+            self._history_state(),
         )
+
+    def _history_state(self) -> HistoryState | None:
+        """What a file keeps of labels remembered."""
+        layout = self._decoder.layout
+        if not isinstance(layout, HistoryLayout):
+            return None
+        return HistoryState(self._shape, layout.tuples, self._transition_inputs)
 
     def _set_state(self, state: TaggerState) -> None:
         """See `Savable`."""
@@ -385,8 +469,13 @@ class SequenceTagger(TokenInputs, ChainWeights, MaxMarginEstimator):
             self.feature_names_in_ = state.feature_names
         if state.n_inputs not in (state.n_features, state.n_features + 1):
             raise ValueError(f"{state.n_features} features, but weights of {state.n_inputs} inputs")
-        layout = ChainLayout(state.n_inputs, len(self.classes_), state.boundary)
-        self._decoder = ChainDecoder(layout, state.constraints)
+        sizes = (state.n_inputs, len(self.classes_), state.boundary)
+        self._shape, self._transition_inputs = ChainShape(1, 0, 1.0), None
+        if state.histories is None:
+            self._decoder = ChainDecoder(ChainLayout(*sizes), state.constraints)
+            return
+        self._shape, _, self._transition_inputs = state.histories
+        self._decoder = decoder_of(state.histories, *sizes, state.constraints)
 
     def _n_weights(self) -> int:
         """See `Savable`."""
@@ -403,6 +492,7 @@ class TaggerState(NamedTuple):
     constraints: ChainConstraints | None
     features: WindowFeatures | FeatureDictionary | None
     feature_names: Names | None = None
+    histories: HistoryState | None = None
 
 
 def _refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:

@@ -207,6 +207,20 @@ class WindowFeatures(BaseEstimator):
             names[ids] = ["|".join(reversed(part)) for part in zip(*parts, strict=True)]
         return names
 
+    def columns_of(self, template: str) -> Ints:
+        """Numbers of the features that a template has made.
+
+        Parameters
+        ----------
+        template : str
+            One of ``templates_``.
+
+        Returns
+        -------
+        ndarray of int
+        """
+        return np.sort(self._templates[self.templates_.index(template)].ids).astype(np.int64)
+
     def to_state(self) -> dict[str, Any]:
         """Give what was learned as JSON-able values and arrays, to be saved without pickle.
 

@@ -79,6 +79,7 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
         ),
         fit_intercept=bool(arguments.intercept),
         boundary_weights=arguments.boundary_weights,
+        order=arguments.order or 1,
         constraints=arguments.constraints,
         on_violation=arguments.on_violation or "raise",
         **shared_parameters(arguments, TAG),

@@ -1,1 +1,1 @@
-"""First-order chains: one label per token."""
+"""Chains: one label per token; of first order here, of higher orders in `histories`."""

@@ -82,6 +82,16 @@ class ChainConstraints(NamedTuple):
         broken[last] |= ~self.stop[labels[last]]
         return broken
 
+    def check_gold(self, labels: Ints32, offsets: Ints) -> None:
+        """Raise ValueError if a training sequence breaks the constraints."""
+        bad = self.broken_by(labels, offsets)
+        if bad.any():
+            token = int(np.argmax(bad))
+            i = int(np.searchsorted(offsets, token, side="right")) - 1
+            raise ValueError(
+                f"the labels of sequence {i} break the constraints at token {token - offsets[i]}"
+            )
+
 
 def bio_constraints(labels: list[str]) -> ChainConstraints:
     """Allowed transitions of BIO (IOB2) tags: I-X only after B-X or I-X, and never first."""
@@ -260,7 +270,7 @@ class ChainProblem(NativeProblem):
         )
         self._hold(data)
         if constraints is not None:
-            self._check_gold(constraints)
+            constraints.check_gold(codes, bounds)
 
     def _hold(self, data: ChainData) -> None:
         """Take the examples, and note how long they are."""
@@ -406,14 +416,3 @@ class ChainProblem(NativeProblem):
         lengths = np.diff(offsets)
         entries = rows.indptr[offsets[1:]] - rows.indptr[offsets[:-1]]
         return 2 * (entries + lengths * (1 + int(rows.bias != 0.0)) + 2)
-
-    def _check_gold(self, constraints: ChainConstraints) -> None:
-        """Raise if a training sequence breaks the constraints."""
-        labels, offsets = self.data.labels, self.data.offsets
-        bad = constraints.broken_by(labels, offsets)
-        if bad.any():
-            token = int(np.argmax(bad))
-            i = int(np.searchsorted(offsets, token, side="right")) - 1
-            raise ValueError(
-                f"the labels of sequence {i} break the constraints at token {token - offsets[i]}"
-            )

@@ -1,0 +1,217 @@
+"""Taggers whose features see more than one label and the one before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ..declared import Count
+from ..features import FeatureDictionary, WindowFeatures, pack_sequences
+from ..features.containers import as_list
+from ..problems.chain.histories.layout import HistoryLayout
+from ..problems.chain.histories.problem import HistoryDecoder
+from ..problems.chain.histories.tuples import LabelTuples, label_tuples
+from ..problems.chain.problem import ChainConstraints
+from ..types import Ints, Ints32
+
+__all__ = ["ChainShape", "HistoryState", "LabelHistories", "TransitionInputs"]
+
+ORDERS = (1, 2, 3)
+
+
+class ChainShape(NamedTuple):
+    """What features see of the labels."""
+
+    order: int
+    emission_order: int
+    eta: float
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether they are those of a first-order chain."""
+        return self == (1, 0, 1.0)
+
+
+class TransitionInputs(NamedTuple):
+    """Where transition features come from: columns of the token features, or an extractor."""
+
+    columns: NDArray[np.integer] | None
+    extractor: WindowFeatures | FeatureDictionary | None
+    n_features: Count
+
+
+class HistoryState(NamedTuple):
+    """What a file keeps of them."""
+
+    shape: ChainShape
+    tuples: LabelTuples
+    inputs: TransitionInputs | None
+
+
+class LabelHistories:
+    """For taggers: parameters that ask for more than a first-order chain, and what they make."""
+
+    order: int
+    emission_order: int
+    eta: float
+    transition_features: Any
+    label_tuples: Any
+    features_: Any
+    n_features_in_: int
+    _transition_inputs: TransitionInputs | None
+    _shape: ChainShape
+
+    def _feature_names(self, numbers: Ints) -> dict[int, str]:
+        """Names of the token features with these numbers."""
+        raise NotImplementedError
+
+    def _checked_shape(self) -> ChainShape:
+        """The parameters; ValueError for bad ones, before any features are built."""
+        for name, known in (("order", ORDERS), ("emission_order", (0, 1))):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value not in known:
+                shown = ", ".join(map(str, known[:-1]))
+                raise ValueError(f"{name} must be {shown} or {known[-1]}, got {value!r:.40}")
+        if not isinstance(self.eta, Real) or not (np.isfinite(self.eta) and self.eta > 0):
+            raise ValueError(f"eta must be a positive, finite number, got {self.eta!r:.40}")
+        if self.label_tuples not in ("seen", "allowed"):
+            raise ValueError(f"label_tuples must be 'seen' or 'allowed', got {self.label_tuples!r}")
+        return ChainShape(int(self.order), int(self.emission_order), float(self.eta))
+
+    def _check_same_shape(self, shape: ChainShape) -> None:
+        """Training of a model goes on with the features that it has."""
+        has_inputs = self._transition_inputs is not None
+        if shape != self._shape or (self.transition_features is not None) != has_inputs:
+            made = ", ".join(f"{name}={value!r}" for name, value in self._shape._asdict().items())
+            raise ValueError(
+                f"the model was made with {made} and {'' if has_inputs else 'no '}"
+                "transition features: call fit, or make a new one, to change that"
+            )
+
+    # ----- transition features ------------------------------------------------------------------
+
+    def _fit_transition_features(self, X: Any, tokens: Any) -> Any:
+        """Choose where they come from; returns those of the training data, or None."""
+        chosen, self._transition_inputs = self.transition_features, None
+        if chosen is None:
+            return None
+        if hasattr(chosen, "fit_transform"):
+            extractor = clone(chosen)
+            found = pack_sequences(extractor.fit_transform(as_list(X))).tokens
+            self._transition_inputs = TransitionInputs(None, extractor, int(found.shape[1]))
+            return found
+        columns = self._chosen_columns(chosen)
+        self._transition_inputs = TransitionInputs(columns, None, len(columns))
+        return tokens[:, columns]
+
+    def _transition_features_of(self, X: Any, tokens: Any) -> Any:
+        """Those of other data."""
+        inputs = self._transition_inputs
+        if inputs is None:
+            return None
+        if inputs.columns is not None:
+            return tokens[:, inputs.columns]
+        return pack_sequences(as_list(X), inputs.extractor, n_features=inputs.n_features).tokens
+
+    def _transition_feature_names(self, numbers: list[int]) -> list[str]:
+        """See `ChainWeights`."""
+        inputs = self._transition_inputs
+        assert inputs is not None
+        if inputs.columns is not None:
+            columns = inputs.columns[numbers].astype(np.int64)
+            names = self._feature_names(columns)
+            return [names[f] for f in columns.tolist()]
+        assert inputs.extractor is not None
+        names_out = inputs.extractor.get_feature_names_out()
+        return [str(names_out[f]) for f in numbers]
+
+    def _chosen_columns(self, chosen: Any) -> Ints:
+        """Columns of token features by number, name, key of names, template or pattern."""
+        one = isinstance(chosen, (str, re.Pattern)) or not isinstance(chosen, Iterable)
+        entries = [chosen] if one else list(chosen)
+        names = self._feature_names(np.arange(self.n_features_in_))
+        found = [self._columns_of(entry, names) for entry in entries]
+        if not entries:
+            raise ValueError("transition_features is empty; None means that there are none")
+        return np.unique(np.concatenate(found)).astype(np.int64)
+
+    def _columns_of(self, entry: Any, names: dict[int, str]) -> Ints:
+        """Columns that one entry of ``transition_features`` stands for; ValueError for none."""
+        n = self.n_features_in_
+        if isinstance(entry, Integral) and not isinstance(entry, bool):
+            if int(entry) not in range(n):
+                raise ValueError(
+                    f"transition_features: no column {entry}, tokens have {n} features"
+                )
+            return np.array([entry], np.int64)
+        if isinstance(entry, str):
+            if isinstance(self.features_, WindowFeatures) and entry in self.features_.templates_:
+                return self.features_.columns_of(entry)
+            key = f"{entry}="
+            found = [f for f in range(n) if names[f] == entry or names[f].startswith(key)]
+        elif isinstance(entry, re.Pattern):
+            found = [f for f in range(n) if entry.search(names[f])]
+        else:
+            raise ValueError(
+                "transition_features must be an extractor, or names, templates, patterns or "
+                f"numbers of token features, got {entry!r:.60}"
+            )
+        if not found:
+            known = ", ".join(repr(names[f])[:40] for f in range(min(n, 4)))
+            raise ValueError(
+                f"transition_features: no token feature matches {entry!r:.60}; there are {n}, "
+                f"such as {known}"
+            )
+        return np.array(found, np.int64)
+
+    # ----- models -------------------------------------------------------------------------------
+
+    def _history_decoder(
+        self,
+        shape: ChainShape,
+        n_inputs: int,
+        n_labels: int,
+        boundary: bool,
+        constraints: ChainConstraints | None,
+        codes: Ints32,
+        offsets: Ints,
+    ) -> HistoryDecoder:
+        """The model for the tuples of labels of training data."""
+        inputs = self._transition_inputs
+        tuples = label_tuples(
+            codes,
+            offsets,
+            n_labels,
+            order=shape.order,
+            pairs=shape.emission_order == 1 or inputs is not None,
+            which=self.label_tuples,
+            may_follow=None if constraints is None else constraints.transitions,
+        )
+        state = HistoryState(shape, tuples, inputs)
+        return decoder_of(state, n_inputs, n_labels, boundary, constraints)
+
+
+def decoder_of(
+    state: HistoryState,
+    n_inputs: int,
+    n_labels: int,
+    boundary: bool,
+    constraints: ChainConstraints | None,
+) -> HistoryDecoder:
+    """The model with these tuples of labels."""
+    layout = HistoryLayout(
+        n_inputs,
+        n_labels,
+        boundary,
+        state.tuples,
+        emission_order=state.shape.emission_order,
+        n_pair_inputs=0 if state.inputs is None else state.inputs.n_features,
+        eta=state.shape.eta,
+    )
+    return HistoryDecoder(layout, constraints)

@@ -1,0 +1,1 @@
+"""Chains that remember more than one label: higher orders, and features of the input on pairs."""

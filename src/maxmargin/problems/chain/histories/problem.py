@@ -1,0 +1,500 @@
+"""Chains with transitions of higher orders and features of the input on pairs of labels.
+
+`layout` tells the joint features, `automaton` how they are searched.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from ....engine.accelerators import Accelerators
+from ....engine.native import (
+    NativeProblem,
+    counted_loss,
+    entries_of,
+    matrix_of,
+    pieces_of,
+    rows_at,
+    sparse_row,
+)
+from ....engine.parts import rows_under_labels
+from ....engine.rows import check_codes
+from ....engine.work import scoring_work
+from ....formulation import Formulation, Rescaling
+from ....plane_rows import Planes, empty_planes, trim
+from ....search.bounded_search import Violation
+from ....search.limits import as_examples, as_weights, check_number_of_weights
+from ....search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
+from ....types import Bools, Floats, Ints, Ints32
+from ..problem import ChainConstraints, ChainLoss
+from .bounded import bounded_path
+from .k_best import decode_k_best, history_k_best
+from .kernels import (
+    decode_histories,
+    history_oracle,
+    score_histories,
+    score_moves,
+    score_tokens,
+    write_candidates,
+)
+from .layout import HistoryLayout
+from .scratch import HistoryInputs, HistoryScratch, make_lists, make_scratch, sparse_rows
+from .tuples import LabelTuples
+
+__all__ = ["HistoryChainProblem", "HistoryDecoder"]
+
+
+class HistoryData(NamedTuple):
+    """What the kernels need to know of the examples."""
+
+    inputs: HistoryInputs
+    offsets: Ints
+    labels: Ints32
+    costs: Floats  # (row, label)
+    cost_rows: Ints32  # (token,)
+    normalized: bool
+    zero_one: bool
+
+
+class HistoryDecoder:
+    """Scores and decodes packed sequences with given weights; holds no examples."""
+
+    def __init__(self, layout: HistoryLayout, constraints: ChainConstraints | None = None) -> None:
+        self.layout = layout
+        self.constraints = constraints
+        K = layout.n_labels
+        for mask, shape in zip(constraints or (), ((K, K), (K,), (K,)), strict=False):
+            if mask.shape != shape:
+                raise ValueError(f"constraints of shape {mask.shape}, expected {shape}")
+        allowed = np.ones((K + 2, K), bool) if constraints is None else np.vstack(constraints)
+        #: 0 or, where forbidden, -inf: for transitions, then a row for starts, one for stops.
+        self.forbidden = np.where(allowed, 0.0, -np.inf)
+
+    def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
+        """Weights of transitions, first and last labels, with -inf where forbidden."""
+        K, (start, stop) = self.layout.n_labels, self.layout.boundaries(w)
+        transitions = self.layout.transitions(w) + self.forbidden[:K]
+        return transitions, start + self.forbidden[K], stop + self.forbidden[K + 1]
+
+    def inputs(self, tokens: Any, pair_tokens: Any = None) -> HistoryInputs:
+        """Features of tokens as kernels take them; a constant one is added if the model has one."""
+        n_columns = tokens.shape[1]
+        rows = sparse_rows(tokens, fit_intercept=self.layout.n_inputs == n_columns + 1)
+        if pair_tokens is None:
+            pair_tokens = sp.csr_matrix((rows.n_rows, 0))
+        pair_rows = sparse_rows(pair_tokens)
+        sizes, expected = (rows.n_inputs, pair_rows.n_inputs), self._n_inputs
+        if sizes != expected or pair_rows.n_rows != rows.n_rows:
+            raise ValueError(
+                f"{rows.n_rows} tokens have {sizes[0]} features and {pair_rows.n_rows} have "
+                f"{sizes[1]} transition features, expected {expected[0]} and {expected[1]}"
+            )
+        return HistoryInputs(rows, pair_rows)
+
+    @property
+    def _n_inputs(self) -> tuple[int, int]:
+        """Features of a token, and transition features."""
+        return self.layout.n_inputs, self.layout.n_pair_inputs
+
+    def decode(
+        self, inputs: HistoryInputs, offsets: Ints, w: Floats, allowed: Bools | None = None
+    ) -> Ints32:
+        """Best labels of all tokens, of those that ``allowed[token, label]`` tells."""
+        w = as_weights(w, self.layout.size)
+        paths = np.zeros(int(offsets[-1]), dtype=np.int32)
+        work = make_scratch(self.layout.model, int(np.diff(offsets).max(initial=1)))
+        given = work.all_allowed if allowed is None else np.ascontiguousarray(allowed, np.bool_)
+        decode_histories(self.layout.model, inputs, offsets, w, self.forbidden, given, work, paths)
+        return paths
+
+    def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
+        """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
+        w = as_weights(w, self.layout.size)
+        work = make_scratch(self.layout.model, int(np.diff(offsets).max(initial=1)))
+        scores, nothing = np.empty(len(offsets) - 1), np.zeros_like(self.forbidden)
+        codes = np.ascontiguousarray(labels, np.int32)
+        score_histories(self.layout.model, inputs, offsets, codes, w, nothing, work, scores)
+        return scores
+
+    def decode_k_best(
+        self,
+        inputs: HistoryInputs,
+        offsets: Ints,
+        w: Floats,
+        k: int,
+        allowed: Bools | None = None,
+    ) -> list[tuple[Ints32, Floats]]:
+        """The k best labellings of each sequence, best first, one in a row, and their scores."""
+        w, model = as_weights(w, self.layout.size), self.layout.model
+        n, lengths = len(offsets) - 1, np.diff(offsets)
+        longest = int(lengths.max(initial=1))
+        work, lists = make_scratch(model, longest), make_lists(model, longest, k)
+        given = work.all_allowed if allowed is None else np.ascontiguousarray(allowed, np.bool_)
+        labels = np.empty(k * int(offsets[-1]), np.int32)
+        out = labels, np.empty((n, k)), np.empty(n, np.int64)
+        decode_k_best(model, inputs, offsets, w, self.forbidden, given, k, work, lists, out)
+        answers = []
+        for i, (length, count) in enumerate(zip(lengths.tolist(), out[2].tolist(), strict=True)):
+            first = k * int(offsets[i])
+            table = labels[first : first + count * length].reshape(count, length)
+            answers.append((table, out[1][i, :count]))
+        return answers
+
+
+class HistoryChainProblem(NativeProblem):
+    """Label sequences whose features see several labels, with exact oracles for every rescaling.
+
+    Parameters
+    ----------
+    tokens : array or CSR matrix of shape (n_tokens, n_token_features)
+        Features of all tokens of all sequences, one after the other.
+    offsets : array of int, shape (n_examples + 1,)
+        Sequence i has the tokens ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    labels : array of int, shape (n_tokens,)
+        True labels, in ``0..n_labels - 1``.
+    n_labels : int
+        Number of labels.
+    tuples : LabelTuples
+        Pairs of labels that features of the input have weights for, triples and quadruples that
+        have weights; see `label_tuples`.
+    pair_tokens : array or CSR matrix of shape (n_tokens, n_pair_features), optional
+        Transition features: features of a token on the label before it together with its own.
+    emission_order : {0, 1}
+        With 1 all token features have weights for those pairs, besides those for labels.
+    eta : float
+        What transitions and transition features are multiplied by.
+    loss : {"hamming", "normalized-hamming", "zero-one"}
+        Number of wrong labels, their share, or 1 if any is wrong.
+    costs : array of shape (n_rows, n_labels), optional
+        What labels cost in place of 1: label k of token t ``costs[cost_rows[t], k]``.
+    cost_rows : array of int, shape (n_tokens,), optional
+        By default the true labels.
+    fit_intercept : bool
+        Append a constant feature to every token.
+    boundary_weights : bool
+        Learn weights for the first and the last label.
+    constraints : ChainConstraints, optional
+        Forbidden transitions; they hold in the oracles and in `decode`.
+    """
+
+    def __init__(
+        self,
+        tokens: Any,
+        offsets: ArrayLike,
+        labels: ArrayLike,
+        n_labels: int,
+        tuples: LabelTuples,
+        pair_tokens: Any = None,
+        *,
+        emission_order: int = 0,
+        eta: float = 1.0,
+        loss: ChainLoss = "hamming",
+        costs: ArrayLike | None = None,
+        cost_rows: ArrayLike | None = None,
+        fit_intercept: bool = False,
+        boundary_weights: bool = False,
+        constraints: ChainConstraints | None = None,
+    ) -> None:
+        if loss not in ("hamming", "normalized-hamming", "zero-one"):
+            raise ValueError(
+                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
+            )
+        if loss == "zero-one" and costs is not None:
+            raise ValueError("costs of labels are not for loss='zero-one'")
+        codes = np.ascontiguousarray(labels, dtype=np.int32)
+        bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+        n_tokens, n_columns = tokens.shape
+        if not len(codes) == n_tokens == bounds[-1] or bounds[0] != 0:
+            raise ValueError(
+                f"tokens has {n_tokens} rows, labels has {len(codes)} entries and offsets runs "
+                f"from {bounds[0]} to {bounds[-1]}; the first two and the last must be equal"
+            )
+        lengths = np.diff(bounds)
+        if len(lengths) and lengths.min() < 1:
+            raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
+        K = int(n_labels)
+        check_codes(codes, K, "labels")
+        self.layout = HistoryLayout(
+            n_columns + bool(fit_intercept),
+            K,
+            boundary_weights,
+            tuples,
+            emission_order=emission_order,
+            n_pair_inputs=0 if pair_tokens is None else pair_tokens.shape[1],
+            eta=eta,
+        )
+        check_number_of_weights(
+            self.layout.size,
+            f"{self.layout.n_inputs} features x {self.layout.n_columns} labels and pairs make",
+        )
+        self.decoder = HistoryDecoder(self.layout, constraints)
+        self.n_features = self.layout.size
+        #: Whether a wrong label costs 1, so that the loss is a number of errors.
+        self.unit_costs = costs is None
+        table, rows = _checked_costs(costs, cost_rows, codes, K)
+        inputs = self.decoder.inputs(tokens, pair_tokens)
+        normalized, zero_one = loss == "normalized-hamming", loss == "zero-one"
+        self._hold(HistoryData(inputs, bounds, codes, table, rows, normalized, zero_one))
+        if constraints is not None:
+            constraints.check_gold(codes, bounds)
+
+    def _hold(self, data: HistoryData) -> None:
+        """Take the examples, and note how long they and their rows are."""
+        self.data = data
+        self._lengths = np.diff(data.offsets)
+        ends, starts = data.offsets[1:], data.offsets[:-1]
+        rows, pair_rows = data.inputs
+        entries = rows.indptr[ends] - rows.indptr[starts] + self._lengths * (rows.bias != 0.0)
+        of_pairs = pair_rows.indptr[ends] - pair_rows.indptr[starts]
+        emissions = 2 if self.layout.emission_order else 1
+        # Of a token: a pair, a triple and a quadruple of labels, right and wrong.
+        self._row_bounds = 2 * (emissions * entries + of_pairs + 3 * self._lengths + 2)
+        self._part_bounds = 2 * (of_pairs + (3 + emissions) * self._lengths + 2)
+        parts = rows_under_labels(rows, self.layout.n_columns, self.layout.size)
+        self.parts = parts if parts.n_parts < 2**31 else None
+
+    def subset(self, indices: Ints) -> HistoryChainProblem:
+        """See `Problem.subset`."""
+        tokens, offsets = pieces_of(self.data.offsets, indices)
+        rows, pair_rows = self.data.inputs
+        part = copy.copy(self)
+        part._hold(
+            self.data._replace(
+                inputs=HistoryInputs(rows_at(rows, tokens), rows_at(pair_rows, tokens)),
+                offsets=offsets,
+                labels=self.data.labels[tokens],
+                cost_rows=self.data.cost_rows[tokens],
+            )
+        )
+        return part
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sequences."""
+        return len(self.data.offsets) - 1
+
+    def accelerators(self, formulation: Formulation) -> HistoryAccelerators:
+        """Planes in parts, and searches at scaled weights."""
+        return HistoryAccelerators(self, formulation)
+
+    # ----- one sequence at a time ---------------------------------------------------------------
+
+    def input_of(self, i: int) -> tuple[Any, Any, Ints32]:
+        """Features of the tokens of sequence i, transition features, and rows of costs."""
+        first, end = self.data.offsets[i], self.data.offsets[i + 1]
+        rows, pair_rows = self.data.inputs
+        cost_rows = self.data.cost_rows[first:end].copy()
+        return matrix_of(rows, first, end), matrix_of(pair_rows, first, end), cost_rows
+
+    def output_of(self, i: int) -> Ints32:
+        """Gold labels of sequence i."""
+        return self.data.labels[self.data.offsets[i] : self.data.offsets[i + 1]].copy()
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`, and `layout` for the order of the features."""
+        layout, at = self.layout, self.layout.offsets
+        K, W, P, eta = layout.n_labels, layout.n_columns, len(layout.tuples.pairs), layout.eta
+        labels = np.asarray(y, dtype=np.int64)
+        rows, pair_rows = self.data.inputs
+        tokens, inputs, values = entries_of(x[0], rows)
+        found = [(inputs * W + labels[tokens], values)]
+        number = np.full(len(labels), -1, np.int64)
+        number[1:] = layout.model.pair_number[labels[:-1] * K + labels[1:]]
+        if layout.emission_order:
+            known = number[tokens] >= 0
+            found.append(((inputs * W + K + number[tokens])[known], values[known]))
+        found.append(_ones(at.transitions + labels[:-1] * K + labels[1:], eta))
+        for begin, table in ((at.triples, layout.tuples[1]), (at.quadruples, layout.tuples[2])):
+            listed = {t: n for n, t in enumerate(map(tuple, table.tolist()))}
+            windows = zip(
+                *(labels[start:].tolist() for start in range(table.shape[1])), strict=False
+            )
+            places = [begin + listed[window] for window in windows if window in listed]
+            found.append(_ones(np.array(places, np.int64), eta))
+        tokens, inputs, values = entries_of(x[1], pair_rows)
+        known = number[tokens] >= 0
+        place = at.pair_features + inputs * P + number[tokens]
+        found.append((place[known], eta * values[known]))
+        if layout.boundary:
+            found.append(_ones(np.array([at.starts + labels[0], at.stops + labels[-1]]), 1.0))
+        columns, given = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return sparse_row(columns, given, self.n_features)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """What wrong labels cost; see `Problem.loss`. Costs are those of the true labels' rows."""
+        if self.unit_costs:
+            wrong = np.not_equal(y, y_hat)
+            return counted_loss(wrong, self.data.normalized, self.data.zero_one)
+        total = self.data.costs[np.asarray(y), np.asarray(y_hat)]
+        return float(total.mean() if self.data.normalized else total.sum())
+
+    def predict(self, x: Any, w: Floats) -> Ints32:
+        """Best labels that the constraints allow; see `Problem.predict`."""
+        inputs = self.decoder.inputs(x[0], x[1])
+        return self.decoder.decode(inputs, np.array([0, inputs.rows.n_rows]), w)
+
+    # ----- the search ---------------------------------------------------------------------------
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated labelling of each listed sequence; see `Problem.oracle`."""
+        return self._checked_search(indices, w, self.mode(rescaling, sqrt_loss))
+
+    def predictions(self, indices: Ints, w: Floats) -> Planes:
+        """Best labelling of each listed sequence; see `Problem.predictions`."""
+        return self._checked_search(indices, w, PREDICT)
+
+    def k_best(
+        self,
+        indices: Ints,
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
+        mode = self.mode(rescaling, sqrt_loss)
+        if mode.kind == LEVELS and not self.unit_costs:
+            raise ValueError(
+                "with costs of labels the k best are found for rescaling='margin' with "
+                "sqrt_loss=False only"
+            )
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.layout.size)
+        out = empty_planes(k * len(examples), k * int(self._row_bounds[examples].sum()))
+        longest = int(self._lengths[examples].max(initial=1))
+        levels, model = n_levels(mode, longest), self.layout.model
+        work, lists = make_scratch(model, longest), make_lists(model, longest, k + 1, levels)
+        history_k_best(
+            model, self.data, examples, w, k, mode, self.decoder.forbidden, work, lists, out
+        )
+        return trim(out)
+
+    def mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
+        """How the loss is searched."""
+        return search_mode(rescaling, sqrt_loss, self.data.zero_one)
+
+    def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
+        """Search for features, at what anybody may have asked for."""
+        examples = as_examples(indices, self.n_examples)
+        return self.search(examples, as_weights(w, self.layout.size), 1.0, mode, as_parts=False)
+
+    def search(
+        self, examples: Ints, w: Floats, scale: float, mode: SearchMode, *, as_parts: bool
+    ) -> Planes:
+        """The oracle at ``scale * w``, in features or in parts; what is asked is not checked."""
+        bounds = self._part_bounds if as_parts else self._row_bounds
+        out = empty_planes(len(examples), int(bounds[examples].sum()))
+        longest = int(self._lengths[examples].max(initial=1))
+        by_bounds = mode.kind == LEVELS and not self.unit_costs
+        levels = 1 if by_bounds else n_levels(mode, longest)
+        model = self.layout.model
+        work = make_scratch(model, longest, levels)
+        if by_bounds:
+            self._bounded_search(examples, scale * w, mode, as_parts, work, out)
+        else:
+            history_oracle(
+                model,
+                self.data,
+                examples,
+                w,
+                float(scale),
+                mode,
+                as_parts,
+                self.decoder.forbidden,
+                work,
+                out,
+            )
+        return trim(out)
+
+    def _bounded_search(
+        self,
+        examples: Ints,
+        w: Floats,
+        mode: SearchMode,
+        as_parts: bool,
+        work: HistoryScratch,
+        out: Planes,
+    ) -> None:
+        """By branch and bound, where losses have no levels."""
+        data, model, forbidden = self.data, self.layout.model, self.decoder.forbidden
+        violation = Violation(mode.slack, mode.sqrt_loss)
+        paths, losses = [np.empty(0, np.int32)], np.empty(len(examples))
+        score_moves(model, w, forbidden, work.scores)
+        for r, i in enumerate(examples):
+            first, end = int(data.offsets[i]), int(data.offsets[i + 1])
+            n = end - first
+            score_tokens(model, data.inputs, first, n, w, forbidden, work.all_allowed, work)
+            costs = data.costs[data.cost_rows[first:end]] / (n if data.normalized else 1)
+            path = bounded_path(model, data.labels[first:end], costs, violation, work)
+            losses[r] = costs[np.arange(n), path].sum()
+            paths.append(path)
+        write_candidates(model, data, examples, np.concatenate(paths), losses, as_parts, out)
+
+
+class HistoryAccelerators(Accelerators):
+    """Tokens under labels and pairs as parts; searches at scaled weights."""
+
+    def __init__(self, problem: HistoryChainProblem, formulation: Formulation) -> None:
+        self.problem = problem
+        self.parts = problem.parts
+        self.mode = problem.mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        (rows, pair_rows), model = problem.data.inputs, problem.layout.model
+        tokens, K = float(rows.n_rows), model.n_labels
+        total = scoring_work(float(rows.indptr[-1]), model.n_columns)
+        total += scoring_work(float(pair_rows.indptr[-1]), model.n_pairs)
+        moves = 0.25 * model.states.n_states * K + len(model.states.core_last) * K
+        total += tokens * moves * (2.0 if self.mode.kind == DEVIATION else 1.0)
+        self.oracle_work = total / max(problem.n_examples, 1)
+        if self.mode.kind == LEVELS:
+            self.oracle_work *= 10.0
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """See `Accelerators`."""
+        return self.problem.search(indices, w, 1.0, self.mode, as_parts=True)
+
+    def oracle_at_scale(self, indices: Ints, v: Floats, scale: float) -> Planes:
+        """See `Accelerators`."""
+        return self.problem.search(indices, v, scale, self.mode, as_parts=False)
+
+
+def n_levels(mode: SearchMode, longest: int) -> int:
+    """Numbers of errors that a search tells apart."""
+    if mode.kind == DEVIATION:
+        return 2
+    return longest + 1 if mode.kind == LEVELS else 1
+
+
+def _ones(columns: Ints, value: float) -> tuple[Ints, Floats]:
+    """Columns with a value each."""
+    return columns, np.full(len(columns), value)
+
+
+def _checked_costs(
+    costs: ArrayLike | None, cost_rows: ArrayLike | None, codes: Ints32, K: int
+) -> tuple[Floats, Ints32]:
+    """The table of costs and the row of each token; ValueError unless they fit."""
+    table = 1.0 - np.eye(K) if costs is None else np.ascontiguousarray(costs, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != K or not (table >= 0).all() or np.isinf(table).any():
+        raise ValueError(
+            f"costs must be finite, not negative and of shape (n_rows, {K}), got {costs!r:.80}"
+        )
+    rows = codes if cost_rows is None else np.ascontiguousarray(cost_rows, dtype=np.int32)
+    if rows.shape != codes.shape:
+        raise ValueError(f"{len(codes)} tokens, but cost_rows of shape {rows.shape}")
+    check_codes(rows, len(table), "cost_rows")
+    own = table[rows, codes]
+    if own.any():
+        token = int(np.flatnonzero(own)[0])
+        raise ValueError(f"the true label of token {token} costs {own[token]}, expected 0")
+    return table, rows
