@@ -179,6 +179,33 @@ STRUCTURES = {
         decode=decode_histories,
         rank=rank_histories,
     ),
+    "chain with costs": Structure(
+        functools.partial(chain_case, costs="random"),
+        ("hamming",),
+        drawn(
+            lengths(4, 3),
+            flags("own_rows", "boundary_weights", "constrained"),
+            costs=st.sampled_from(["random", "whole"]),
+            K=st.sampled_from([2, 3]),
+        ),
+        training=({}, {"own_rows": True, "constrained": True}),
+        parts=True,
+        k_best=where_losses_add_up,
+        refusal="chains with costs",
+        decode=decode_chains,
+    ),
+    "chain with free labels": Structure(
+        functools.partial(chain_case, costs="free"),
+        ("normalized-hamming", "zero-one"),
+        drawn(lengths(4, 3), flags("own_rows", "constrained"), K=st.sampled_from([2, 3])),
+        training=({},),
+        parts=True,
+        k_best=lambda loss, rescaling, sqrt_loss: (
+            loss != "zero-one" and margin_only(rescaling, sqrt_loss)
+        ),
+        refusal="chains with costs",
+        decode=decode_chains,
+    ),
     "class features": Structure(
         class_feature_case,
         CLASS_LOSSES,

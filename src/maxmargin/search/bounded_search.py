@@ -106,7 +106,7 @@ def most_violated(
     Parameters
     ----------
     decode : callable
-        The search for sums; see `Decoder`. Only the gold output has no loss, and its gain is 0.
+        The search for sums; see `Decoder`. The gold output has no loss, and its gain is 0.
     largest : array
         The largest loss of each slot.
     violation : Violation
@@ -116,7 +116,8 @@ def most_violated(
     """
     total = float(largest.sum())
     if total <= 0.0:
-        return None
+        best = None if violation.slack else decode(largest - 1.0, largest, 0.0)
+        return best if best is not None and best.gain > 0.0 else None
     search = _Search(decode, violation, unit, NOTHING * violation.value(total, 0.0))
     everything = _Region(np.full(len(largest), -1.0), np.asarray(largest, np.float64))
     search.enclose(everything, 2.0 / total, None, None)
@@ -234,7 +235,7 @@ class _Search:
     def _note(self, found: Candidate) -> None:
         """Keep the best output."""
         value = self.violation.value(found.loss, found.gain)
-        if found.loss > 0.0 and value > self.enough:
+        if value > self.enough:
             self.best, self.enough = found, value * (1.0 + CLOSE)
 
     def _largest_between(
