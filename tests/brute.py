@@ -72,11 +72,12 @@ def _raw(X, fit_intercept):
 
 
 class MulticlassTwin(Twin):
-    def __init__(self, X, y, n_classes, *, costs=None, fit_intercept=False):
+    def __init__(self, X, y, n_classes, *, costs=None, cost_rows=None, fit_intercept=False):
         self.X = _raw(X, fit_intercept)
         self.y = [int(label) for label in y]
         self.K = n_classes
         self.costs = costs
+        self.cost_rows = self.y if cost_rows is None else cost_rows
         self.n_examples = len(self.y)
         self.n_features = self.X.shape[1] * n_classes
 
@@ -95,7 +96,7 @@ class MulticlassTwin(Twin):
     def loss(self, i, y):
         if y == self.y[i]:
             return 0.0
-        return 1.0 if self.costs is None else float(self.costs[self.y[i]][y])
+        return 1.0 if self.costs is None else float(self.costs[self.cost_rows[i]][y])
 
 
 class ChainTwin(Twin):

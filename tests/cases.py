@@ -53,8 +53,12 @@ def multiclass_case(
 ):
     X = random_inputs(rng, n, n_inputs, layout)
     y = rng.integers(0, K, n)
-    costs = random_costs(rng, K) if loss == "costs" else None
-    options = {"costs": costs, "fit_intercept": fit_intercept}
+    options = {"fit_intercept": fit_intercept}
+    if loss == "costs":
+        options["costs"] = random_costs(rng, K)
+    elif loss == "own costs":
+        costs, rows = label_costs(rng, y, K, "free" if K > 2 else "random", own_rows=True)
+        options |= {"costs": costs, "cost_rows": rows}
     return Case(MulticlassProblem(X, y, K, **options), MulticlassTwin(X, y, K, **options))
 
 

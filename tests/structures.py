@@ -133,6 +133,13 @@ STRUCTURES = {
         layouts=True,
         decode=decode_classes,
     ),
+    "classes with costs of their own": Structure(
+        multiclass_case,
+        ("own costs",),
+        drawn(sizes(n=(1, 6), n_inputs=(1, 5), K=(2, 5)), flags("fit_intercept")),
+        training=({}, {"layout": "csr", "n": 8}, {"K": 2, "n": 8}),
+        decode=decode_classes,
+    ),
     "chain": Structure(
         chain_case,
         CHAIN_LOSSES,
