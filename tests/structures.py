@@ -278,6 +278,22 @@ STRUCTURES = {
         decode=decode_labels,
         rank=rank_labels,
     ),
+    "label tree with costs": Structure(
+        functools.partial(label_case, costs="random"),
+        ("hamming",),
+        drawn(sizes(V=(1, 4)), flags("own_rows")),
+        k_best=where_losses_add_up,
+        refusal="losses that add up over nodes",
+    ),
+    "label tree with free labels": Structure(
+        functools.partial(label_case, costs="free"),
+        ("normalized-hamming", "zero-one"),
+        drawn(sizes(V=(1, 4)), flags("own_rows")),
+        k_best=lambda loss, rescaling, sqrt_loss: (
+            loss != "zero-one" and margin_only(rescaling, sqrt_loss)
+        ),
+        refusal="losses that add up over nodes",
+    ),
     "parts in images": Structure(
         grid_case,
         ("deviation", *NODE_LOSSES),

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..metrics.costs import cost_matrix
 from ..types import Floats, Ints
 from .example_weights import class_factors
+from .labels import LabelEncoder, flatten_labels
 
-__all__ = ["CostTable", "label_costs", "refuse_unknown_loss"]
+__all__ = ["CostTable", "costs_of_nodes", "label_costs", "refuse_unknown_loss"]
 
 #: What the parameter ``loss`` may be where it is no name.
 CostTable = NDArray[np.generic] | list[list[float]] | Mapping[Any, Any]
@@ -38,3 +39,40 @@ def label_costs(
     factors = class_factors(class_weight, classes.tolist(), codes, weights)
     unweighted = 1.0 - np.eye(len(classes)) if costs is None else costs
     return factors[:, None] * unweighted
+
+
+def costs_of_nodes(
+    loss: Any, class_weight: Any, classes: list[NDArray[Any]], codes: Ints, weights: Floats | None
+) -> Floats | None:
+    """Costs of the labels of nodes with label sets of their own, a row for each true label.
+
+    Rows of the first node come first; they are as long as the most labels of a node ask for. A
+    table is one for all labels of all nodes, sorted, or a list with that of each node.
+    """
+    if isinstance(loss, str) and class_weight is None:
+        return None
+    every = LabelEncoder.of(flatten_labels([labels.tolist() for labels in classes]))
+    numbers = [every.encode(flatten_labels([labels.tolist()])) for labels in classes]
+    by_node = isinstance(loss, (list, tuple, np.ndarray)) and all(np.ndim(t) == 2 for t in loss)
+    if by_node and len(loss) != len(classes):
+        raise ValueError(f"loss has tables of {len(loss)} nodes, expected {len(classes)}")
+    shared = None if isinstance(loss, str) or by_node else cost_matrix(loss, every.classes.tolist())
+    table = np.zeros((sum(map(len, classes)), max(map(len, classes))))
+    first = 0
+    for v, labels in enumerate(classes):
+        K = len(labels)
+        costs = 1.0 - np.eye(K)
+        if by_node:
+            costs = cost_matrix(loss[v], labels.tolist())
+        elif shared is not None:
+            costs = shared[np.ix_(numbers[v], numbers[v])]
+        if isinstance(class_weight, Mapping):
+            listed = class_factors(class_weight, every.classes.tolist(), codes[:, v], weights)
+            costs = listed[numbers[v], None] * costs
+        elif class_weight is not None:
+            costs = (
+                class_factors(class_weight, labels.tolist(), codes[:, v], weights)[:, None] * costs
+            )
+        table[first : first + K, :K] = costs
+        first += K
+    return table

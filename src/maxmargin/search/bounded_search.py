@@ -35,7 +35,7 @@ import numpy as np
 from ..types import Floats
 from .violation import plane_terms
 
-__all__ = ["Candidate", "Decoder", "Violation", "most_violated"]
+__all__ = ["Candidate", "Decoder", "Violation", "best_with_loss", "most_violated"]
 
 CLOSE = 1e-10  # bounds that exceed the best value by less, relatively, are not followed up
 NOTHING = 1e-12  # the same for outputs that would hardly be violated at all
@@ -127,6 +127,28 @@ def most_violated(
             break
         search.split(edge)
     return search.best
+
+
+def best_with_loss(decode: Decoder, largest: Floats, free_counts: bool) -> Candidate | None:
+    """Return the output of the largest violation where any loss counts as 1.
+
+    That is ``1 + gain``, and for outputs without loss ``gain`` if ``free_counts``, and nothing
+    otherwise; None if no violation is positive. Only where the best output of all has no loss, the
+    loss is looked for in one slot after the other.
+    """
+    anything = np.full(len(largest), -1.0)
+    best = decode(anything, largest, 0.0)
+    top = best.gain if free_counts else 0.0
+    if best.loss > 0.0:
+        top = 1.0 + best.gain
+    else:
+        for slot in np.flatnonzero(largest > 0.0):
+            lower = anything.copy()
+            lower[slot] = 0.0
+            found = decode(lower, largest, 0.0)
+            if 1.0 + found.gain > top:
+                best, top = found, 1.0 + found.gain
+    return best if top > 0.0 else None
 
 
 class _Region(NamedTuple):
