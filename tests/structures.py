@@ -323,6 +323,19 @@ STRUCTURES = {
         refusal="MultilabelProblem has no search for the k best outputs",
         decode=decode_label_sets,
     ),
+    "sets of labels with costs": Structure(
+        functools.partial(multilabel_case, costs="free"),
+        ("hamming",),
+        drawn(
+            sizes(n=(1, 4), n_inputs=(1, 3), n_labels=(1, 6)),
+            kind=st.sampled_from(["none", "tree", "forest", "cycle"]),
+            costs=st.sampled_from(["random", "whole", "free"]),
+        ),
+        training=({"kind": "none", "costs": "random"}, {"kind": "tree"}),
+        parts=True,
+        k_best=never,
+        refusal="MultilabelProblem has no search for the k best outputs",
+    ),
     "swapped pairs": Structure(
         ranking_case,
         ("swaps", "normalized-swaps"),

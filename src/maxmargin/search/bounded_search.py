@@ -35,7 +35,7 @@ import numpy as np
 from ..types import Floats
 from .violation import plane_terms
 
-__all__ = ["Candidate", "Decoder", "Violation", "best_with_loss", "most_violated"]
+__all__ = ["Candidate", "Decoder", "Violation", "best_with_loss", "common_unit", "most_violated"]
 
 CLOSE = 1e-10  # bounds that exceed the best value by less, relatively, are not followed up
 NOTHING = 1e-12  # the same for outputs that would hardly be violated at all
@@ -127,6 +127,14 @@ def most_violated(
             break
         search.split(edge)
     return search.best
+
+
+def common_unit(losses: Floats) -> float:
+    """A number of which all losses are multiples; 0 where none is known."""
+    whole = np.rint(losses) if losses.max(initial=0.0) < 2**31 else losses + np.inf
+    if not np.array_equal(whole, losses):
+        return 0.0
+    return float(np.gcd.reduce(whole.astype(np.int64), axis=None))
 
 
 def best_with_loss(decode: Decoder, largest: Floats, free_counts: bool) -> Candidate | None:

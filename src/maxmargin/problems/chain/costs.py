@@ -16,7 +16,7 @@ from .kernels import chain_scores
 if TYPE_CHECKING:
     from .problem import ChainProblem, ChainScratch
 
-__all__ = ["checked_costs", "cost_unit", "costed_labellings"]
+__all__ = ["checked_costs", "costed_labellings"]
 
 
 def checked_costs(
@@ -51,12 +51,6 @@ def checked_costs(
             f"label of token {token}; it must be 0"
         )
     return table, rows
-
-
-def cost_unit(costs: Floats) -> float:
-    """A number of which all costs are multiples; 0 where none is known."""
-    whole = np.rint(costs).astype(np.int64) if costs.max(initial=0.0) < 2**31 else costs
-    return float(np.gcd.reduce(whole, axis=None)) if np.array_equal(whole, costs) else 0.0
 
 
 def costed_labellings(problem: ChainProblem, examples: Ints, w: Floats, mode: SearchMode) -> Ints32:

@@ -29,12 +29,13 @@ from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...problem import Problem
+from ...search.bounded_search import common_unit
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints, Ints32
 from .accelerators import ChainAccelerators
 from .cost_kernels import write_labellings
-from .costs import checked_costs, cost_unit, costed_labellings
+from .costs import checked_costs, costed_labellings
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .kernels import chain_oracle, decode_chains
 from .layout import ChainLayout, WeightOffsets
@@ -281,7 +282,7 @@ class ChainProblem(NativeProblem):
             loss == "zero-one",
             *checked_costs(costs, cost_rows, codes, K),
         )
-        self.cost_unit = cost_unit(data.costs)
+        self.cost_unit = common_unit(data.costs)
         #: Whether a wrong label may cost nothing.
         self.has_free_labels = bool(((data.costs == 0.0).sum(axis=1) > 1).any())
         self._own_rows = cost_rows is not None

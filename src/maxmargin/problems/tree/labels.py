@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.rows import Rows, check_codes, make_rows
 from ...plane_rows import Planes, empty_planes
+from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
 from ...types import Floats, Ints
@@ -240,6 +241,7 @@ class LabelTreeProblem(TreeProblem):
         self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one", table, rows_of_costs)
         self.counts_errors = costs is None
         self.has_free_labels = self._costs_lack_some()
+        self.loss_unit = unit * common_unit(table)
 
     def subset(self, indices: Ints) -> LabelTreeProblem:
         """See `Problem.subset`."""

@@ -80,6 +80,8 @@ class TreeProblem(NativeProblem):
         Whether a wrong node costs the same whatever its label.
     has_free_labels : bool
         Whether a wrong label may cost nothing.
+    loss_unit : float
+        All losses are multiples of it; 0 if they may have any value.
     """
 
     labels: Ints
@@ -87,6 +89,7 @@ class TreeProblem(NativeProblem):
     loss_name: str
     counts_errors: bool = True
     has_free_labels: bool = False
+    loss_unit: float = 0.0
 
     @property
     def n_examples(self) -> int:
@@ -123,7 +126,7 @@ class TreeProblem(NativeProblem):
         find: Callable[[Decoder, Floats], Candidate | None] | None = None
         if mode.kind == LEVELS and not self.counts_errors:
             violation = Violation(mode.slack, mode.sqrt_loss)
-            find = partial(most_violated, violation=violation)
+            find = partial(most_violated, violation=violation, unit=self.loss_unit)
         elif mode.kind == DEVIATION and self.has_free_labels:
             find = partial(best_with_loss, free_counts=rescaling == "margin")
         if find is not None:
