@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics.costs import cost_matrix
-from ..types import Floats, Ints
+from ..types import Bools, Floats, Ints
 from .example_weights import class_factors
 from .labels import LabelEncoder, flatten_labels
 
-__all__ = ["CostTable", "costs_of_nodes", "label_costs", "refuse_unknown_loss"]
+__all__ = [
+    "CostTable",
+    "costs_of_nodes",
+    "costs_of_sets",
+    "label_costs",
+    "refuse_unknown_loss",
+]
 
 #: What the parameter ``loss`` may be where it is no name.
 CostTable = NDArray[np.generic] | list[list[float]] | Mapping[Any, Any]
@@ -76,3 +82,55 @@ def costs_of_nodes(
         table[first : first + K, :K] = costs
         first += K
     return table
+
+
+def costs_of_sets(
+    loss: Any, class_weight: Any, gold: Bools, weights: Floats | None
+) -> Floats | None:
+    """Costs of missing and of adding each label, if there are any or weights of on and off."""
+    n_labels = gold.shape[1]
+    costs = None if isinstance(loss, str) else _pair_costs(loss, n_labels)
+    if class_weight is None:
+        return costs
+    if costs is None and loss != "hamming":
+        raise ValueError(
+            f"class_weight weighs labels, and loss={loss!r} does not add up over them; use "
+            "loss='hamming', or a table of costs"
+        )
+    by_label = isinstance(class_weight, (list, tuple))
+    if by_label and len(class_weight) != n_labels:
+        raise ValueError(
+            f"class_weight lists weights of {len(class_weight)} labels, expected {n_labels}"
+        )
+    listed = class_weight if by_label else [class_weight] * n_labels
+    codes = gold.astype(np.int64)
+    factors = [class_factors(of, [0, 1], codes[:, k], weights) for k, of in enumerate(listed)]
+    # A label that is on is missed, one that is off is added.
+    off_and_on = np.array(factors)[:, ::-1]
+    return off_and_on * (np.ones((n_labels, 2)) if costs is None else costs)
+
+
+def _pair_costs(loss: Any, n_labels: int) -> Floats:
+    """Costs of missing and of adding each label; ValueError unless the parameter says them."""
+    try:
+        costs = np.array(loss, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "loss must be the name of one, or the costs of a missed and of an added label, for all "
+            f"labels or in a row for each; got {loss!r:.60}"
+        ) from None
+    if costs.shape == (2,):
+        costs = np.tile(costs, (n_labels, 1))
+    if costs.shape != (n_labels, 2):
+        raise ValueError(
+            f"loss has shape {costs.shape}; expected {(n_labels, 2)}, the costs of missing and of "
+            "adding each label, or (2,), those of all"
+        )
+    wrong = np.argwhere(~(np.isfinite(costs) & (costs >= 0.0)))
+    if len(wrong):
+        label, kind = wrong[0].tolist()
+        raise ValueError(
+            f"loss says that {('missing', 'adding')[kind]} label {label} costs "
+            f"{costs[label, kind]}; expected a finite number from 0 on"
+        )
+    return costs

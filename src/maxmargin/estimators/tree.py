@@ -120,8 +120,7 @@ class TreeLabeler(MaxMarginEstimator):
     loss: (
         Literal["hamming", "normalized-hamming", "zero-one", "deviation"]
         | CostTable
-        | list[Any]
-        | tuple[Any, ...]
+        | Sequence[Any]
         | None
     ) = None
     class_weight: Any = None

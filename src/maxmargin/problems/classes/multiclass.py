@@ -79,6 +79,10 @@ class MulticlassProblem(NativeProblem):
         else:
             self.costs, self.cost_rows = costs_of_rows(costs, cost_rows, self.labels, K)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is computed when it is first asked for."""
+        return {**vars(self), "_terms": {}}
+
     @property
     def n_examples(self) -> int:
         """Number of examples."""
