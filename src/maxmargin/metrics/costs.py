@@ -49,7 +49,7 @@ def mean_cost(
             "of both, at least one"
         )
     order = sorted({*true, *predicted}) if labels is None else list(labels)
-    matrix = cost_matrix(costs, order)
+    matrix = cost_matrix(costs, order, are_all=False)
     number = {label: k for k, label in enumerate(order)}
     unknown = [label for label in (*true, *predicted) if label not in number]
     if unknown:
@@ -63,16 +63,17 @@ def _is_sequence(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes, tuple))
 
 
-def cost_matrix(table: Any, labels: list[Any]) -> Floats:
+def cost_matrix(table: Any, labels: list[Any], are_all: bool = True) -> Floats:
     """A cost matrix in the order of the labels, true ones in rows; ValueError unless it is one.
 
     A mapping has the cost of ``(true, predicted)``, or for each true label a mapping from the
-    predicted one; what it does not name costs 1.
+    predicted one; what it does not name costs 1. If the labels are all there are, others that it
+    names are warned of.
     """
     K = len(labels)
     if isinstance(table, Mapping):
         costs = 1.0 - np.eye(K)
-        for (true, predicted), cost in _pairs(table, labels):
+        for (true, predicted), cost in _pairs(table, labels, are_all):
             costs[true, predicted] = _number(cost, labels[true], labels[predicted])
     else:
         try:
@@ -99,7 +100,9 @@ def cost_matrix(table: Any, labels: list[Any]) -> Floats:
     return costs
 
 
-def _pairs(table: Mapping[Any, Any], labels: list[Any]) -> list[tuple[tuple[int, int], Any]]:
+def _pairs(
+    table: Mapping[Any, Any], labels: list[Any], are_all: bool
+) -> list[tuple[tuple[int, int], Any]]:
     """Pairs of label numbers that a mapping names, with their costs."""
     entries: list[tuple[Any, Any, Any]] = []
     for key, value in table.items():
@@ -128,7 +131,7 @@ def _pairs(table: Mapping[Any, Any], labels: list[Any]) -> list[tuple[tuple[int,
             unknown += missing
         else:
             found.append(((number[true], number[predicted]), cost))
-    if unknown:  # no error: a fold may lack a label
+    if unknown and are_all:  # no error: a fold may lack a label
         warn_user(
             f"loss has costs of {unknown[0]!r:.40}, which is no label of y; labels are "
             f"{_shown(labels)}"
