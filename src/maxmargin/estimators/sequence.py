@@ -55,7 +55,9 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         costs that a sequence's labels add up: an array of shape (n_labels, n_labels) with that of
         predicting ``classes_[k]`` where ``classes_[j]`` is right in row j and column k, or a
         mapping ``{(right, predicted): cost}`` or ``{right: {predicted: cost}}``, in which what is
-        not named costs 1. Costs are not negative; right labels cost nothing.
+        not named costs 1. Costs are not negative; right labels cost nothing. Margins grow with the
+        costs, and where these are large ``rescaling="slack"``, which takes some tens of searches
+        for each sequence, may learn better.
     class_weight : mapping of label to weight, or "balanced", optional
         Multiplies the costs of the tokens with this right label, 1 for labels that are not listed.
         "balanced": ``n_tokens / (n_labels * n_tokens of the label)``. Not with "zero-one".
