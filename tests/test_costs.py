@@ -122,7 +122,7 @@ def test_partial_fit_with_costs():
         ({"loss": np.ones((3, 3))}, "'A' costs 1.0 where 'A' is right; expected nothing"),
         ({"loss": 1.0 - np.eye(2)}, r"shape \(2, 2\); expected \(3, 3\), the labels 'A', 'B', 'O'"),
         ({"loss": -MATRIX}, "'B' costs -1.0 where 'A' is right"),
-        ({"loss": MATRIX * np.inf}, "'A' costs nan"),
+        ({"loss": MATRIX * np.nan}, "'A' costs nan"),
         ({"loss": {("A", "O"): np.inf}}, "'O' costs inf where 'A' is right"),
         ({"loss": {("A", "O"): "dear"}}, "expected a number"),
         ({"loss": {"A": 3.0}}, "true label: {predicted label: cost}"),
