@@ -72,11 +72,12 @@ def _raw(X, fit_intercept):
 
 
 class MulticlassTwin(Twin):
-    def __init__(self, X, y, n_classes, *, costs=None, fit_intercept=False):
+    def __init__(self, X, y, n_classes, *, costs=None, cost_rows=None, fit_intercept=False):
         self.X = _raw(X, fit_intercept)
         self.y = [int(label) for label in y]
         self.K = n_classes
         self.costs = costs
+        self.cost_rows = self.y if cost_rows is None else cost_rows
         self.n_examples = len(self.y)
         self.n_features = self.X.shape[1] * n_classes
 
@@ -95,7 +96,7 @@ class MulticlassTwin(Twin):
     def loss(self, i, y):
         if y == self.y[i]:
             return 0.0
-        return 1.0 if self.costs is None else float(self.costs[self.y[i]][y])
+        return 1.0 if self.costs is None else float(self.costs[self.cost_rows[i]][y])
 
 
 class ChainTwin(Twin):
@@ -107,6 +108,8 @@ class ChainTwin(Twin):
         n_labels,
         *,
         loss="hamming",
+        costs=None,
+        cost_rows=None,
         fit_intercept=False,
         boundary_weights=False,
         constraints=None,
@@ -120,6 +123,11 @@ class ChainTwin(Twin):
         self.loss_name = loss
         self.boundary = boundary_weights
         self.constraints = constraints
+        # Costs of every label at every token.
+        if costs is None:
+            costs = [[float(k != z) for z in range(n_labels)] for k in range(n_labels)]
+        rows = labels if cost_rows is None else cost_rows
+        self.costs = [[costs[row] for row in rows[first:end]] for first, end in bounds]
         self.n_examples = len(bounds)
         self.n_features = (self.n_inputs + n_labels + 2 * boundary_weights) * n_labels
 
@@ -152,10 +160,10 @@ class ChainTwin(Twin):
         return np.concatenate([*parts, start, stop] if self.boundary else parts)
 
     def loss(self, i, y):
-        wrong = sum(a != b for a, b in zip(self.Y[i], y, strict=True))
+        total = float(sum(costs[k] for costs, k in zip(self.costs[i], y, strict=True)))
         if self.loss_name == "zero-one":
-            return float(wrong > 0)
-        return wrong / len(y) if self.loss_name == "normalized-hamming" else float(wrong)
+            return float(total > 0)
+        return total / len(y) if self.loss_name == "normalized-hamming" else total
 
 
 # ----- planes -----------------------------------------------------------------------------------

@@ -30,8 +30,6 @@ class HistoryTwin(ChainTwin):
         tuples,
         emission_order=0,
         eta=1.0,
-        costs=None,
-        cost_rows=None,
         fit_intercept=False,
         **options,
     ):
@@ -39,10 +37,8 @@ class HistoryTwin(ChainTwin):
         bounds = list(itertools.pairwise(offsets))
         extra = np.zeros((len(labels), 0)) if pair_tokens is None else _raw(pair_tokens, False)
         self.extra = [extra[first:end] for first, end in bounds]
-        rows = labels if cost_rows is None else cost_rows
-        self.rows = [rows[first:end] for first, end in bounds]
         self.order, self.tuples, self.emission_order = order, tuples, emission_order
-        self.eta, self.costs = eta, costs
+        self.eta = eta
         K = range(n_labels)
         own = [*K, *self.known(2)] if emission_order else list(K)
         self.keys = [
@@ -86,12 +82,6 @@ class HistoryTwin(ChainTwin):
         add(("first", y[0]), 1.0)
         add(("last", y[-1]), 1.0)
         return np.array(list(found.values()))
-
-    def loss(self, i, y):
-        if self.costs is None:
-            return super().loss(i, y)
-        total = sum(self.costs[row][k] for row, k in zip(self.rows[i], y, strict=True))
-        return float(total / len(y) if self.loss_name == "normalized-hamming" else total)
 
 
 def history_case(

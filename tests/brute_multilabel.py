@@ -13,10 +13,11 @@ from maxmargin.problems.multilabel.problem import MultilabelProblem, predict_lab
 class MultilabelTwin(Twin):
     """Outputs are tuples of 0 and 1; weights ``w[f * L + l]``, then one for each edge."""
 
-    def __init__(self, X, Y, edges, *, loss, fit_intercept):
+    def __init__(self, X, Y, edges, *, loss, fit_intercept, costs=None):
         self.X = _raw(X, fit_intercept)
         self.Y = [tuple(int(on) for on in y) for y in Y]
         self.L, self.edges, self.loss_name = len(self.Y[0]), list(edges), loss
+        self.costs = costs  # of a label that is missed, and of one that is added
         self.n_examples = len(self.Y)
         self.n_features = self.X.shape[1] * self.L + len(self.edges)
 
@@ -32,6 +33,9 @@ class MultilabelTwin(Twin):
 
     def loss(self, i, y):
         wrong = sum(a != b for a, b in zip(self.Y[i], y, strict=True))
+        if self.costs is not None:
+            pairs = enumerate(zip(self.Y[i], y, strict=True))
+            return float(sum(self.costs[label][b] for label, (a, b) in pairs if a != b))
         if self.loss_name == "zero-one":
             return float(wrong > 0)
         if self.loss_name == "f1":
@@ -61,11 +65,18 @@ def multilabel_case(
     loss="hamming",
     fit_intercept=False,
     layout="dense",
+    costs=None,
 ):
     X = random_inputs(rng, n, n_inputs, layout)
     Y = rng.random((n, n_labels)) < rng.choice([0.2, 0.5, 0.8], (n, 1))
     edges = random_edges(rng, kind, n_labels)
     options = {"loss": loss, "fit_intercept": fit_intercept}
+    if costs is not None:
+        options["costs"] = rng.uniform(0.2, 3.0, (n_labels, 2))
+    if costs == "whole":
+        options["costs"] = np.ceil(options["costs"])
+    if costs == "free":
+        options["costs"] *= rng.random((n_labels, 2)) < 0.7
     return Case(MultilabelProblem(X, Y, edges, **options), MultilabelTwin(X, Y, edges, **options))
 
 

@@ -42,11 +42,20 @@ class _TreeTwin(Twin):
 class LabelTreeTwin(_TreeTwin):
     """``nodes[v]`` (n, F_v), ``edges[v]`` (n, F_e) for v with a parent; labels 0..K_v - 1."""
 
-    def __init__(self, nodes, edges, Y, parent, n_labels, loss):
+    def __init__(self, nodes, edges, Y, parent, n_labels, loss, costs=None):
         self.nodes, self.edges, self.Y = nodes, edges, Y
         self.parent, self.n_labels, self.loss_name = parent, n_labels, loss
+        self.costs = costs  # of example i, node v and label k, if they are not 1
         self.n_examples = len(Y)
         self.n_features = len(self.psi(0, self.truth(0)))
+
+    def loss(self, i, y):
+        if self.costs is None:
+            return super().loss(i, y)
+        total = float(sum(self.costs[i][v][k] for v, k in enumerate(y)))
+        if self.loss_name == "zero-one":
+            return float(total > 0.0)
+        return total / len(y) if self.loss_name == "normalized-hamming" else total
 
     def outputs(self, i):
         return list(itertools.product(*(range(K) for K in self.n_labels)))
@@ -108,7 +117,25 @@ def random_tree(rng, V):
     return root_tree(V, [edges[k] for k in rng.permutation(V - 1)])
 
 
-def label_case(rng, *, V=3, n=3, loss="hamming", extra_edge_inputs=0):
+def node_costs(rng, Y, n_labels, kind, own_rows):
+    """Options with costs by true label, or with rows of every node, and the twin's own."""
+    n, V = Y.shape
+    if own_rows:
+        truths = Y.ravel()
+        rows = np.arange(n * V).reshape(n, V)
+    else:
+        truths = np.concatenate([np.arange(K) for K in n_labels])
+        rows = Y + np.cumsum(n_labels) - n_labels
+    costs = rng.uniform(0.2, 3.0, (len(truths), n_labels.max()))
+    if kind == "free":
+        costs *= rng.random(costs.shape) < 0.6
+        costs[rows[0, np.argmax(n_labels)]] = 0.0  # whatever was drawn
+    costs[np.arange(len(truths)), truths] = 0.0
+    options = {"costs": costs, "cost_rows": rows if own_rows else None}
+    return options, [[costs[rows[i, v]] for v in range(V)] for i in range(n)]
+
+
+def label_case(rng, *, V=3, n=3, loss="hamming", extra_edge_inputs=0, costs=None, own_rows=False):
     parent, order = random_tree(rng, V)
     n_labels = rng.integers(1, 4, V)
     n_labels[rng.integers(V)] = 3
@@ -121,8 +148,11 @@ def label_case(rng, *, V=3, n=3, loss="hamming", extra_edge_inputs=0):
     Y = np.stack([rng.integers(0, K, n) for K in n_labels], axis=1)
     layout = LabelLayout(parent, order, n_labels, n_inputs, F_e)
     rows = pack_columns(nodes, [edges[v] for v in range(V) if parent[v] >= 0])
-    problem = LabelTreeProblem(rows, Y, layout, loss=loss)
-    return Case(problem, LabelTreeTwin(nodes, edges, Y, parent, n_labels, loss))
+    options, of_nodes = {}, None
+    if costs is not None:
+        options, of_nodes = node_costs(rng, Y, n_labels, costs, own_rows)
+    problem = LabelTreeProblem(rows, Y, layout, loss=loss, **options)
+    return Case(problem, LabelTreeTwin(nodes, edges, Y, parent, n_labels, loss, of_nodes))
 
 
 def grid_case(rng, *, V=2, loss="deviation", channels=1, patch=3, n=3):

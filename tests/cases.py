@@ -53,9 +53,32 @@ def multiclass_case(
 ):
     X = random_inputs(rng, n, n_inputs, layout)
     y = rng.integers(0, K, n)
-    costs = random_costs(rng, K) if loss == "costs" else None
-    options = {"costs": costs, "fit_intercept": fit_intercept}
+    options = {"fit_intercept": fit_intercept}
+    if loss == "costs":
+        options["costs"] = random_costs(rng, K)
+    elif loss == "own costs":
+        costs, rows = label_costs(rng, y, K, "free" if K > 2 else "random", own_rows=True)
+        options |= {"costs": costs, "cost_rows": rows}
     return Case(MulticlassProblem(X, y, K, **options), MulticlassTwin(X, y, K, **options))
+
+
+def label_costs(rng, labels, K, kind, own_rows):
+    """Costs by true label, or a row for each token; see `chain_case`."""
+    truths = rng.permutation(labels) if own_rows else np.arange(K)
+    costs = rng.uniform(0.2, 3.0, (len(truths), K))
+    if kind != "random":
+        costs = np.ceil(costs)
+    if kind == "free":
+        costs *= rng.random(costs.shape) < 0.6
+        costs[0, :2] = 0.0  # one at least, whatever was drawn
+    costs[np.arange(len(truths)), truths] = 0.0
+    if not own_rows:
+        return costs, None
+    # Tokens of the same label may have different rows.
+    rows = np.empty(len(labels), np.int64)
+    for k in range(K):
+        rows[labels == k] = np.flatnonzero(truths == k)
+    return costs, rows
 
 
 def random_constraints(rng, K):
@@ -74,7 +97,10 @@ def chain_case(
     boundary_weights=False,
     constrained=False,
     layout="dense",
+    costs=None,
+    own_rows=False,
 ):
+    """Chains; their ``costs`` are "random", "whole" or "free": some wrong labels cost nothing."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     tokens = random_inputs(rng, offsets[-1], n_inputs, layout)
     options = {
@@ -93,6 +119,8 @@ def chain_case(
         if all(allowed) and max(len(ys) for ys in allowed) > 1:
             labels = np.concatenate([ys[rng.integers(len(ys))] for ys in allowed])
             break
+    if costs is not None:
+        options["costs"], options["cost_rows"] = label_costs(rng, labels, K, costs, own_rows)
     return Case(
         ChainProblem(tokens, offsets, labels, K, **options),
         ChainTwin(tokens, offsets, labels, K, **options),

@@ -133,6 +133,13 @@ STRUCTURES = {
         layouts=True,
         decode=decode_classes,
     ),
+    "classes with costs of their own": Structure(
+        multiclass_case,
+        ("own costs",),
+        drawn(sizes(n=(1, 6), n_inputs=(1, 5), K=(2, 5)), flags("fit_intercept")),
+        training=({}, {"layout": "csr", "n": 8}, {"K": 2, "n": 8}),
+        decode=decode_classes,
+    ),
     "chain": Structure(
         chain_case,
         CHAIN_LOSSES,
@@ -178,6 +185,33 @@ STRUCTURES = {
         refusal="with costs of labels the k best are found for rescaling='margin'",
         decode=decode_histories,
         rank=rank_histories,
+    ),
+    "chain with costs": Structure(
+        functools.partial(chain_case, costs="random"),
+        ("hamming",),
+        drawn(
+            lengths(4, 3),
+            flags("own_rows", "boundary_weights", "constrained"),
+            costs=st.sampled_from(["random", "whole"]),
+            K=st.sampled_from([2, 3]),
+        ),
+        training=({}, {"own_rows": True, "constrained": True}),
+        parts=True,
+        k_best=where_losses_add_up,
+        refusal="chains with costs",
+        decode=decode_chains,
+    ),
+    "chain with free labels": Structure(
+        functools.partial(chain_case, costs="free"),
+        ("normalized-hamming", "zero-one"),
+        drawn(lengths(4, 3), flags("own_rows", "constrained"), K=st.sampled_from([2, 3])),
+        training=({},),
+        parts=True,
+        k_best=lambda loss, rescaling, sqrt_loss: (
+            loss != "zero-one" and margin_only(rescaling, sqrt_loss)
+        ),
+        refusal="chains with costs",
+        decode=decode_chains,
     ),
     "class features": Structure(
         class_feature_case,
@@ -244,6 +278,22 @@ STRUCTURES = {
         decode=decode_labels,
         rank=rank_labels,
     ),
+    "label tree with costs": Structure(
+        functools.partial(label_case, costs="random"),
+        ("hamming",),
+        drawn(sizes(V=(1, 4)), flags("own_rows")),
+        k_best=where_losses_add_up,
+        refusal="losses that add up over nodes",
+    ),
+    "label tree with free labels": Structure(
+        functools.partial(label_case, costs="free"),
+        ("normalized-hamming", "zero-one"),
+        drawn(sizes(V=(1, 4)), flags("own_rows")),
+        k_best=lambda loss, rescaling, sqrt_loss: (
+            loss != "zero-one" and margin_only(rescaling, sqrt_loss)
+        ),
+        refusal="losses that add up over nodes",
+    ),
     "parts in images": Structure(
         grid_case,
         ("deviation", *NODE_LOSSES),
@@ -272,6 +322,19 @@ STRUCTURES = {
         k_best=never,
         refusal="MultilabelProblem has no search for the k best outputs",
         decode=decode_label_sets,
+    ),
+    "sets of labels with costs": Structure(
+        functools.partial(multilabel_case, costs="free"),
+        ("hamming",),
+        drawn(
+            sizes(n=(1, 4), n_inputs=(1, 3), n_labels=(1, 6)),
+            kind=st.sampled_from(["none", "tree", "forest", "cycle"]),
+            costs=st.sampled_from(["random", "whole", "free"]),
+        ),
+        training=({"kind": "none", "costs": "random"}, {"kind": "tree"}),
+        parts=True,
+        k_best=never,
+        refusal="MultilabelProblem has no search for the k best outputs",
     ),
     "swapped pairs": Structure(
         ranking_case,

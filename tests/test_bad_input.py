@@ -131,7 +131,7 @@ def test_labels_must_be_usable():
     "parameters, message",
     [
         ({"order": 4}, "order must be 1, 2 or 3, got 4"),
-        ({"loss": "f1"}, "loss must be 'hamming'"),
+        ({"loss": "f1"}, "loss must be one of 'hamming'"),
         ({"rescaling": "both"}, "rescaling must be"),
         ({"slack": "l3"}, "slack must be"),
         ({"solver": "magic"}, "solver must be one of"),

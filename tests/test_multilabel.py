@@ -201,6 +201,7 @@ def test_searches_of_scikit_learn():
 
 #: Checks of scikit-learn that hand over one class for each example, or are stricter than ``tol``.
 NOT_FOR_SETS = {
+    "check_class_weight_classifiers",
     "check_classifier_data_not_an_array",
     "check_classifier_not_supporting_multiclass",
     "check_classifiers_classes",

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.class_features import ClassFeatures
+from ..metrics.costs import cost_matrix
 from ..problems.classes.taxonomy import Taxonomy
 from ..types import Floats
 
@@ -82,6 +83,8 @@ def class_costs(
         if loss != "zero-one":
             raise ValueError(f"loss must be 'zero-one', 'taxonomy' or a cost matrix, got {loss!r}")
         return None
+    if isinstance(loss, Mapping):
+        return cost_matrix(loss, classes.tolist())
     costs, K = np.array(loss, dtype=np.float64), len(classes)
     if costs.shape != (K, K):
         found = f"{K} classes are described" if are_described else f"y has {K} classes"

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from ..types import Floats
+from ..types import Floats, Ints
 
-__all__ = ["example_weights"]
+__all__ = ["class_factors", "example_weights"]
 
 
 def example_weights(
@@ -22,19 +22,29 @@ def example_weights(
     if class_weight is None:
         return weights
     classes, codes = np.unique(y, return_inverse=True)
+    factors = class_factors(class_weight, classes.tolist(), codes, weights)
+    return factors[codes] if weights is None else weights * factors[codes]
+
+
+def class_factors(
+    class_weight: Any, classes: list[Any], codes: Ints, weights: Floats | None
+) -> Floats:
+    """Weights of the classes by the parameter ``class_weight``.
+
+    "balanced" counts the ``codes``, numbers of classes, by their ``weights``.
+    """
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals: Floats = np.bincount(codes, weights).astype(np.float64)
+        totals: Floats = np.bincount(codes, weights, len(classes)).astype(np.float64)
         with np.errstate(divide="ignore"):
             factors = totals.sum() / (len(classes) * totals)
         factors[totals == 0.0] = 0.0  # no example of weight is there to be multiplied
-    elif isinstance(class_weight, Mapping):
-        factors = _listed_factors(class_weight, classes.tolist())
-    else:
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a mapping of class to weight, got "
-            f"{class_weight!r:.60}"
-        )
-    return factors[codes] if weights is None else weights * factors[codes]
+        return factors
+    if isinstance(class_weight, Mapping):
+        return _listed_factors(class_weight, classes)
+    raise ValueError(
+        f"class_weight must be None, 'balanced' or a mapping of class to weight, got "
+        f"{class_weight!r:.60}"
+    )
 
 
 def _listed_factors(class_weight: Mapping[Any, Any], classes: list[Any]) -> Floats:

@@ -23,6 +23,7 @@ from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .label_costs import CostTable
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
 from .top_weights import strongest_by_label
@@ -39,10 +40,12 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
 
     Parameters
     ----------
-    loss : "zero-one", "taxonomy" or array of shape (n_classes, n_classes), default="zero-one"
-        What a wrong class costs. ``loss[j, k]`` is the cost of predicting ``classes_[k]`` where
-        ``classes_[j]`` is right: zero on the diagonal, positive elsewhere. "taxonomy": the height
-        of the first common ancestor.
+    loss : "zero-one", "taxonomy" or table of costs, default="zero-one"
+        What a wrong class costs. In an array of shape (n_classes, n_classes) ``loss[j, k]`` is the
+        cost of predicting ``classes_[k]`` where ``classes_[j]`` is right: zero on the diagonal,
+        positive elsewhere. A mapping ``{(right, predicted): cost}`` or ``{right: {predicted:
+        cost}}`` may leave out costs of 1. "taxonomy": the height of the first common ancestor.
+        Costs of single examples are given to `fit`.
     fit_intercept : bool, default=True
         Append a constant feature, regularised like the rest.
     taxonomy : Taxonomy or mapping of node to parent, optional
@@ -98,13 +101,19 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
     True
     """
 
-    loss: Literal["zero-one", "taxonomy"] | ArrayLike = "zero-one"
+    loss: Literal["zero-one", "taxonomy"] | ArrayLike | CostTable = "zero-one"
     fit_intercept: bool = True
     taxonomy: Any = None
     class_features: Any = None
     class_weight: Any = None
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MulticlassSVM:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+    ) -> MulticlassSVM:
         """Train on examples.
 
         Parameters
@@ -115,6 +124,9 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
             Classes of any type that can be sorted.
         sample_weight : array of shape (n_examples,), optional
             Multiplies each example's slack.
+        costs : array of shape (n_examples, n_classes), optional
+            What each class costs if it is predicted for the example, in the order of ``classes_``:
+            0 for its own class, and not negative for others. They take the place of ``loss``.
 
         Returns
         -------
@@ -130,11 +142,10 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         taxonomy = self._describe_classes()
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
-        costs = self._costs(taxonomy)
-        X, codes, weights = merge_examples(canonical(X), codes.astype(np.int64), weights)
+        X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
-        data = (X, codes, len(self.classes_), costs, self._has_intercept, self._output_features)
-        self._train(lambda: self._problem(X, codes, costs), data, weights)
+        data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
+        self._train(lambda: self._problem(X, codes, table, costs is not None), data, weights)
         return self
 
     @OnlineMethod
@@ -144,6 +155,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
     ) -> MulticlassSVM:
         """Make one pass over more examples, with an online solver.
 
@@ -166,6 +178,8 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
             may leave it out.
         sample_weight : array of shape (n_examples,), optional
             Weights of the examples.
+        costs : array of shape (n_examples, n_classes), optional
+            Costs of the classes for each example, as for `fit`.
 
         Returns
         -------
@@ -198,9 +212,10 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
             )
         codes = np.searchsorted(self.classes_, y)
         weights = example_weights(sample_weight, self.class_weight, X, y)
-        X, codes, weights = merge_examples(canonical(X), codes.astype(np.int64), weights)
-        problem = self._problem(X, codes, self._costs(as_taxonomy(self.taxonomy)))
-        self._train_online(problem, (X, codes), weights)
+        taxonomy = as_taxonomy(self.taxonomy)
+        X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
+        problem = self._problem(X, codes, table, costs is not None)
+        self._train_online(problem, (X, codes, table), weights)
         return self
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
@@ -222,13 +237,37 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
             self.classes_, self._output_features = described
         return taxonomy
 
-    def _costs(self, taxonomy: Any) -> Floats | None:
-        """The cost matrix; None for zero-one loss."""
-        return class_costs(self.loss, taxonomy, self.classes_, self._output_features is not None)
+    def _costed(
+        self, X: Any, codes: Ints, weights: Floats | None, costs: ArrayLike | None, taxonomy: Any
+    ) -> tuple[Any, Ints, Floats | None, Floats | None]:
+        """Inputs, classes, weights and costs of different examples; no costs for zero-one loss.
 
-    def _problem(self, X: Any, codes: Ints, costs: Floats | None) -> Problem:
+        Costs of their own make all examples different.
+        """
+        X, codes = canonical(X), codes.astype(np.int64)
+        are_described = self._output_features is not None
+        if costs is None:
+            table = class_costs(self.loss, taxonomy, self.classes_, are_described)
+            return *merge_examples(X, codes, weights), table
+        if are_described or not isinstance(self.loss, str) or self.loss != "zero-one":
+            raise ValueError(
+                "costs of examples take the place of loss, which must be 'zero-one' then, and are "
+                "not for classes with a taxonomy or class features"
+            )
+        table = np.array(costs, dtype=np.float64)
+        expected = len(codes), len(self.classes_)
+        if table.shape != expected:
+            raise ValueError(
+                f"costs has shape {table.shape}; expected {expected}, a row for each example and a "
+                "column for each class, in sorted order"
+            )
+        return X, codes, weights, table
+
+    def _problem(self, X: Any, codes: Ints, costs: Floats | None, own_costs: bool) -> Problem:
         """The problem of these examples."""
         options: dict[str, Any] = {"costs": costs, "fit_intercept": self._has_intercept}
+        if own_costs:
+            options["cost_rows"] = np.arange(len(codes))
         if self._output_features is None:
             return MulticlassProblem(X, codes, len(self.classes_), **options)
         seen = np.isin(self.classes_, self.seen_classes_)

@@ -21,6 +21,7 @@ from ..problems.multilabel.problem import MultilabelProblem, label_scores, predi
 from ..types import Bools, Floats, Ints
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .label_costs import costs_of_sets, refuse_unknown_loss
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
 
@@ -43,10 +44,16 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    loss : {"hamming", "f1", "zero-one"}, default="hamming"
+    loss : {"hamming", "f1", "zero-one"} or costs of labels, default="hamming"
         What a wrong set of labels costs: the number of wrong labels, 1 - F1 of the example (two
         empty sets have an F1 of 1), or 1 if any label is wrong, which is for few labels or for data
-        that can be told apart: elsewhere it learns little. All go with every rescaling.
+        that can be told apart: elsewhere it learns little. An array of shape (n_labels, 2) has what
+        it costs to miss a label and to add one that is not there, which add up; a pair of numbers
+        has both for all labels. None is negative. All go with every rescaling.
+    class_weight : mapping of 0 and 1 to weights, list of mappings, or "balanced", optional
+        Multiplies the costs of labels that are on (1), which may be missed, and of those that are
+        off (0), which may be added; a list has a mapping for each label. "balanced": ``n_examples /
+        (2 * n_examples)`` where the label is on, or off. For "hamming" and for costs.
     edges : None, "tree", "pairs" or sequence of pairs of labels, optional
         Which pairs of labels have a weight for being on together: none; those of a tree that is
         learned (of Chow and Liu: neighbours tell most about each other in the training data); all;
@@ -91,7 +98,8 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     [[0, 1], [1, 0], [1, 1], [0, 0]]
     """
 
-    loss: LabelLoss = "hamming"
+    loss: LabelLoss | NDArray[np.generic] | Sequence[Any] = "hamming"
+    class_weight: Any = None
     edges: Literal["tree", "pairs"] | Sequence[tuple[int, int]] | None = None
     fit_intercept: bool = True
 
@@ -111,9 +119,7 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         -------
         self
         """
-        if self.loss not in LOSSES:
-            shown = ", ".join(map(repr, LOSSES))
-            raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
+        refuse_unknown_loss(self.loss, LOSSES)
         if y is None:
             raise ValueError("MultilabelSVM requires y to be passed, but the target y is None")
         check_lengths(X, y)
@@ -126,10 +132,12 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.edges_ = graph.edges
         self._has_intercept = bool(self.fit_intercept)
         self._sparse_output = bool(sp.issparse(y))
-        options: dict[str, Any] = {"loss": self.loss, "fit_intercept": self._has_intercept}
+        costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
+        loss: Any = self.loss if isinstance(self.loss, str) else "hamming"
+        options: dict[str, Any] = {"loss": loss, "fit_intercept": self._has_intercept}
         self._train(
-            lambda: MultilabelProblem(X, gold, graph.edges, **options),
-            (X, gold, graph.edges, self.loss, self._has_intercept),
+            lambda: MultilabelProblem(X, gold, graph.edges, costs=costs, **options),
+            (X, gold, graph.edges, loss, costs, self._has_intercept),
             weights,
         )
         return self

@@ -56,6 +56,10 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
         Of "precision@k" and "recall@k".
     floor : float, optional
         Of "recall@precision" and "precision@recall", above 0 and at most 1.
+    class_weight : mapping of class to weight, or "balanced", optional
+        What rows of a class count, with "error" alone, together with ``sample_weight``; 1 for a
+        class that is not listed. "balanced": ``n_rows / (2 * n_rows of the class)``, so that
+        training is for balanced accuracy.
     fit_intercept : bool, default=True
         Append a constant feature, regularised like the rest, for "error" and F-beta. The other
         measures are of rankings, and have no use for it.
@@ -107,6 +111,7 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
     beta: float = 1.0
     k: int | None = None
     floor: float | None = None
+    class_weight: Any = None
     fit_intercept: bool = True
     tol: float | None = 1e-3
 
@@ -140,7 +145,11 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
                 f"y has {len(self.classes_)} classes ({listed}); {type(self).__name__} needs 2 "
                 "classes (for more there are MulticlassSVM and scikit-learn's OneVsRestClassifier)"
             )
-        weights = example_weights(sample_weight, None, X, np.asarray(y))
+        if self.class_weight is not None and self.measure != "error":
+            raise ValueError(
+                f"class_weight is for measure='error'; {self.measure!r} does not add up over rows"
+            )
+        weights = example_weights(sample_weight, self.class_weight, X, np.asarray(y))
         self._has_intercept = bool(self.fit_intercept and measure.has_threshold)
         X = canonical(X)
         labels = np.where(y == self.classes_[1], 1, -1)

@@ -32,12 +32,15 @@ from .constraints import (
     repair_labels,
     sequences_that_obey,
 )
+from .label_costs import CostTable, label_costs, refuse_unknown_loss
 from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
 from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
+
+LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 
 @with_inherited_parameters
@@ -47,8 +50,17 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
-        Number of wrong labels in a sequence, their share, or 1 if any is wrong.
+    loss : {"hamming", "normalized-hamming", "zero-one"} or table of costs, default="hamming"
+        Number of wrong labels in a sequence, their share, or 1 if any is wrong. A table has the
+        costs that a sequence's labels add up: an array of shape (n_labels, n_labels) with that of
+        predicting ``classes_[k]`` where ``classes_[j]`` is right in row j and column k, or a
+        mapping ``{(right, predicted): cost}`` or ``{right: {predicted: cost}}``, in which what is
+        not named costs 1. Costs are not negative; right labels cost nothing. Margins grow with the
+        costs, and where these are large ``rescaling="slack"``, which takes some tens of searches
+        for each sequence, may learn better.
+    class_weight : mapping of label to weight, or "balanced", optional
+        Multiplies the costs of the tokens with this right label, 1 for labels that are not listed.
+        "balanced": ``n_tokens / (n_labels * n_tokens of the label)``. Not with "zero-one".
     fit_intercept : bool, default=False
         Append a constant feature to every token, regularised like the rest.
     boundary_weights : bool, default=False
@@ -121,7 +133,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
     [['D', 'N']]
     """
 
-    loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming"
+    loss: Literal["hamming", "normalized-hamming", "zero-one"] | CostTable = "hamming"
+    class_weight: Any = None
     fit_intercept: bool = False
     boundary_weights: bool = False
     order: int = 1
@@ -170,11 +183,13 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             labels, tokens, extra, codes, weights
         )
         self._set_shape(shape, codes, offsets)
+        costs = self._costs(codes, offsets, weights)
+        name = self.loss if isinstance(self.loss, str) else "costs"
         flags = (bool(self.fit_intercept), bool(self.boundary_weights))
-        options = (self.loss, *flags, shape, self.label_tuples)
+        options = (name, *flags, shape, self.label_tuples)
         masks = () if constraints is None else tuple(constraints)
-        data = (tokens, extra, offsets, codes, len(self.classes_), options, *masks)
-        self._train(lambda: self._problem(tokens, extra, offsets, codes), data, weights)
+        data = (tokens, extra, offsets, codes, len(self.classes_), options, costs, *masks)
+        self._train(lambda: self._problem(tokens, extra, offsets, codes, costs), data, weights)
         return self
 
     @OnlineMethod
@@ -212,6 +227,11 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         self
         """
         shape = self._checked_shape()
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all sequences at once, so partial_fit "
+                "takes a mapping of label to weight"
+            )
         self._make_solver()
         check_on_violation(self.constraints, self.on_violation)
         is_new = not hasattr(self, "classes_")
@@ -238,7 +258,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         )
         if is_new:
             self._set_shape(shape, codes, offsets)
-        problem = self._problem(tokens, extra, offsets, codes)
+        costs = self._costs(codes, offsets, weights)
+        problem = self._problem(tokens, extra, offsets, codes, costs)
         self._train_online(problem, (tokens, extra, offsets, codes), weights)
         return self
 
@@ -292,11 +313,27 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         sizes = (layout.n_inputs, layout.n_labels, layout.boundary)
         self._decoder = self._history_decoder(shape, *sizes, constraints, codes, offsets)
 
+    def _costs(self, codes: Ints32, offsets: Ints, weights: Floats | None) -> Floats | None:
+        """Costs of labels, if they are not all the same."""
+        refuse_unknown_loss(self.loss, LOSSES)
+        if self.class_weight is not None and isinstance(self.loss, str):
+            if self.loss == "zero-one":
+                raise ValueError(
+                    "class_weight weighs tokens, and loss='zero-one' counts sequences; use another "
+                    "loss, or sample_weight"
+                )
+        if weights is not None:
+            weights = np.repeat(checked_weights(weights, len(offsets) - 1), np.diff(offsets))
+        return label_costs(
+            self.loss, self.class_weight, self.classes_, codes.astype(np.int64), weights
+        )
+
     def _problem(
-        self, tokens: Any, extra: Any, offsets: Ints, codes: Ints32
+        self, tokens: Any, extra: Any, offsets: Ints, codes: Ints32, costs: Floats | None
     ) -> ChainProblem | HistoryChainProblem:
         """The problem of these sequences."""
         layout = self._decoder.layout
+        loss: Any = self.loss if isinstance(self.loss, str) else "hamming"
         if isinstance(layout, HistoryLayout):
             return HistoryChainProblem(
                 tokens,
@@ -307,7 +344,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
                 extra,
                 emission_order=layout.emission_order,
                 eta=layout.eta,
-                loss=self.loss,
+                loss=loss,
+                costs=costs,
                 fit_intercept=self._has_intercept,
                 boundary_weights=layout.boundary,
                 constraints=self._decoder.constraints,
@@ -317,7 +355,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             offsets,
             codes,
             len(self.classes_),
-            loss=self.loss,
+            loss=loss,
+            costs=costs,
             fit_intercept=self._has_intercept,
             boundary_weights=layout.boundary,
             constraints=self._decoder.constraints,

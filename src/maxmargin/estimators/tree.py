@@ -31,8 +31,10 @@ from ..problems.tree.labels import (
     root_tree,
 )
 from ..problems.tree.learning import scale_offsets, tree_of_labels, tree_of_positions
+from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, checked_k
+from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
 from .labels import FlatLabels, LabelEncoder
 from .parameters import with_inherited_parameters
 from .tree_inputs import (
@@ -47,6 +49,8 @@ from .tree_inputs import (
 )
 
 __all__ = ["TreeLabeler"]
+
+LABEL_LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 
 @with_inherited_parameters
@@ -71,7 +75,15 @@ class TreeLabeler(MaxMarginEstimator):
         Number of wrong nodes, their share, 1 if any is wrong, or, for positions and the default
         there, the mean distance from the true positions in per cent of the size. The default for
         labels is "hamming". All go with every rescaling; for "deviation" slack rescaling and square
-        roots take some tens of searches for each image.
+        roots take some tens of searches for each image. With labels also a table of costs that add
+        up: an array with the labels of all nodes, sorted, in rows where they are right and in
+        columns where they are predicted; a mapping ``{(right, predicted): cost}`` or ``{right:
+        {predicted: cost}}``, in which what is not named costs 1; or a list with a table for each
+        node. Costs are not negative; right labels cost nothing.
+    class_weight : mapping of label to weight, or "balanced", optional
+        With labels: multiplies the costs of the nodes with this right label, 1 for labels that are
+        not listed. "balanced": ``n_examples / (n_labels * n_examples of the label)`` at each node.
+        Not with "zero-one".
     fit_intercept : bool, default=True
         With labels: append a constant feature to every node.
     patch : int, default=9
@@ -105,7 +117,13 @@ class TreeLabeler(MaxMarginEstimator):
 
     outputs: Literal["labels", "positions"] = "labels"
     tree: Sequence[tuple[int, int]] | None = None
-    loss: Literal["hamming", "normalized-hamming", "zero-one", "deviation"] | None = None
+    loss: (
+        Literal["hamming", "normalized-hamming", "zero-one", "deviation"]
+        | CostTable
+        | Sequence[Any]
+        | None
+    ) = None
+    class_weight: Any = None
     fit_intercept: bool = True
     patch: int = 9
     size: float | tuple[int, int] | None = None
@@ -134,10 +152,12 @@ class TreeLabeler(MaxMarginEstimator):
         self._make_solver()  # parameters are checked before anything is built
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if self.outputs == "labels":
-            if self.loss == "deviation":
+            if isinstance(self.loss, str) and self.loss == "deviation":
                 raise ValueError("loss='deviation' is for positions: set outputs='positions'")
-            make_problem, data = self._prepare_labels(X, y)
+            make_problem, data = self._prepare_labels(X, y, weights)
         elif self.outputs == "positions":
+            if not (self.loss is None or isinstance(self.loss, str)) or self.class_weight:
+                raise ValueError("costs and class_weight are for labels, not for positions")
             make_problem, data = self._prepare_positions(X, y)
         else:
             raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
@@ -257,7 +277,9 @@ class TreeLabeler(MaxMarginEstimator):
 
     # ----- labels -------------------------------------------------------------------------------
 
-    def _prepare_labels(self, X: Any, y: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _prepare_labels(
+        self, X: Any, y: Any, weights: Floats | None
+    ) -> tuple[Any, tuple[Any, ...]]:
         """Encode labels, pack inputs; what makes the problem, and what it is made of."""
         labels = as_label_rows(y)
         n, V = labels.shape
@@ -288,13 +310,27 @@ class TreeLabeler(MaxMarginEstimator):
         F_e = 1 + (0 if edge_inputs is None else edge_array(edge_inputs, n, V - 1).shape[2])
         self._layout: LabelLayout | GridLayout = LabelLayout(parent, order, n_labels, inputs, F_e)
         rows, layout = self._rows(X), self._layout
-        loss: Any = "hamming" if self.loss is None else self.loss
+        costs = self._costs(codes, weights)
+        loss: Any = self.loss if isinstance(self.loss, str) else "hamming"
 
         def make_problem() -> Problem:
-            return LabelTreeProblem(rows, codes, layout, loss=loss)
+            return LabelTreeProblem(rows, codes, layout, loss=loss, costs=costs)
 
-        data = (rows.indptr, rows.indices, rows.values, codes, parent, n_labels, F_e, loss)
+        data = (rows.indptr, rows.indices, rows.values, codes, parent, n_labels, F_e, loss, costs)
         return make_problem, data
+
+    def _costs(self, codes: Ints, weights: Floats | None) -> Floats | None:
+        """Costs of the labels of all nodes, if they are not all the same."""
+        loss = "hamming" if self.loss is None else self.loss
+        refuse_unknown_loss(loss, LABEL_LOSSES)
+        if self.class_weight is not None and isinstance(loss, str) and loss == "zero-one":
+            raise ValueError(
+                "class_weight weighs nodes, and loss='zero-one' counts examples; use another loss, "
+                "or sample_weight"
+            )
+        if weights is not None:
+            weights = checked_weights(weights, len(codes))
+        return costs_of_nodes(loss, self.class_weight, self.classes_, codes, weights)
 
     def _rows(self, X: Any) -> Rows:
         """Inputs of all nodes and edges, packed."""

@@ -11,6 +11,7 @@ from .chunks import (
     chunk_scores,
     chunks,
 )
+from .costs import mean_cost
 from .counts import Averages, TypeScores
 from .labels import LabelScores, hamming, label_scores, sequence_accuracy, token_accuracy
 from .rankings import (
@@ -53,6 +54,7 @@ __all__ = [
     "hamming",
     "label_scores",
     "letor_ndcg",
+    "mean_cost",
     "mean_swapped_pairs",
     "ndcg",
     "pair_accuracies",

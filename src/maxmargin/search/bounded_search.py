@@ -35,7 +35,7 @@ import numpy as np
 from ..types import Floats
 from .violation import plane_terms
 
-__all__ = ["Candidate", "Decoder", "Violation", "most_violated"]
+__all__ = ["Candidate", "Decoder", "Violation", "best_with_loss", "common_unit", "most_violated"]
 
 CLOSE = 1e-10  # bounds that exceed the best value by less, relatively, are not followed up
 NOTHING = 1e-12  # the same for outputs that would hardly be violated at all
@@ -106,7 +106,7 @@ def most_violated(
     Parameters
     ----------
     decode : callable
-        The search for sums; see `Decoder`. Only the gold output has no loss, and its gain is 0.
+        The search for sums; see `Decoder`. The gold output has no loss, and its gain is 0.
     largest : array
         The largest loss of each slot.
     violation : Violation
@@ -116,7 +116,8 @@ def most_violated(
     """
     total = float(largest.sum())
     if total <= 0.0:
-        return None
+        best = None if violation.slack else decode(largest - 1.0, largest, 0.0)
+        return best if best is not None and best.gain > 0.0 else None
     search = _Search(decode, violation, unit, NOTHING * violation.value(total, 0.0))
     everything = _Region(np.full(len(largest), -1.0), np.asarray(largest, np.float64))
     search.enclose(everything, 2.0 / total, None, None)
@@ -126,6 +127,36 @@ def most_violated(
             break
         search.split(edge)
     return search.best
+
+
+def common_unit(losses: Floats) -> float:
+    """A number of which all losses are multiples; 0 where none is known."""
+    whole = np.rint(losses) if losses.max(initial=0.0) < 2**31 else losses + np.inf
+    if not np.array_equal(whole, losses):
+        return 0.0
+    return float(np.gcd.reduce(whole.astype(np.int64), axis=None))
+
+
+def best_with_loss(decode: Decoder, largest: Floats, free_counts: bool) -> Candidate | None:
+    """Return the output of the largest violation where any loss counts as 1.
+
+    That is ``1 + gain``, and for outputs without loss ``gain`` if ``free_counts``, and nothing
+    otherwise; None if no violation is positive. Only where the best output of all has no loss, the
+    loss is looked for in one slot after the other.
+    """
+    anything = np.full(len(largest), -1.0)
+    best = decode(anything, largest, 0.0)
+    top = best.gain if free_counts else 0.0
+    if best.loss > 0.0:
+        top = 1.0 + best.gain
+    else:
+        for slot in np.flatnonzero(largest > 0.0):
+            lower = anything.copy()
+            lower[slot] = 0.0
+            found = decode(lower, largest, 0.0)
+            if 1.0 + found.gain > top:
+                best, top = found, 1.0 + found.gain
+    return best if top > 0.0 else None
 
 
 class _Region(NamedTuple):
@@ -234,7 +265,7 @@ class _Search:
     def _note(self, found: Candidate) -> None:
         """Keep the best output."""
         value = self.violation.value(found.loss, found.gain)
-        if found.loss > 0.0 and value > self.enough:
+        if value > self.enough:
             self.best, self.enough = found, value * (1.0 + CLOSE)
 
     def _largest_between(

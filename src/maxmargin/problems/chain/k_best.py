@@ -27,6 +27,7 @@ from .kernels import (
     best_predecessor,
     chain_scores,
     fill_levels,
+    loss_of,
     viterbi,
     write_difference,
 )
@@ -244,7 +245,7 @@ def chain_k_best(chain, examples, w, transition, k, mode, work, paths, out):
         loss_unit = 1.0 / length if chain.normalized else 1.0
         chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
         if mode.kind == ADDITIVE:
-            add_loss(unary, length, K, gold, loss_unit)
+            add_loss(chain, unary, first, length, gold, loss_unit)
         elif mode.kind == LEVELS:
             gold_score = unary[0, gold[0]]
             for t in range(1, length):
@@ -257,13 +258,10 @@ def chain_k_best(chain, examples, w, transition, k, mode, work, paths, out):
         end_row = row + k
         for c in range(found):
             labels = paths.labels[c]
-            wrong = 0
-            for t in range(length):
-                if labels[t] != gold[t]:
-                    wrong += 1
+            wrong, loss = loss_of(chain, first, length, gold, labels, loss_unit)
             if wrong > 0 and row < end_row:
                 filled = write_difference(chain, first, length, gold, labels, False, out, filled)
-                out.losses[row] = 1.0 if chain.zero_one else wrong * loss_unit
+                out.losses[row] = loss
                 row += 1
                 out.indptr[row] = filled
         while row < end_row:

@@ -71,12 +71,41 @@ def token_scores(rows, first, length, w, K, unary):
 
 
 @kernel(inline=True)
-def add_loss(unary, length, K, gold, loss_unit):
-    """Add the loss of a wrong label to the scores of all but the gold labels."""
+def add_loss(chain, unary, first, length, gold, loss_unit):
+    """Add the losses of all labels to their scores."""
+    K = chain.n_labels
+    if len(chain.cost_rows) > 0:
+        add_costs(chain, unary, first, length, loss_unit)
+    else:
+        for t in range(length):
+            for k in range(K):
+                unary[t, k] += loss_unit
+            unary[t, gold[t]] -= loss_unit
+
+
+@kernel(allocates=False)
+def add_costs(chain, unary, first, length, loss_unit):
+    """Add the costs of all labels, in multiples of ``loss_unit``, to their scores."""
     for t in range(length):
-        for k in range(K):
-            unary[t, k] += loss_unit
-        unary[t, gold[t]] -= loss_unit
+        row = chain.cost_rows[first + t]
+        for k in range(chain.n_labels):
+            unary[t, k] += loss_unit * chain.costs[row, k]
+
+
+@kernel(inline=True)
+def loss_of(chain, first, length, gold, path, loss_unit):
+    """Number of wrong labels of a labelling, and its loss."""
+    wrong = 0
+    for t in range(length):
+        wrong += path[t] != gold[t]
+    loss = wrong * loss_unit
+    if len(chain.cost_rows) > 0:
+        loss = 0.0
+        for t in range(length):
+            loss += loss_unit * chain.costs[chain.cost_rows[first + t], path[t]]
+    if chain.zero_one and loss > 0.0:
+        loss = 1.0
+    return wrong, loss
 
 
 @kernel(inline=True)
@@ -230,7 +259,7 @@ def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
 
     Problem solved for example i, gold labelling y, over all labellings z:
 
-        ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels
+        ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels, or costs
         DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
         LEVELS      max  the rescaled violation of `best_by_level`
         PREDICTION  max  -<dpsi(z), w>
@@ -252,7 +281,7 @@ def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
         chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
         violated = True
         if mode.kind == ADDITIVE:
-            add_loss(unary, length, K, gold, loss_unit)
+            add_loss(chain, unary, first, length, gold, loss_unit)
             viterbi(unary, length, transition, K, forward, path)
         elif mode.kind == DEVIATION:
             gain = best_deviation(unary, length, transition, K, gold, forward, path)
@@ -262,16 +291,11 @@ def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
         else:
             value = best_by_level(unary, length, transition, K, gold, loss_unit, mode, path)
             violated = value > 0.0
-        wrong = 0
+        out.losses[r] = 0.0
         if violated:
-            for t in range(length):
-                if path[t] != gold[t]:
-                    wrong += 1
-        if wrong > 0:
-            filled = write_difference(chain, first, length, gold, path, as_parts, out, filled)
-        out.losses[r] = wrong * loss_unit
-        if chain.zero_one and wrong > 0:
-            out.losses[r] = 1.0
+            wrong, out.losses[r] = loss_of(chain, first, length, gold, path, loss_unit)
+            if wrong > 0:
+                filled = write_difference(chain, first, length, gold, path, as_parts, out, filled)
         out.indptr[r + 1] = filled
 
 

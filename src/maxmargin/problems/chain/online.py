@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._jit import kernel
 from ...engine.online_steps import SCALE, single_step
-from .kernels import add_loss, chain_scores, fill_potentials, viterbi, write_difference
+from .kernels import add_loss, chain_scores, fill_potentials, loss_of, viterbi, write_difference
 
 
 @kernel
@@ -33,15 +33,11 @@ def chain_online(chain, examples, weights, forbidden, rule, state, work, row):
         chain_scores(chain.rows, first, length, v, K, work.start, work.stop, work.unary)
         loss_unit = 1.0 / length if chain.normalized else 1.0
         if not rule.plain:
-            add_loss(work.unary, length, K, gold, loss_unit / state.numbers[SCALE])
+            unit_at_v = loss_unit / state.numbers[SCALE]
+            add_loss(chain, work.unary, first, length, gold, unit_at_v)
         viterbi(work.unary, length, transition, K, work.forward, work.path)
-        wrong = 0
-        for t in range(length):
-            if work.path[t] != gold[t]:
-                wrong += 1
         row.indptr[1] = 0
-        loss = 0.0
+        wrong, loss = loss_of(chain, first, length, gold, work.path, loss_unit)
         if wrong > 0:
-            loss = 1.0 if chain.zero_one else wrong * loss_unit
             row.indptr[1] = write_difference(chain, first, length, gold, work.path, False, row, 0)
         single_step(row, 0, i, loss, loss, 1.0, weights[i], rule, state)

@@ -29,10 +29,13 @@ from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...problem import Problem
+from ...search.bounded_search import common_unit
 from ...search.limits import as_examples, as_weights, check_number_of_weights
-from ...search.modes import LEVELS, PREDICT, SearchMode, search_mode
+from ...search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints, Ints32
 from .accelerators import ChainAccelerators
+from .cost_kernels import write_labellings
+from .costs import checked_costs, costed_labellings
 from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
 from .kernels import chain_oracle, decode_chains
 from .layout import ChainLayout, WeightOffsets
@@ -54,6 +57,8 @@ class ChainData(NamedTuple):
     boundary: bool
     normalized: bool
     zero_one: bool
+    costs: Floats
+    cost_rows: Ints32  # rows of costs, one for each token; empty where wrong labels cost 1
 
 
 class ChainScratch(NamedTuple):
@@ -212,7 +217,13 @@ class ChainProblem(NativeProblem):
     n_labels : int, optional
         Number of labels; by default one more than the largest.
     loss : {"hamming", "normalized-hamming", "zero-one"}
-        Number of wrong labels, their share, or 1 if any is wrong.
+        Number of wrong labels, their share, or 1 if any is wrong. With ``costs``: the sum of the
+        costs of the labels, their mean, or 1 if there are any.
+    costs : array of shape (n_rows, n_labels), optional
+        What labels cost, none of it negative. By default 1, and nothing for the true label.
+    cost_rows : array of int, shape (n_tokens,), optional
+        Label k costs ``costs[cost_rows[t], k]`` at token t, and the true label nothing. By default
+        the true labels, so that ``costs[true, k]`` is the cost of k in place of another.
     fit_intercept : bool
         Append a constant feature to every token.
     boundary_weights : bool
@@ -229,6 +240,8 @@ class ChainProblem(NativeProblem):
         n_labels: int | None = None,
         *,
         loss: ChainLoss = "hamming",
+        costs: ArrayLike | None = None,
+        cost_rows: ArrayLike | None = None,
         fit_intercept: bool = False,
         boundary_weights: bool = False,
         constraints: ChainConstraints | None = None,
@@ -267,7 +280,12 @@ class ChainProblem(NativeProblem):
             boundary_weights,
             loss == "normalized-hamming",
             loss == "zero-one",
+            *checked_costs(costs, cost_rows, codes, K),
         )
+        self.cost_unit = common_unit(data.costs)
+        #: Whether a wrong label may cost nothing.
+        self.has_free_labels = bool(((data.costs == 0.0).sum(axis=1) > 1).any())
+        self._own_rows = cost_rows is not None
         self._hold(data)
         if constraints is not None:
             constraints.check_gold(codes, bounds)
@@ -285,9 +303,16 @@ class ChainProblem(NativeProblem):
     def subset(self, indices: Ints) -> ChainProblem:
         """See `Problem.subset`."""
         tokens, offsets = pieces_of(self.data.offsets, indices)
-        rows, labels = rows_at(self.data.rows, tokens), self.data.labels[tokens]
-        part = copy.copy(self)
-        part._hold(self.data._replace(rows=rows, offsets=offsets, labels=labels))
+        data, part = self.data, copy.copy(self)
+        cost_rows = data.cost_rows[tokens] if len(data.cost_rows) else data.cost_rows
+        part._hold(
+            data._replace(
+                rows=rows_at(data.rows, tokens),
+                offsets=offsets,
+                labels=data.labels[tokens],
+                cost_rows=cost_rows,
+            )
+        )
         return part
 
     def is_renumbered(self, other: Problem) -> bool:
@@ -330,9 +355,16 @@ class ChainProblem(NativeProblem):
         return sparse_row(np.concatenate(columns), given, self.n_features)
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        """Wrong labels, their share, or whether there are any; see `Problem.loss`."""
-        wrong = np.not_equal(y, y_hat)
-        return counted_loss(wrong, self.data.normalized, self.data.zero_one)
+        """Wrong labels, their share, or whether there are any, or costs; see `Problem.loss`."""
+        data = self.data
+        if not len(data.cost_rows):
+            return counted_loss(np.not_equal(y, y_hat), data.normalized, data.zero_one)
+        if self._own_rows:
+            raise ValueError("the costs of labels depend on their tokens, not on the true labels")
+        costs = data.costs[np.asarray(y), np.asarray(y_hat)]
+        if data.zero_one:
+            return float(costs.any())
+        return float(costs.mean() if data.normalized else costs.sum())
 
     def predict(self, x: Any, w: Floats) -> Ints32:
         """Best labels that the constraints allow; see `Problem.predict`."""
@@ -347,8 +379,7 @@ class ChainProblem(NativeProblem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated labelling of each listed sequence; see `Problem.oracle`."""
-        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
-        return self._checked_search(indices, w, mode)
+        return self._checked_search(indices, w, self._mode(rescaling, sqrt_loss))
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best labelling of each listed sequence; see `Problem.predictions`."""
@@ -361,8 +392,7 @@ class ChainProblem(NativeProblem):
 
         Only solvers ask for them, for one example at a time: what they ask is not checked.
         """
-        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
-        return self._search(indices, w, mode, as_parts=True)
+        return self._search(indices, w, self._mode(rescaling, sqrt_loss), as_parts=True)
 
     def k_best(
         self,
@@ -373,7 +403,12 @@ class ChainProblem(NativeProblem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
-        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
+        mode = self._mode(rescaling, sqrt_loss)
+        if self._needs_own_search(mode):
+            raise ValueError(
+                "the k best labellings of chains with costs are found where these add up: use "
+                "rescaling='margin' with sqrt_loss=False and a loss other than 'zero-one'"
+            )
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.layout.size)
         capacity = k * int(self._row_bounds[examples].sum())
@@ -395,6 +430,20 @@ class ChainProblem(NativeProblem):
         row = empty_planes(1, capacity)
         chain_online(self.data, examples, weights, forbidden, rule, state, work, row)
 
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
+        """What to search for; see `costs.costed_labellings` for labellings without costs."""
+        mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
+        if mode.kind == DEVIATION and self.has_free_labels:
+            return mode._replace(slack=rescaling != "margin")
+        return mode
+
+    def _needs_own_search(self, mode: SearchMode) -> bool:
+        """Whether labellings are found by `costs.costed_labellings`."""
+        has_costs = len(self.data.cost_rows) > 0
+        return has_costs and (
+            mode.kind == LEVELS or (mode.kind == DEVIATION and self.has_free_labels)
+        )
+
     def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
         """Search for features, at what anybody may have asked for."""
         examples = as_examples(indices, self.n_examples)
@@ -405,6 +454,10 @@ class ChainProblem(NativeProblem):
         bounds = self._part_bounds if as_parts else self._row_bounds
         capacity = int(bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
+        if self._needs_own_search(mode):
+            found = costed_labellings(self, examples, w, mode)
+            write_labellings(self.data, examples, found, as_parts, out)
+            return trim(out)
         transition, start, stop = self.decoder.potentials(w)
         work = self.decoder.scratch(self.longest, start, stop)
         chain_oracle(self.data, examples, w, transition, mode, as_parts, work, out)

@@ -28,6 +28,7 @@ from .kernels import (
     add_ends,
     add_loss,
     fill_potentials,
+    loss_of,
     token_scores,
     viterbi,
     write_difference,
@@ -82,12 +83,12 @@ def take_weights(parts, first, unary, chosen, n, w, out):
 
 
 @kernel(inline=True)
-def search_chain(chain, length, gold, loss_unit, w, work):
+def search_chain(chain, first, length, gold, loss_unit, w, work):
     """Most violated labelling, by the tokens' scores, into work.path; returns its hinge value."""
     K, unary = chain.n_labels, work.unary
     fill_potentials(chain, w, work.forbidden, work.transition, work.start, work.stop)
     add_ends(length, K, work.start, work.stop, unary)
-    add_loss(unary, length, K, gold, loss_unit)
+    add_loss(chain, unary, first, length, gold, loss_unit)
     best = viterbi(unary, length, work.transition, K, work.forward, work.path)
     return best - path_score(unary, length, work.transition, gold)
 
@@ -124,7 +125,11 @@ def search_lattice(
             a = n_labels[t]
             labels[t, a] = label
             work.parts[t, a] = part
-            unary[t, a] = scratch.weights[f] + loss_unit
+            unary[t, a] = scratch.weights[f]
+            if len(chain.cost_rows) > 0:
+                unary[t, a] += loss_unit * chain.costs[chain.cost_rows[row], label]
+            else:
+                unary[t, a] += loss_unit
             n_labels[t] = a + 1
     if chain.boundary:
         for a in range(n_labels[0]):
@@ -218,7 +223,7 @@ def visit_chains(store, near, examples, rule, done, report, chain, originals, wo
                 work,
             )
         else:
-            value = search_chain(chain, length, gold, loss_unit, w, work)
+            value = search_chain(chain, first, length, gold, loss_unit, w, work)
             hinges[r] = max(value, 0.0)
         value -= shift
         found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
@@ -233,16 +238,13 @@ def visit_chains(store, near, examples, rule, done, report, chain, originals, wo
         if gap <= rule.threshold * cap:
             continue
         if new:
-            wrong = 0
-            for t in range(length):
-                wrong += work.path[t] != gold[t]
+            _, offset = loss_of(chain, first, length, gold, work.path, loss_unit)
             if cached:
                 filled = write_recombination(chain, length, gold, parts.n_row_parts, work, row)
             else:
                 filled = write_difference(chain, first, length, gold, work.path, True, row, 0)
             row.indptr[1] = filled
             n_local = enter_plane(scratch, row, 0, 1.0, n_known)
-            offset = wrong * loss_unit
             append_plane(
                 arena, near, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
             )

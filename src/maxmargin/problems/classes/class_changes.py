@@ -40,7 +40,7 @@ def extrapolated_change(blocks, limits, factor, carried, work):
         if not moved[i]:
             continue
         _goals(i, lists, limits[i], factor, goals)
-        gold = labels[i]
+        gold, row = labels[i], terms.rows[i]
         held = 0.0
         rise = 0.0
         lost = 0.0
@@ -48,10 +48,10 @@ def extrapolated_change(blocks, limits, factor, carried, work):
         for j in range(counts[i]):
             y = classes[i, j]
             change = goals[j] - alpha[i, j]
-            linear += change * terms.offsets[gold, y]
+            linear += change * terms.offsets[row, y]
             held += alpha[i, j]
             rise += change
-            clipped = (change - factor * (alpha[i, j] - before[i, j])) * terms.scales[gold, y]
+            clipped = (change - factor * (alpha[i, j] - before[i, j])) * terms.scales[row, y]
             if clipped != 0.0:
                 changed[n] = y
                 steps[n] = -clipped
@@ -84,18 +84,18 @@ def extrapolate_lists(lists, limits, factor, step, goals):
 @kernel(allocates=False)
 def add_listed_classes(blocks, weights, work):
     """Add the sum of multipliers times planes to ``weights``."""
-    labels, scales = blocks.labels, blocks.terms.scales
+    labels, terms = blocks.labels, blocks.terms
     classes, alpha, _, counts, _ = blocks.lists
     changed, steps, wide = work.changed, work.steps, work.scores
     for i in range(len(counts)):
-        gold = labels[i]
+        gold, row = labels[i], terms.rows[i]
         moved = 0.0
         n = 0
         for j in range(counts[i]):
             y = classes[i, j]
             if alpha[i, j] != 0.0:
                 changed[n] = y
-                steps[n] = -alpha[i, j] * scales[gold, y]
+                steps[n] = -alpha[i, j] * terms.scales[row, y]
                 moved -= steps[n]
                 n += 1
         if n > 0:

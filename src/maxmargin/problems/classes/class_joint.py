@@ -39,16 +39,16 @@ def solve_classes_jointly(
         return None
     if store.products is None:
         store.products = input_products(store.problem.rows)
-    truths = store.problem.labels[examples]
+    truths, rows = store.problem.labels[examples], store.terms.rows[examples]
     gram = np.empty((m, m))
-    scales = store.terms.scales[truths, classes]
+    scales = store.terms.scales[rows, classes]
     pair_products(store.products, examples, truths, classes, scales, gram)
     number, block = np.unique(examples, return_inverse=True)
     alpha = store.alpha
     cap, before = store.caps[number], alpha[examples, classes]
     if store.formulation.slack != "l1":
         cap = np.full(len(cap), np.inf)
-    offset = store.terms.offsets[truths, classes]
+    offset = store.terms.offsets[rows, classes]
     planes = JointPlanes(gram, offset, before, block, cap, store.ridges[number])
     solution = solve_jointly(planes, stop_gap, most_work)
     store.work += work - joint_work(m) + solution.work

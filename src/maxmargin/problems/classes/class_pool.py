@@ -52,7 +52,7 @@ class ClassPool(TablePool):
         else:
             table = np.zeros((len(self.problem.labels), K))
             sparse_scores(rows, w, K, table)
-        scores_to_values(table, self.problem.labels, self.terms.offsets, self.terms.scales)
+        scores_to_values(table, self.problem.labels, self.terms)
         return table
 
     def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
@@ -76,7 +76,8 @@ class ClassPool(TablePool):
         problem = self.problem
         used = np.flatnonzero((chosen >= 0) & (chosen != problem.labels) & (weights != 0.0))
         gold, others = problem.labels[used], chosen[used]
-        steps = weights[used] * self.terms.scales[gold, others]
+        term_rows = self.terms.rows[used]
+        steps = weights[used] * self.terms.scales[term_rows, others]
         rows, K = problem.rows, problem.n_classes
         if rows.dense.shape[0]:
             signs = np.zeros((len(used), K))
@@ -88,7 +89,7 @@ class ClassPool(TablePool):
                 grid[-1] += rows.bias * signs.sum(axis=0)
         else:
             add_class_rows(rows, used, gold, others, steps, K, plane)
-        return float(weights[used] @ self.terms.offsets[gold, others])
+        return float(weights[used] @ self.terms.offsets[term_rows, others])
 
 
 @kernel
@@ -99,14 +100,14 @@ def sparse_scores(rows, w, K, table):
 
 
 @kernel
-def scores_to_values(table, labels, offsets, scales):
+def scores_to_values(table, labels, terms):
     """Turn scores into hinge values, in place."""
     for i in range(table.shape[0]):
-        gold = labels[i]
+        gold, row = labels[i], terms.rows[i]
         own = table[i, gold]
         for y in range(table.shape[1]):
             gain = table[i, y] - own
-            table[i, y] = plane_value(offsets[gold, y], scales[gold, y], gain)
+            table[i, y] = plane_value(terms.offsets[row, y], terms.scales[row, y], gain)
         table[i, gold] = 0.0
 
 

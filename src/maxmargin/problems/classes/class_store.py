@@ -220,9 +220,9 @@ class ClassStore:
         sums: Floats = self.lists.alpha.sum(axis=1)
         offsets = self.terms.offsets
         first = offsets[0, -1]
-        if np.count_nonzero(offsets == first) == offsets.size - len(offsets):  # the usual case
-            return float(first * self.lists.alpha.sum()), sums
-        listed = offsets[self.problem.labels[:, None], self.lists.classes]
+        if first > 0.0 and np.count_nonzero(offsets == first) == offsets.size - len(offsets):
+            return float(first * self.lists.alpha.sum()), sums  # the usual case
+        listed = offsets[self.terms.rows[:, None], self.lists.classes]
         return float(np.vdot(self.lists.alpha, listed)), sums
 
     def rescale(self, caps: Floats) -> None:

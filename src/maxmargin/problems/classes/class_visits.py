@@ -241,14 +241,14 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
     classes, alpha, _, counts, moved = lists
     gaps, hinges = report
     scores, values_of, mark, values, new, steps, changed, order = work
-    K = terms.offsets.shape[0]
+    K = terms.offsets.shape[1]
     mark[:] = -1
     sparse = rows.dense.shape[0] == 0
     every = rule.kind == ALL_PLANES
     for r in range(len(examples)):
         _fetch_ahead(blocks, examples, r)
         i = examples[r]
-        gold = labels[i]
+        gold, row = labels[i], terms.rows[i]
         cap, ridge, square = caps[i], ridges[i], squares[i]
         m = counts[i]
         best = gold
@@ -264,7 +264,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
         own = scores[gold] if together else scores[m]
         if not cached:
             for y in range(K):
-                offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
+                offset, scale = terms.offsets[row, y], terms.scales[row, y]
                 values_of[y] = plane_value(offset, scale, scores[y] - own)
             for y in range(K):
                 if values_of[y] > top:
@@ -272,7 +272,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
         for j in range(m):
             y = np.int64(classes[i, j])
             if cached:
-                offset, scale = terms.offsets[gold, y], terms.scales[gold, y]
+                offset, scale = terms.offsets[row, y], terms.scales[row, y]
                 values[j] = plane_value(offset, scale, scores[y if together else j] - own)
                 if values[j] > top:
                     best, top = y, values[j]
@@ -331,7 +331,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
                 continue
         else:
             for j in range(m):
-                steps[j] = terms.scales[gold, classes[i, j]]
+                steps[j] = terms.scales[row, classes[i, j]]
             seed = rule.seed + i
             _solve_by_steps(
                 values,
@@ -362,7 +362,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
                 alpha[i, j] = new[j]
                 gain += step * values[j]
                 rise += step
-                step *= terms.scales[gold, y]
+                step *= terms.scales[row, y]
                 changed[n] = y
                 steps[n] = -step
                 lost += step
@@ -393,15 +393,15 @@ def visit_two_classes(blocks, examples, rule, cached, report):
     for r in range(len(examples)):
         _fetch_ahead(blocks, examples, r)
         i = examples[r]
-        gold = labels[i]
+        gold, row = labels[i], terms.rows[i]
         cap, ridge = caps[i], ridges[i]
-        scale = terms.scales[gold, 1 - gold] * (2.0 * gold - 1.0)
+        scale = terms.scales[row, 1 - gold] * (2.0 * gold - 1.0)
         known = counts[i] > 0
         old = alpha[i, 0]  # 0 where the class is not listed
         value = 0.0
         if known or not cached:
             score = score_input(rows, i, weights)
-            value = plane_value(terms.offsets[gold, 1 - gold], -2.0 * scale, score)
+            value = plane_value(terms.offsets[row, 1 - gold], -2.0 * scale, score)
         top = max(value, 0.0)
         if ridge > 0.0:
             gap = cap * top * top - old * value + 0.5 * ridge * old * old

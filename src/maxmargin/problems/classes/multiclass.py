@@ -42,6 +42,9 @@ class MulticlassProblem(NativeProblem):
     costs : array of shape (n_classes, n_classes), optional
         ``costs[y, z]`` is the loss of predicting z for y; zero on the diagonal, positive elsewhere.
         By default 1 off the diagonal.
+    cost_rows : array of int, shape (n_examples,), optional
+        With it, ``costs`` has any number of rows, of which each example has one: ``costs[row, z]``
+        is the loss of predicting z for it, zero for its own class and not negative for others.
     fit_intercept : bool
         Append a constant feature.
     """
@@ -53,6 +56,7 @@ class MulticlassProblem(NativeProblem):
         n_classes: int | None = None,
         *,
         costs: ArrayLike | None = None,
+        cost_rows: ArrayLike | None = None,
         fit_intercept: bool = False,
     ) -> None:
         self.rows = make_rows(X, fit_intercept=fit_intercept)
@@ -68,7 +72,16 @@ class MulticlassProblem(NativeProblem):
         check_number_of_weights(
             self.n_features, f"{self.rows.n_inputs} features x {K} classes make"
         )
-        self.costs = checked_costs(costs, K)
+        self._terms: dict[tuple[str, bool], tuple[Floats, Floats, bool]] = {}
+        self._own_rows = cost_rows is not None
+        if cost_rows is None:
+            self.costs, self.cost_rows = checked_costs(costs, K), self.labels
+        else:
+            self.costs, self.cost_rows = costs_of_rows(costs, cost_rows, self.labels, K)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is computed when it is first asked for."""
+        return {**vars(self), "_terms": {}}
 
     @property
     def n_examples(self) -> int:
@@ -79,6 +92,7 @@ class MulticlassProblem(NativeProblem):
         """See `Problem.subset`."""
         part = copy.copy(self)
         part.rows, part.labels = rows_at(self.rows, indices), self.labels[indices]
+        part.cost_rows = self.cost_rows[indices] if self._own_rows else part.labels
         return part
 
     def input_of(self, i: int) -> Any:
@@ -96,6 +110,8 @@ class MulticlassProblem(NativeProblem):
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """The cost of predicting ``y_hat`` for ``y``; see `Problem.loss`."""
+        if self._own_rows:
+            raise ValueError("the costs of classes depend on their examples, not on the true class")
         return float(self.costs[y, y_hat])
 
     def predict(self, x: Any, w: Floats) -> int:
@@ -103,10 +119,13 @@ class MulticlassProblem(NativeProblem):
         return int(np.argmax(class_scores(rows_of(x, self.rows), w, self.n_classes)[0]))
 
     def terms(self, formulation: Formulation) -> ClassTerms:
-        """Offsets and scales of the planes of all pairs of classes."""
-        offsets, scales = pair_terms(self.costs, formulation)
-        off_diagonal = ~np.eye(self.n_classes, dtype=bool)
-        return ClassTerms(offsets, scales, bool(np.all(scales[off_diagonal] == 1.0)))
+        """Offsets and scales of the planes of all classes, by rows of the costs."""
+        key = formulation.rescaling, formulation.uses_sqrt_loss
+        if key not in self._terms:
+            offsets, scales = pair_terms(self.costs, formulation)
+            others = slice(None) if self._own_rows else ~np.eye(self.n_classes, dtype=bool)
+            self._terms[key] = offsets, scales, bool(np.all(scales[others] == 1.0))
+        return ClassTerms(*self._terms[key], self.cost_rows)
 
     def oracle(
         self,
@@ -121,7 +140,7 @@ class MulticlassProblem(NativeProblem):
         terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
         best = np.empty(len(examples), np.int64)
         K = self.n_classes
-        class_oracle(self.rows, self.labels, examples, w, terms.offsets, terms.scales, K, best)
+        class_oracle(self.rows, self.labels, examples, w, terms, K, best)
         return self._as_planes(examples, best)
 
     def k_best(
@@ -135,10 +154,10 @@ class MulticlassProblem(NativeProblem):
         """The k best wrong classes of each listed example; see `Problem.k_best`."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
-        offsets, scales, _ = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
+        terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
         best = np.empty((len(examples), k), np.int64)
         K = self.n_classes
-        class_k_best(self.rows, self.labels, examples, w, offsets, scales, K, k, best)
+        class_k_best(self.rows, self.labels, examples, w, terms, K, k, best)
         return self._as_planes(examples.repeat(k), best.ravel())
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:
@@ -184,7 +203,7 @@ class MulticlassProblem(NativeProblem):
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         indices = np.stack([good, bad], axis=1).ravel().astype(np.int32)
         both = np.stack([values, -values], axis=1).ravel().astype(np.float64)
-        return Planes(indptr, indices, both, self.costs[truths, candidates])
+        return Planes(indptr, indices, both, self.costs[self.cost_rows[examples], candidates])
 
 
 class ClassAccelerators(Accelerators):
@@ -231,6 +250,35 @@ def checked_costs(costs: ArrayLike | None, K: int) -> Floats:
             "diagonal and positive elsewhere"
         )
     return matrix
+
+
+def costs_of_rows(
+    costs: ArrayLike | None, cost_rows: ArrayLike, labels: Ints, K: int
+) -> tuple[Floats, Ints]:
+    """Costs by rows that examples name; ValueError unless their own classes cost nothing."""
+    table = np.array(costs, dtype=np.float64)
+    rows = np.ascontiguousarray(cost_rows, dtype=np.int64)
+    if table.ndim != 2 or table.shape[1] != K or rows.shape != labels.shape:
+        raise ValueError(
+            f"costs must have rows of {K} classes, and cost_rows one for each of {len(labels)} "
+            f"examples; got shapes {table.shape} and {rows.shape}"
+        )
+    if len(rows) and not 0 <= rows.min() <= rows.max() < len(table):
+        raise ValueError(f"cost_rows must be in 0..{len(table) - 1}, the rows of costs")
+    wrong = ~(np.isfinite(table) & (table >= 0.0))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"costs[{row}, {column}] is {table[row, column]}; costs are finite numbers from 0 on"
+        )
+    own = table[rows, labels]
+    if own.any():
+        i = int(np.argmax(own))
+        raise ValueError(
+            f"costs[{rows[i]}, {labels[i]}] is {own[i]}, the cost of the true class of example "
+            f"{i}; it must be 0"
+        )
+    return table, rows
 
 
 def pair_terms(costs: Floats, formulation: Formulation) -> tuple[Floats, Floats]:

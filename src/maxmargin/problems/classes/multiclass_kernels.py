@@ -9,30 +9,35 @@ import numpy as np
 from ..._jit import kernel
 from ...engine.rows import add_scores
 from ...search.violation import plane_value
-from ...types import Floats
+from ...types import Floats, Ints
 
 
 class ClassTerms(NamedTuple):
-    """Offset and scale of the plane of each (true class, other class)."""
+    """Offset and scale of the planes of all classes, in the row of each example.
+
+    Without costs of their own, examples of a class have the same row, which has its number.
+    """
 
     offsets: Floats
     scales: Floats
     unit_scales: bool
+    rows: Ints
 
 
 @kernel
-def class_oracle(rows, labels, examples, w, offsets, scales, K, best):
+def class_oracle(rows, labels, examples, w, terms, K, best):
     """Class with the largest ``b - <a, w>`` for each example; ties: the gold class."""
     scores = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        gold = labels[i]
+        gold, row = labels[i], terms.rows[i]
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
         best[r] = gold
         largest = 0.0
         for y in range(K):
-            value = plane_value(offsets[gold, y], scales[gold, y], scores[y] - scores[gold])
+            gain = scores[y] - scores[gold]
+            value = plane_value(terms.offsets[row, y], terms.scales[row, y], gain)
             if y != gold and value > largest:
                 best[r] = y
                 largest = value
@@ -53,21 +58,24 @@ def keep_best(values, y, best, found, k):
 
 
 @kernel
-def class_k_best(rows, labels, examples, w, offsets, scales, K, k, best):
-    """The k classes but gold with the largest ``b - <a, w>``, best first; gold ones behind."""
+def class_k_best(rows, labels, examples, w, terms, K, k, best):
+    """The k classes but gold with the largest ``b - <a, w>``, best first; gold ones behind.
+
+    Where a plane is nothing at all, its class counts as gold.
+    """
     scores = np.empty(K)
     values = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        gold = labels[i]
+        gold, row = labels[i], terms.rows[i]
         scores[:] = 0.0
         add_scores(rows, i, w, K, scores)
         for y in range(K):
             gain = scores[y] - scores[gold]
-            values[y] = plane_value(offsets[gold, y], scales[gold, y], gain)
+            values[y] = plane_value(terms.offsets[row, y], terms.scales[row, y], gain)
         found = 0
         for y in range(K):
-            if y != gold:
+            if y != gold and terms.scales[row, y] > 0.0:
                 found = keep_best(values, y, best[r], found, k)
         for c in range(found, k):
             best[r, c] = gold

@@ -25,13 +25,13 @@ def class_online(rows, labels, examples, weights, terms, costs, rule, state, row
     """A step of an online solver for each example, at the weights the one before has left.
 
     The candidate is the best class (``rule.plain``), or the one with the largest ``b - <a, w>``;
-    ``terms`` holds the offsets b and scales of all pairs of classes. ``row`` (Planes) is scratch.
+    ``terms`` holds the offsets b and scales of all classes. ``row`` (Planes) is scratch.
     """
-    K = terms.offsets.shape[0]
+    K = terms.offsets.shape[1]
     scores = np.empty(K)
     for r in range(len(examples)):
         i = examples[r]
-        gold = labels[i]
+        gold, own = labels[i], terms.rows[i]
         scores[:] = 0.0
         add_scores(rows, i, state.v, K, scores)
         if rule.plain:
@@ -41,11 +41,11 @@ def class_online(rows, labels, examples, weights, terms, costs, rule, state, row
             largest = 0.0
             for y in range(K):
                 gain = state.numbers[SCALE] * (scores[y] - scores[gold])
-                value = plane_value(terms.offsets[gold, y], terms.scales[gold, y], gain)
+                value = plane_value(terms.offsets[own, y], terms.scales[own, y], gain)
                 if y != gold and value > largest:
                     best, largest = y, value
         row.indptr[1] = 0
         if best != gold:
             row.indptr[1] = write_row(rows, i, K, gold, best, row, 0)
-        b, c = terms.offsets[gold, best], terms.scales[gold, best]
-        single_step(row, 0, i, costs[gold, best], b, c, weights[i], rule, state)
+        b, c = terms.offsets[own, best], terms.scales[own, best]
+        single_step(row, 0, i, costs[own, best], b, c, weights[i], rule, state)

@@ -23,10 +23,10 @@ from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints
-from .counting import find_among_all, find_independent
+from .costs import checked_costs, find_with_costs, flip_costs
+from .finding import find_labels
 from .graph import LabelGraph, make_graph
 from .losses import LOSSES, LabelLoss, label_loss, loss_of
-from .trees import find_in_forest
 
 __all__ = ["MultilabelProblem", "label_scores", "predict_labels"]
 
@@ -47,6 +47,9 @@ class MultilabelProblem(NativeProblem):
         Pairs of labels that have a weight. Where they have a cycle, there may be 14 labels at most.
     loss : {"hamming", "f1", "zero-one"}
         Number of wrong labels, 1 - F1, or 1 if any label is wrong. F1 of two empty sets is 1.
+    costs : array of shape (n_labels, 2), optional
+        What it costs to miss a label, and to add it where it is not; none of it is negative. The
+        loss is their sum over the wrong labels. For ``loss="hamming"`` only, where both are 1.
     fit_intercept : bool
         Append a constant input.
     """
@@ -58,6 +61,7 @@ class MultilabelProblem(NativeProblem):
         edges: ArrayLike = (),
         *,
         loss: LabelLoss = "hamming",
+        costs: ArrayLike | None = None,
         fit_intercept: bool = False,
     ) -> None:
         if loss not in LOSSES:
@@ -74,6 +78,7 @@ class MultilabelProblem(NativeProblem):
                 f"{gold.shape}"
             )
         self.loss_name = loss
+        self.costs = None if costs is None else checked_costs(costs, gold.shape[1], loss)
         self.graph = make_graph(gold.shape[1], edges)
         n_edges = len(self.graph.edges)
         self.n_features = rows.n_inputs * self.n_labels + n_edges
@@ -130,9 +135,10 @@ class MultilabelProblem(NativeProblem):
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """See `Problem.loss`."""
-        return loss_of(
-            self.loss_name, np.asarray(y, dtype=np.bool_), np.asarray(y_hat, dtype=np.bool_)
-        )
+        gold, found = np.asarray(y, dtype=np.bool_), np.asarray(y_hat, dtype=np.bool_)
+        if self.costs is not None:
+            return float(flip_costs(gold, self.costs)[gold != found].sum())
+        return loss_of(self.loss_name, gold, found)
 
     def predict(self, x: Any, w: Floats) -> Bools:
         """The set of labels of the largest score; see `Problem.predict`."""
@@ -170,7 +176,11 @@ class MultilabelProblem(NativeProblem):
         loss = LOSSES.index(self.loss_name)
         scores = np.zeros(gold.shape)
         _add_all_scores(self.rows, examples, w, scores)
-        found = _find(scores, self.graph, w, gold, loss, mode)
+        pairs = w[self.n_features - len(self.graph.edges) :]
+        if self.costs is None:
+            found = find_labels(scores, self.graph, pairs, gold, loss, mode)
+        else:
+            found = find_with_costs(scores, self.graph, pairs, gold, self.costs, mode)
         entries, edges = np.count_nonzero(found != gold, axis=1), self.graph.edges
         first_pair = self.rows.n_rows * self.n_labels
         n_pairs = len(edges) * int(np.count_nonzero(entries))
@@ -180,6 +190,8 @@ class MultilabelProblem(NativeProblem):
             first_pair = self.n_features - len(edges)
         out = empty_planes(len(examples), int(entries.sum()) + n_pairs)
         _write_planes(self.rows, examples, gold, found, edges, loss, as_parts, first_pair, out)
+        if self.costs is not None:
+            out.losses[:] = (flip_costs(gold, self.costs) * (found != gold)).sum(axis=1)
         return trim(out)
 
     def accelerators(self, formulation: Formulation) -> MultilabelAccelerators:
@@ -209,27 +221,14 @@ class MultilabelAccelerators(Accelerators):
 def predict_labels(rows: Rows, graph: LabelGraph, w: Floats) -> Bools:
     """The set of labels of the largest score for every row."""
     scores = label_scores(rows, graph, w)
-    return _find(scores, graph, w, np.zeros(scores.shape, np.bool_), 0, PREDICT)
+    pairs = w[len(w) - len(graph.edges) :]
+    return find_labels(scores, graph, pairs, np.zeros(scores.shape, np.bool_), 0, PREDICT)
 
 
 def label_scores(rows: Rows, graph: LabelGraph, w: Floats) -> Floats:
     """Scores of all labels for every row, by themselves."""
     weights = w[: len(w) - len(graph.edges)].reshape(-1, graph.n_labels)
     return row_scores(rows, weights).astype(np.float64, copy=False)
-
-
-def _find(
-    scores: Floats, graph: LabelGraph, w: Floats, gold: Bools, loss: int, mode: SearchMode
-) -> Bools:
-    """The most violated set of each row, by the search that the graph allows."""
-    if not len(graph.edges):
-        return find_independent(scores, gold, loss, mode)
-    pairs = w[len(w) - len(graph.edges) :]
-    if graph.forest is not None:
-        return find_in_forest(scores, pairs, graph.forest, gold, loss, mode)
-    matrix = np.zeros((graph.n_labels, graph.n_labels))
-    matrix[graph.edges[:, 1], graph.edges[:, 0]] = pairs
-    return find_among_all(scores, matrix, gold, loss, mode)
 
 
 @kernel(allocates=False)

@@ -40,7 +40,12 @@ def label_oracle(shape, rows, columns, true_labels, examples, w, mode, work, fou
     for r in range(len(examples)):
         gold = true_labels.labels[examples[r]]
         label_potentials(rows, columns, examples[r], w, work)
-        if mode.kind == ADDITIVE:
+        if mode.kind == ADDITIVE and len(true_labels.cost_rows) > 0:
+            for v in range(len(gold)):
+                row = true_labels.cost_rows[examples[r], v]
+                for k in range(work.n_labels[v]):
+                    work.unary[v, k] += unit * true_labels.costs[row, k]
+        elif mode.kind == ADDITIVE:
             for v in range(len(gold)):
                 for k in range(work.n_labels[v]):
                     work.unary[v, k] += unit
@@ -76,10 +81,15 @@ def write_label_rows(shape, rows, columns, n_labels, true_labels, examples, foun
                 out.values[filled + 1] = -rows.values[e]
                 filled += 2
         out.indptr[r + 1] = filled
-        wrong = 0
+        wrong = 0.0
         for v in range(len(gold)):
-            wrong += found[r, v] != gold[v]
-        out.losses[r] = min(wrong, 1) if true_labels.zero_one else wrong * true_labels.unit
+            if len(true_labels.cost_rows) > 0:
+                wrong += true_labels.costs[true_labels.cost_rows[i, v], found[r, v]]
+            else:
+                wrong += found[r, v] != gold[v]
+        out.losses[r] = wrong * true_labels.unit
+        if true_labels.zero_one and wrong > 0.0:
+            out.losses[r] = 1.0
 
 
 @kernel

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.rows import Rows, check_codes, make_rows
 from ...plane_rows import Planes, empty_planes
+from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
 from ...types import Floats, Ints
@@ -162,11 +163,16 @@ def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
 
 
 class TrueLabels(NamedTuple):
-    """True labels; a wrong one costs ``unit``, or any number of them 1 if ``zero_one``."""
+    """True labels; a wrong one costs ``unit``, or any number of them 1 if ``zero_one``.
+
+    Where nodes have ``cost_rows``, label k of node v costs ``unit * costs[cost_rows[i, v], k]``.
+    """
 
     labels: Ints
     unit: float
     zero_one: bool
+    costs: Floats
+    cost_rows: Ints
 
 
 class LabelScores:
@@ -194,13 +200,26 @@ class LabelTreeProblem(TreeProblem):
     layout : LabelLayout
         The tree, its label sets and numbers of inputs.
     loss : {"hamming", "normalized-hamming", "zero-one"}
-        Number of wrong labels, their share, or 1 if any is wrong.
+        Number of wrong labels, their share, or 1 if any is wrong. With ``costs``: their sum, their
+        mean, or 1 if there are any.
+    costs : array of shape (n_rows, most labels of a node), optional
+        What labels cost, none of it negative. By default 1, and nothing for the true label.
+    cost_rows : array of int, shape (n_examples, n_nodes), optional
+        Label k costs ``costs[cost_rows[i, v], k]`` at node v, and the true label nothing. By
+        default there is a row for each true label of node 0, then for each of node 1, and so on.
     """
 
     loss_name: LabelLoss
 
     def __init__(
-        self, rows: Rows, labels: ArrayLike, layout: LabelLayout, *, loss: LabelLoss = "hamming"
+        self,
+        rows: Rows,
+        labels: ArrayLike,
+        layout: LabelLayout,
+        *,
+        loss: LabelLoss = "hamming",
+        costs: ArrayLike | None = None,
+        cost_rows: ArrayLike | None = None,
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
@@ -217,12 +236,59 @@ class LabelTreeProblem(TreeProblem):
         self.shape, self.columns, self.n_features = layout.shape_and_columns()
         check_number_of_weights(self.n_features)
         unit = 1.0 / V if loss == "normalized-hamming" else 1.0
-        self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one")
+        self._own_rows = cost_rows is not None
+        table, rows_of_costs = self._checked_costs(costs, cost_rows)
+        self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one", table, rows_of_costs)
+        self.counts_errors = costs is None
+        self.has_free_labels = self._costs_lack_some()
+        self.loss_unit = unit * common_unit(table)
 
     def subset(self, indices: Ints) -> LabelTreeProblem:
         """See `Problem.subset`."""
+        truth, options = self.true_labels, {}
+        if not self.counts_errors:
+            own = truth.cost_rows[indices] if self._own_rows else None
+            options = {"costs": truth.costs, "cost_rows": own}
         rows, labels = rows_at(self.rows, indices), self.labels[indices]
-        return LabelTreeProblem(rows, labels, self.layout, loss=self.loss_name)
+        return LabelTreeProblem(rows, labels, self.layout, loss=self.loss_name, **options)
+
+    def _checked_costs(
+        self, costs: ArrayLike | None, cost_rows: ArrayLike | None
+    ) -> tuple[Floats, Ints]:
+        """Costs and the rows of all nodes, both empty if there are none; ValueError if wrong."""
+        n_labels = self.layout.n_labels
+        if costs is None:
+            if cost_rows is not None:
+                raise ValueError("cost_rows are rows of costs, and there are none")
+            return np.empty((0, 0)), np.empty((0, 0), np.int64)
+        table = np.ascontiguousarray(costs, dtype=np.float64)
+        rows = self.labels + np.concatenate([[0], np.cumsum(n_labels)[:-1]])
+        if cost_rows is not None:
+            rows = np.ascontiguousarray(cost_rows, dtype=np.int64)
+        if rows.shape != self.labels.shape or table.ndim != 2 or table.shape[1] != n_labels.max():
+            raise ValueError(
+                f"costs must have rows of {n_labels.max()} labels, and cost_rows the shape "
+                f"{self.labels.shape}; got shapes {table.shape} and {rows.shape}"
+            )
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(table):
+            raise ValueError(f"costs has {len(table)} rows, and nodes need others")
+        if not np.all(np.isfinite(table) & (table >= 0.0)):
+            raise ValueError("costs must be finite numbers from 0 on")
+        if table[rows, self.labels].any():
+            i, v = np.argwhere(table[rows, self.labels])[0]
+            raise ValueError(f"the true label of node {v} of example {i} must cost nothing")
+        return table, rows
+
+    def _costs_lack_some(self) -> bool:
+        """Whether some wrong label of some node costs nothing."""
+        if self.counts_errors:
+            return False
+        truth = self.true_labels
+        return any(
+            bool((truth.costs[np.unique(truth.cost_rows[:, v]), :K] == 0.0).sum(axis=1).max() > 1)
+            for v, K in enumerate(self.layout.n_labels.tolist())
+            if self.n_examples
+        )
 
     def input_of(self, i: int) -> Any:
         """Inputs of all nodes and edges of example i, a CSR matrix of one row."""
@@ -243,9 +309,15 @@ class LabelTreeProblem(TreeProblem):
         return sparse_row(self.columns.weight_start[x.indices] + places, x.data, self.n_features)
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        """Wrong labels, their share, or whether there are any; see `Problem.loss`."""
-        normalized = self.loss_name == "normalized-hamming"
-        return counted_loss(np.not_equal(y, y_hat), normalized, self.true_labels.zero_one)
+        """Wrong labels, their share, or whether there are any, or costs; see `Problem.loss`."""
+        normalized, truth = self.loss_name == "normalized-hamming", self.true_labels
+        if self.counts_errors:
+            return counted_loss(np.not_equal(y, y_hat), normalized, truth.zero_one)
+        if self._own_rows:
+            raise ValueError("the costs of labels depend on their nodes, not on the true labels")
+        rows = np.asarray(y) + np.concatenate([[0], np.cumsum(self.layout.n_labels)[:-1]])
+        costs = truth.costs[rows, np.asarray(y_hat)]
+        return float(costs.any() if truth.zero_one else truth.unit * costs.sum())
 
     def predict(self, x: Any, w: Floats) -> Ints:
         """Best labels of all nodes; see `Problem.predict`."""
@@ -257,8 +329,11 @@ class LabelTreeProblem(TreeProblem):
 
     def node_losses(self, i: int) -> Floats:
         """See `TreeProblem`."""
-        every = np.arange(self.layout.n_labels.max())
-        return np.where(every == self.labels[i, :, None], 0.0, self.true_labels.unit)
+        truth, every = self.true_labels, np.arange(self.layout.n_labels.max())
+        if self.counts_errors:
+            return np.where(every == self.labels[i, :, None], 0.0, truth.unit)
+        losses = truth.unit * truth.costs[truth.cost_rows[i]]
+        return np.where(every < self.layout.n_labels[:, None], losses, 0.0)
 
     def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
         """See `TreeProblem`."""

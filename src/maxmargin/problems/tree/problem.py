@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +12,13 @@ import numpy as np
 from ...engine.native import NativeProblem
 from ...formulation import Rescaling
 from ...plane_rows import Planes, trim
-from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
+from ...search.bounded_search import (
+    Candidate,
+    Decoder,
+    Violation,
+    best_with_loss,
+    most_violated,
+)
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, DEVIATION, LEVELS, SearchMode, search_mode
 from ...types import Floats, Ints
@@ -70,12 +78,18 @@ class TreeProblem(NativeProblem):
         The loss: "zero-one", or one that adds up over nodes.
     counts_errors : bool
         Whether a wrong node costs the same whatever its label.
+    has_free_labels : bool
+        Whether a wrong label may cost nothing.
+    loss_unit : float
+        All losses are multiples of it; 0 if they may have any value.
     """
 
     labels: Ints
     shape: TreeShape
     loss_name: str
     counts_errors: bool = True
+    has_free_labels: bool = False
+    loss_unit: float = 0.0
 
     @property
     def n_examples(self) -> int:
@@ -109,9 +123,14 @@ class TreeProblem(NativeProblem):
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
         mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
+        find: Callable[[Decoder, Floats], Candidate | None] | None = None
         if mode.kind == LEVELS and not self.counts_errors:
-            found = self._bounded(examples, w, Violation(mode.slack, mode.sqrt_loss))
-            return trim(self.write(examples, found))
+            violation = Violation(mode.slack, mode.sqrt_loss)
+            find = partial(most_violated, violation=violation, unit=self.loss_unit)
+        elif mode.kind == DEVIATION and self.has_free_labels:
+            find = partial(best_with_loss, free_counts=rescaling == "margin")
+        if find is not None:
+            return trim(self.write(examples, self._find(examples, w, find)))
         n_levels = {ADDITIVE: 0, DEVIATION: 2, LEVELS: len(self.shape.order) + 1}[mode.kind]
         return trim(self.search(examples, w, mode, n_levels))
 
@@ -125,7 +144,7 @@ class TreeProblem(NativeProblem):
     ) -> Planes:
         """The k best wrong labellings of each listed example; see `Problem.k_best`."""
         kind = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one").kind
-        if kind == LEVELS:
+        if kind == LEVELS or (kind == DEVIATION and self.has_free_labels):
             raise ValueError(
                 "the k best labellings of trees are found for losses that add up over nodes: use "
                 "rescaling='margin' with sqrt_loss=False, or 'none', or loss='zero-one'"
@@ -145,14 +164,16 @@ class TreeProblem(NativeProblem):
             found[r * k : r * k + len(wrong)] = wrong
         return trim(self.write(repeated, found))
 
-    def _bounded(self, examples: Ints, w: Floats, violation: Violation) -> Ints:
-        """Most violated labellings where losses have no levels, by branch and bound."""
+    def _find(
+        self, examples: Ints, w: Floats, find: Callable[[Decoder, Floats], Candidate | None]
+    ) -> Ints:
+        """Most violated labellings where losses have no levels, by a search of `bounded_search`."""
         found = self.labels[examples]
         scores = self.scores(examples, w)
         for r, i in enumerate(examples.tolist()):
             work, losses = scores.fill(i), self.node_losses(i)
             decode = _decoder(self.shape, work, losses, self.labels[i])
-            best = most_violated(decode, losses.max(axis=1), violation)
+            best = find(decode, losses.max(axis=1))
             if best is not None:
                 found[r] = best.output
         return found

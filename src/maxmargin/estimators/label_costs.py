@@ -1,0 +1,136 @@
+"""What wrong labels cost, as users say it: a matrix, a mapping, or weights of the true labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..metrics.costs import cost_matrix
+from ..types import Bools, Floats, Ints
+from .example_weights import class_factors
+from .labels import LabelEncoder, flatten_labels
+
+__all__ = [
+    "CostTable",
+    "costs_of_nodes",
+    "costs_of_sets",
+    "label_costs",
+    "refuse_unknown_loss",
+]
+
+#: What the parameter ``loss`` may be where it is no name.
+CostTable = NDArray[np.generic] | list[list[float]] | Mapping[Any, Any]
+
+
+def refuse_unknown_loss(loss: Any, names: tuple[str, ...]) -> None:
+    """Raise ValueError for a name that is none of these; all else may be a table of costs."""
+    if loss is None or (isinstance(loss, str) and loss not in names):
+        listed = ", ".join(map(repr, names))
+        raise ValueError(f"loss must be one of {listed}, or a table of costs; got {loss!r}")
+
+
+def label_costs(
+    loss: Any, class_weight: Any, classes: NDArray[Any], codes: Ints, weights: Floats | None
+) -> Floats | None:
+    """Costs of labels, true ones in rows, if there is a table of them or weights of the labels.
+
+    ``codes`` are the labels that "balanced" counts, ``weights`` how much each of them counts.
+    """
+    costs = None if isinstance(loss, str) else cost_matrix(loss, classes.tolist())
+    if class_weight is None:
+        return costs
+    factors = class_factors(class_weight, classes.tolist(), codes, weights)
+    unweighted = 1.0 - np.eye(len(classes)) if costs is None else costs
+    return factors[:, None] * unweighted
+
+
+def costs_of_nodes(
+    loss: Any, class_weight: Any, classes: list[NDArray[Any]], codes: Ints, weights: Floats | None
+) -> Floats | None:
+    """Costs of the labels of nodes with label sets of their own, a row for each true label.
+
+    Rows of the first node come first; they are as long as the most labels of a node ask for. A
+    table is one for all labels of all nodes, sorted, or a list with that of each node.
+    """
+    if isinstance(loss, str) and class_weight is None:
+        return None
+    every = LabelEncoder.of(flatten_labels([labels.tolist() for labels in classes]))
+    numbers = [every.encode(flatten_labels([labels.tolist()])) for labels in classes]
+    by_node = isinstance(loss, (list, tuple, np.ndarray)) and all(np.ndim(t) == 2 for t in loss)
+    if by_node and len(loss) != len(classes):
+        raise ValueError(f"loss has tables of {len(loss)} nodes, expected {len(classes)}")
+    shared = None if isinstance(loss, str) or by_node else cost_matrix(loss, every.classes.tolist())
+    table = np.zeros((sum(map(len, classes)), max(map(len, classes))))
+    first = 0
+    for v, labels in enumerate(classes):
+        K = len(labels)
+        costs = 1.0 - np.eye(K)
+        if by_node:
+            costs = cost_matrix(loss[v], labels.tolist())
+        elif shared is not None:
+            costs = shared[np.ix_(numbers[v], numbers[v])]
+        if isinstance(class_weight, Mapping):
+            listed = class_factors(class_weight, every.classes.tolist(), codes[:, v], weights)
+            costs = listed[numbers[v], None] * costs
+        elif class_weight is not None:
+            costs = (
+                class_factors(class_weight, labels.tolist(), codes[:, v], weights)[:, None] * costs
+            )
+        table[first : first + K, :K] = costs
+        first += K
+    return table
+
+
+def costs_of_sets(
+    loss: Any, class_weight: Any, gold: Bools, weights: Floats | None
+) -> Floats | None:
+    """Costs of missing and of adding each label, if there are any or weights of on and off."""
+    n_labels = gold.shape[1]
+    costs = None if isinstance(loss, str) else _pair_costs(loss, n_labels)
+    if class_weight is None:
+        return costs
+    if costs is None and loss != "hamming":
+        raise ValueError(
+            f"class_weight weighs labels, and loss={loss!r} does not add up over them; use "
+            "loss='hamming', or a table of costs"
+        )
+    by_label = isinstance(class_weight, (list, tuple))
+    if by_label and len(class_weight) != n_labels:
+        raise ValueError(
+            f"class_weight lists weights of {len(class_weight)} labels, expected {n_labels}"
+        )
+    listed = class_weight if by_label else [class_weight] * n_labels
+    codes = gold.astype(np.int64)
+    factors = [class_factors(of, [0, 1], codes[:, k], weights) for k, of in enumerate(listed)]
+    # A label that is on is missed, one that is off is added.
+    off_and_on = np.array(factors)[:, ::-1]
+    return off_and_on * (np.ones((n_labels, 2)) if costs is None else costs)
+
+
+def _pair_costs(loss: Any, n_labels: int) -> Floats:
+    """Costs of missing and of adding each label; ValueError unless the parameter says them."""
+    try:
+        costs = np.array(loss, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "loss must be the name of one, or the costs of a missed and of an added label, for all "
+            f"labels or in a row for each; got {loss!r:.60}"
+        ) from None
+    if costs.shape == (2,):
+        costs = np.tile(costs, (n_labels, 1))
+    if costs.shape != (n_labels, 2):
+        raise ValueError(
+            f"loss has shape {costs.shape}; expected {(n_labels, 2)}, the costs of missing and of "
+            "adding each label, or (2,), those of all"
+        )
+    wrong = np.argwhere(~(np.isfinite(costs) & (costs >= 0.0)))
+    if len(wrong):
+        label, kind = wrong[0].tolist()
+        raise ValueError(
+            f"loss says that {('missing', 'adding')[kind]} label {label} costs "
+            f"{costs[label, kind]}; expected a finite number from 0 on"
+        )
+    return costs

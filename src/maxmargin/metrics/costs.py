@@ -1,0 +1,154 @@
+"""What wrong labels cost: tables of it, and the mean over predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._warn import warn_user
+from ..types import Floats
+from .sequences import flat_pair
+
+__all__ = ["cost_matrix", "mean_cost"]
+
+
+def mean_cost(
+    y_true: Sequence[Any], y_pred: Sequence[Any], costs: Any, labels: Sequence[Any] | None = None
+) -> float:
+    """Mean cost of predicted labels; 1 is what a wrong label costs with costs of 1.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of labels, or list of sequences of labels
+        True and predicted labels, of classes or of tokens.
+    costs : array of shape (n_labels, n_labels) or mapping
+        The cost of predicting a label (column) where another is right (row), or a mapping
+        ``{(right, predicted): cost}`` or ``{right: {predicted: cost}}``, where what is not named
+        costs 1; as the parameter ``loss`` of estimators has it.
+    labels : sequence of labels, optional
+        In the order of the rows, such as ``estimator.classes_``; by default those of ``y_true`` and
+        ``y_pred``, sorted.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> mean_cost(["O", "A", "A"], ["O", "O", "A"], {("A", "O"): 6.0})
+    2.0
+    """
+    true, predicted = list(y_true), list(y_pred)
+    if true and all(_is_sequence(sequence) for sequence in (*true, *predicted)):
+        true, predicted, _ = flat_pair(true, predicted)
+    if len(true) != len(predicted) or not true:
+        raise ValueError(
+            f"y_true has {len(true)} labels, y_pred has {len(predicted)}; expected the same number "
+            "of both, at least one"
+        )
+    order = sorted({*true, *predicted}) if labels is None else list(labels)
+    matrix = cost_matrix(costs, order, are_all=False)
+    number = {label: k for k, label in enumerate(order)}
+    unknown = [label for label in (*true, *predicted) if label not in number]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r:.40} is none of the labels {_shown(order)}")
+    rows, columns = ([number[label] for label in given] for given in (true, predicted))
+    return float(matrix[rows, columns].mean())
+
+
+def _is_sequence(value: Any) -> bool:
+    """Whether this is a sequence of labels, not a label."""
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, tuple))
+
+
+def cost_matrix(table: Any, labels: list[Any], are_all: bool = True) -> Floats:
+    """A cost matrix in the order of the labels, true ones in rows; ValueError unless it is one.
+
+    A mapping has the cost of ``(true, predicted)``, or for each true label a mapping from the
+    predicted one; what it does not name costs 1. If the labels are all there are, others that it
+    names are warned of.
+    """
+    K = len(labels)
+    if isinstance(table, Mapping):
+        costs = 1.0 - np.eye(K)
+        for (true, predicted), cost in _pairs(table, labels, are_all):
+            costs[true, predicted] = _number(cost, labels[true], labels[predicted])
+    else:
+        try:
+            costs = np.array(table, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"loss must be the name of one or a table of costs, numbers in {K} rows of {K} or "
+                f"a mapping from pairs of labels; got {table!r:.60}"
+            ) from None
+        if costs.shape != (K, K):
+            raise ValueError(
+                f"loss has shape {costs.shape}; expected {(K, K)}, the labels {_shown(labels)} in "
+                "rows where they are right and in columns where they are predicted"
+            )
+    wrong = ~(np.isfinite(costs) & (costs >= 0.0))
+    wrong[np.diag_indices(K)] |= np.diag(costs) != 0.0
+    if wrong.any():
+        true, predicted = np.argwhere(wrong)[0]
+        expected = "nothing" if true == predicted else "a finite number from 0 on"
+        raise ValueError(
+            f"loss says that {labels[predicted]!r:.40} costs {costs[true, predicted]} where "
+            f"{labels[true]!r:.40} is right; expected {expected}"
+        )
+    return costs
+
+
+def _pairs(
+    table: Mapping[Any, Any], labels: list[Any], are_all: bool
+) -> list[tuple[tuple[int, int], Any]]:
+    """Pairs of label numbers that a mapping names, with their costs."""
+    entries: list[tuple[Any, Any, Any]] = []
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            entries += [(key, predicted, cost) for predicted, cost in value.items()]
+        elif isinstance(key, tuple) and len(key) == 2:
+            entries.append((*key, value))
+        else:
+            raise ValueError(
+                f"loss has {key!r:.40}: {value!r:.40}; expected (true label, predicted label): "
+                "cost, or true label: {predicted label: cost}"
+            )
+    number = {label: k for k, label in enumerate(labels)}
+    texts = {str(label): label for label in labels}
+    found, unknown = [], []
+    for true, predicted, cost in entries:
+        missing = [label for label in (true, predicted) if label not in number]
+        for label in missing:
+            if str(label) in texts:
+                known = texts[str(label)]
+                raise ValueError(
+                    f"loss has {label!r:.40}, of type {type(label).__name__}; the label of y is "
+                    f"{known!r:.40}, of type {type(known).__name__}"
+                )
+        if missing:
+            unknown += missing
+        else:
+            found.append(((number[true], number[predicted]), cost))
+    if unknown and are_all:  # no error: a fold may lack a label
+        warn_user(
+            f"loss has costs of {unknown[0]!r:.40}, which is no label of y; labels are "
+            f"{_shown(labels)}"
+        )
+    return found
+
+
+def _number(cost: Any, true: Any, predicted: Any) -> float:
+    """A cost as a number; ValueError unless it is one."""
+    try:
+        return float(cost)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"loss has {cost!r:.40} for {(true, predicted)!r:.60}, expected a number"
+        ) from None
+
+
+def _shown(labels: list[Any]) -> str:
+    """The first labels, for messages."""
+    return ", ".join(repr(label) for label in labels[:6]) + (", ..." if len(labels) > 6 else "")
