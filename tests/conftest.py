@@ -19,6 +19,14 @@ settings.register_profile("ci", derandomize=True, **_COMMON)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--all-combinations",
+        action="store_true",
+        help="train every solver on every structure with every loss and formulation",
+    )
+
+
 def data_root():
     """Folder of the benchmark data: $MAXMARGIN_DATA, or shared/data next to the repository."""
     chosen = os.environ.get("MAXMARGIN_DATA")
