@@ -236,7 +236,8 @@ def test_solvers_reach_the_optimum(name, loss, formulation, solver):
     for case, (C, tol) in zip(small_cases(name, loss), precisions, strict=False):
         C *= STRUCTURES[name].scale
         result = solve(solver, case.problem, C, formulation, tol=tol, max_passes=50_000)
-        check_optimal(result, case, C, formulation, precision=max(tol, 1e-6))
+        # A gap of tol is relative to the primal value, the precision to the optimum below it.
+        check_optimal(result, case, C, formulation, precision=1.001 * tol / (1 - tol))
 
 
 @pytest.mark.run_with(ONLINE)
@@ -268,7 +269,7 @@ def test_hard_margins_are_met_or_refused(name, loss, formulation):
         optimum = solve_exactly(blocks, 1.0, slack="none")
         assert result.converged
         assert all((b - A @ result.w).max(initial=0.0) <= 1e-9 for b, A in blocks)
-        assert optimum.dual * (1 - 1e-6) <= result.primal <= optimum.primal * (1 + 1.02e-4)
+        assert optimum.dual * (1 - 1e-9) <= result.primal <= optimum.primal * (1 + 1.001e-4)
         assert result.dual <= optimum.primal * (1 + 1e-9)
 
 
