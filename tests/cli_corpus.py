@@ -2,8 +2,14 @@
 
 import gzip
 import lzma
+import os
 
 import numpy as np
+import pytest
+
+from maxmargin.cli import main
+
+posix = pytest.mark.skipif(os.name == "nt", reason="files and signals of Windows are different")
 
 NOUNS, VERBS = ["cat", "dog", "bird", "cow"], ["sat", "ran", "sang"]
 
@@ -38,3 +44,17 @@ def write_hard_corpus(path, n=300):
         lines += [f"w{w} L{k}" for w, k in zip(words, labels, strict=True)] + [""]
     path.write_text("\n".join(lines))
     return path
+
+
+def files(folder):
+    """Contents by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def refused(arguments, message, capsys, code=1):
+    """Run a command that must end with one line of explanation."""
+    assert main(arguments) == code
+    printed = capsys.readouterr()
+    lines = printed.err.strip().splitlines()
+    assert lines[-1].startswith("maxmargin: error: ") and message in lines[-1], printed.err
+    assert "Traceback" not in printed.err and printed.out == ""

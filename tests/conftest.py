@@ -19,6 +19,14 @@ settings.register_profile("ci", derandomize=True, **_COMMON)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--all-combinations",
+        action="store_true",
+        help="train every solver on every structure with every loss and formulation",
+    )
+
+
 def data_root():
     """Folder of the benchmark data: $MAXMARGIN_DATA, or shared/data next to the repository."""
     chosen = os.environ.get("MAXMARGIN_DATA")
@@ -39,3 +47,24 @@ def find_data(name):
 def data_dir():
     """Folder of the benchmark data; skips the test if it is absent."""
     return find_data(".")
+
+
+@pytest.fixture(scope="session")
+def corpus_and_model(tmp_path_factory):
+    """A corpus and the model of a tagger trained on it, as bytes."""
+    from cli_corpus import write_corpus
+    from maxmargin.cli import main
+
+    folder = tmp_path_factory.mktemp("good")
+    corpus, model = write_corpus(folder / "ok.txt", 10), folder / "model.mm"
+    assert main(["train", "tag", str(corpus), "-o", str(model), "-q"]) == 0
+    return corpus.read_bytes(), model.read_bytes()
+
+
+@pytest.fixture
+def corpus_folder(corpus_and_model, tmp_path, monkeypatch):
+    """A fresh folder with ok.txt and model.mm, which is the current one."""
+    (tmp_path / "ok.txt").write_bytes(corpus_and_model[0])
+    (tmp_path / "model.mm").write_bytes(corpus_and_model[1])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

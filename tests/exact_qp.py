@@ -52,7 +52,7 @@ def solve_exactly(blocks, C, sample_weight=None, precision=1e-9, slack="l1"):
         w = A.T @ z
         w *= np.max(b[real] / (A[real] @ w))  # from nearly feasible to feasible
         primal, dual = 0.5 * w @ w, b @ z - 0.5 * np.sum((A.T @ z) ** 2)
-        assert -1e-12 * primal <= primal - dual <= 1e-6 * primal, (primal, dual)
+        assert -1e-12 * primal <= primal - dual <= 1e-9 * primal, (primal, dual)
         return Optimum(w, float(primal), float(dual))
     if slack == "l2":
         own = np.zeros((len(b), len(caps)))

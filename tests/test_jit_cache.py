@@ -249,6 +249,44 @@ def test_kernels_lend_code_without_machine_code_of_their_own(capfd):
     assert capfd.readouterr().out.count("second") == 41
 
 
+@_jit.kernel(inline=True)
+def _ask_for(values, k):
+    _numba.prefetch(values, k)
+
+
+@_jit.kernel
+def _asks(values):
+    _ask_for(values, 2)
+    _numba.prefetch(values, 0)
+    return values.sum()
+
+
+@pytest.mark.nojit
+def test_lines_are_asked_for():
+    assert _asks(np.arange(4.0)) == 6.0
+    if hasattr(_asks, "inspect_llvm"):
+        (code,) = _asks.inspect_llvm().values()
+        assert code.count("call void @llvm.prefetch") == 2
+        assert "@cfunc" not in code  # nobody calls kernels from C
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_options_of_compilations_differ_where_options_of_kernels_do():
+    """Numba keeps what it knows of operators by them."""
+
+    def options(compiled):
+        return compiled._compiler._customize_flags(_numba.Flags())
+
+    dispatchers = [numba.njit(lambda: 1) for _ in range(3)]
+    for dispatcher in dispatchers:
+        _numba.simplify_flags(dispatcher)
+    first, second, third = map(options, dispatchers)
+    third.forceinline = True
+    assert first == second and hash(first) == hash(second)
+    assert first != third and third != first
+    assert first != _numba.Flags() and _numba.Flags() != first
+
+
 @_jit.kernel(allocates=False)
 def _sum_of_slices(pair):
     total = 0.0

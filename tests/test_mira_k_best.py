@@ -9,12 +9,12 @@ from exact_qp import solve_exactly
 from maxmargin.datasets import make_digit_words
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import MIRA
+from online import solve
 from structures import KINDS, STRUCTURES, small_case
 from test_estimators_dependency import HEADS
 from test_estimators_dependency import X as PARSED
 from test_estimators_dependency import parser as dependency_parser
 from test_grammar_parser import SENTENCES, TREES
-from test_online import solve
 from test_taxonomy_classifier import ANIMALS
 
 FORMULATIONS = [

@@ -32,7 +32,7 @@ from solving import (
     small_case,
     solve,
 )
-from test_plane_store import check_store, operations, run_operations
+from stores import check_store, operations, run_operations
 
 PLENTY = 10**9
 #: Every formulation with squared slacks: rescaling, and whether the root of the loss is taken.

@@ -17,7 +17,7 @@ from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.formulation import C_to_paper, Formulation
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SDA, make_solver
-from test_online import bare
+from online import bare
 
 # Algorithms 3 and 4 as printed: no cache, planes at the minimiser, the QP solved well.
 PAPER = {"reach": 1.0, "cache_size": 0, "qp_precision": 1e-5, "tol": None}

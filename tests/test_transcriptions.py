@@ -14,7 +14,7 @@ from maxmargin.engine.cuts.master import fsmo
 from maxmargin.formulation import C_to_paper, Formulation
 from maxmargin.solvers import NSlack, make_solver
 from maxmargin.solvers.dual_ascent import DualAscentRun
-from test_online import bare
+from online import bare
 
 NEAR = 1e-9  # closer values may be told apart by rounding alone
 seeds = st.integers(0, 2**32 - 1)

@@ -7,10 +7,12 @@ signals between two steps of the main thread only, and the compiler's are up to 
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = [
@@ -23,6 +25,8 @@ __all__ = [
 logger = logging.getLogger("maxmargin")
 
 PATIENCE = 1.5  # seconds of silence before a compilation is announced
+# Objects made between two collections of the youngest, and collections of these before older ones.
+RARELY = (50_000, 20, 100)
 NEWS_AFTER = 30.0  # seconds without compiling after which another one is announced
 
 ANNOUNCEMENT = "compiling kernels for their first use, which may take half a minute; %s"
@@ -48,6 +52,9 @@ class _Clock:
     announced_until = -float("inf")  # when the last compilation that the user knows of ended
     cache_is_broken = False
     in_worker = threading.local()
+    compiling = 0  # threads that do so at the moment
+    usual = gc.get_threshold()
+    lock = threading.Lock()
 
 
 def compile_seconds() -> float:
@@ -80,7 +87,8 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
     def run() -> None:
         _Clock.in_worker.yes = True
         try:
-            outcome.append(work())
+            with _rare_collections():
+                outcome.append(work())
         except BaseException as error:
             failure.append(error)
 
@@ -98,6 +106,23 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Collect garbage less often: the compiler makes millions of objects, few of them in cycles."""
+    with _Clock.lock:
+        if _Clock.compiling == 0:
+            _Clock.usual = gc.get_threshold()
+            gc.set_threshold(*RARELY)
+        _Clock.compiling += 1
+    try:
+        yield
+    finally:
+        with _Clock.lock:
+            _Clock.compiling -= 1
+            if _Clock.compiling == 0:
+                gc.set_threshold(*_Clock.usual)
 
 
 def _announce(kept: bool) -> None:

@@ -33,6 +33,7 @@ _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # kernels are called by Python and by each other, not from C
 }
 
 
@@ -94,6 +95,8 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     borrowed = numba.njit(**options)(function)
     _numba.compile_aside(compiled)
     _numba.lend_to_kernels(compiled, borrowed)
+    _numba.simplify_flags(compiled)
+    _numba.simplify_flags(borrowed)
     _numba.widen_integers(compiled)
     if not counts:
         _numba.refuse_to_return_arrays(compiled)

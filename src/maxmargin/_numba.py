@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import config, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
 from ._compiling import complain_of_cache, in_compiler_thread
 
@@ -25,6 +25,7 @@ __all__ = [
     "lend_to_kernels",
     "prefetch",
     "refuse_to_return_arrays",
+    "simplify_flags",
     "stamp_cache",
     "tolerate_cache_errors",
     "widen_integers",
@@ -51,11 +52,18 @@ class _BorrowedCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, into code of that kind."""
 
     _numbers = itertools.count()
+    _pipelines: Any = None
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
         name = f"borrowed.{next(self._numbers)}"
         library = _BorrowedCode(target_context.codegen(), name)
         super().__init__(typing_context, target_context, library, *rest)
+
+    def define_pipelines(self) -> Any:
+        """The same passes for all kernels: Numba orders them anew for each, which takes 5 ms."""
+        if _BorrowedCompiler._pipelines is None:
+            _BorrowedCompiler._pipelines = super().define_pipelines()
+        return _BorrowedCompiler._pipelines
 
 
 def lend_to_kernels(compiled: Any, borrowed: Any) -> None:
@@ -134,23 +142,32 @@ def refuse_to_return_arrays(compiled: Any) -> None:
     compiled.add_overload = add_checked
 
 
+class _KernelFlags(Flags):  # type: ignore[misc]
+    """Options of a compilation that are quick to compare.
+
+    Numba looks up implementations by them for each operator of a kernel, several times, and its own
+    all have one hash value, so that each look compares all 22 options of many.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is _KernelFlags and self._values == other._values)
+
+    def __hash__(self) -> int:
+        return hash((self.forceinline, self.nrt, self.no_compile))
+
+
+def simplify_flags(compiled: Any) -> None:
+    """Let a dispatcher compile with such options."""
+    customize = compiled._compiler._customize_flags
+    compiled._compiler._customize_flags = lambda flags: _KernelFlags(customize(flags))
+
+
 # ----- memory ------------------------------------------------------------------------------------
 
 
-def prefetch(array: Any, position: Any) -> None:
-    """Ask for the cache line of an element that is needed soon; in a kernel, else of no effect."""
-
-
-@overload(prefetch, strict=False)  # types are for mypy, and differ
-def _prefetch(array: Any, position: Any) -> Any:
-    """Numba offers none, LLVM does."""
-    line: Any = _prefetch_line
-    return lambda array, position: line(array, position)
-
-
 @intrinsic  # type: ignore[untyped-decorator]
-def _prefetch_line(context: Any, array: Any, position: Any) -> Any:
-    """Read, into all levels of the cache."""
+def _prefetch(context: Any, array: Any, position: Any) -> Any:
+    """Ask for the cache line of an element that is needed soon: read, into all levels."""
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -164,6 +181,12 @@ def _prefetch_line(context: Any, array: Any, position: Any) -> Any:
 
     return types.void(array, position), generate
 
+
+def _in_vain(array: Any, position: Any) -> None:
+    """Python has no such thing."""
+
+
+prefetch: Any = _in_vain if config.DISABLE_JIT else _prefetch  # type: ignore[attr-defined]
 
 # ----- compilation and its cache -----------------------------------------------------------------
 

@@ -327,6 +327,20 @@ def is_new(value, best):
 
 
 @kernel(inline=True)
+def judge_plane(scratch, n_live, cap, ridge, rule, value):
+    """What a new plane of this value is to a scored block.
+
+    Returns the block's gap with it, whether that calls for steps, and whether to store the plane:
+    if it is the most violated, and by ``rule.delta`` or more.
+    """
+    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+    best = scratch.scores[u]
+    gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+    steps = gap > rule.threshold * cap
+    return gap, steps, steps and is_new(value, best) and value >= rule.delta
+
+
+@kernel(inline=True)
 def has_capacity(arena, blocks, used, scratch, i, longest):
     """Whether one more plane of ``longest`` entries fits block i."""
     entries = blocks.n_features[i] + longest
@@ -362,17 +376,11 @@ def absorb_planes(store, examples, answer, rule, done, report):
             return r
         n_live, n_known = list_block(arena, blocks, i, scratch)
         shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
-        gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
         n_local, product = load_new_plane(parts, scratch, rows, r, scales[r], n_known, w)
-        value = offsets[r] - product
-        hinges[r] = value
-        value -= shift
-        best = scratch.scores[u]
-        new = is_new(value, best)
-        gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+        hinges[r] = offsets[r] - product
+        value = hinges[r] - shift
+        gap, steps, new = judge_plane(scratch, n_live, cap, ridge, rule, value)
         gaps[r] = gap
-        if gap <= rule.threshold * cap or value < rule.delta:
-            new = False
         if new:
             append_plane(
                 arena,
@@ -392,7 +400,7 @@ def absorb_planes(store, examples, answer, rule, done, report):
         else:
             for f in range(n_local):
                 scratch.dense[f] = 0.0
-        if gap > rule.threshold * cap and rule.max_steps > 0:
+        if steps and rule.max_steps > 0:
             dual[0] += improve_and_write(
                 arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap
             )

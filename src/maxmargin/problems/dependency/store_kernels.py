@@ -13,10 +13,9 @@ from ...engine.block_steps import block_gap
 from ...engine.plane_kernels import (
     append_multiplied,
     enter_plane,
-    gap_with_plane,
     has_capacity,
     improve_planes,
-    is_new,
+    judge_plane,
     list_block,
     local_product,
     score_planes,
@@ -157,15 +156,11 @@ def visit_trees(store, examples, rule, done, report, trees, work, kept, heads, r
         n_local = enter_plane(scratch, row, 0, 1.0, n_known)
         _weigh(arcs, i, scratch, 0, n_local, w, kept, features)
         shift = score_planes(arena, scratch, n_live, cap, ridge)
-        gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
-        best = scratch.scores[u]
-        value = n_wrong * unit - local_product(scratch, n_local)
-        hinges[r] = value
-        value -= shift
-        gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+        hinges[r] = n_wrong * unit - local_product(scratch, n_local)
+        value = hinges[r] - shift
+        gap, steps, new = judge_plane(scratch, n_live, cap, ridge, rule, value)
         gaps[r] = gap
-        steps = gap > rule.threshold * cap
-        if steps and is_new(value, best) and value >= rule.delta:
+        if new:
             _arc_products(arcs, i, scratch, n_local, features)
             append_multiplied(
                 arena,

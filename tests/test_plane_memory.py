@@ -1,0 +1,197 @@
+"""Plane stores: planes that are dropped, and the budget of memory."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases import chain_case
+from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.formulation import Formulation
+from stores import (
+    PLENTY,
+    check_planes_are_genuine,
+    check_store,
+    seeds,
+    stored_planes,
+)
+
+# ----- eviction ----------------------------------------------------------------------------------
+
+
+def busy_store(cache_bytes=PLENTY, C=10.0, seed=0):
+    """Twelve sequences of 64 outputs each, so that far more planes exist than a budget holds."""
+    case = chain_case(np.random.default_rng(seed), lengths=[3] * 12, n_inputs=8, K=4)
+    return PlaneStore(Oracle(case.problem, Formulation()), np.full(12, C), cache_bytes), case
+
+
+def test_idle_planes_are_dropped_and_used_ones_kept():
+    store, case = busy_store()
+    every = np.arange(12)
+    for _ in range(15):
+        store.visit(every, StepRule(WSS2, 2))
+    before = [(i, plane) for i, _, plane, alpha, _, _ in stored_planes(store) if alpha > 0]
+    dual, n_planes = store.dual(), store.n_planes
+    assert len(before) < n_planes
+    store.evict(10**6)
+    assert store.n_planes == n_planes, "no plane was idle that long"
+    for _ in range(3):
+        store.revisit(every, StepRule(WSS2, 0, threshold=-1.0))
+    store.evict(0)
+    assert store.n_planes == len(before)
+    assert store.n_evicted == n_planes - len(before)
+    kept = [(i, plane) for i, _, plane, _, alive, _ in stored_planes(store) if alive]
+    for i, plane in before:
+        assert any(i == j and np.allclose(plane, other) for j, other in kept)
+    assert check_store(store) == pytest.approx(dual)
+    check_planes_are_genuine(store, case.twin)
+    store.visit(every, StepRule(WSS2, 2))
+    assert check_store(store) >= dual
+
+
+# A compaction shrinks the dictionary of a block. Its kernel must not write past an array, so this
+# runs uncompiled, where that is an error and not a crash.
+SHRINKING_DICTIONARY = """
+import numpy as np
+from maxmargin.engine.block_steps import WSS2
+from maxmargin.formulation import Formulation
+from maxmargin.engine.oracle import Answer, Oracle
+from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.problem import Problem
+from maxmargin.plane_rows import Planes
+
+class Empty(Problem):
+    n_features, n_examples = 400, 1
+
+store = PlaneStore(Oracle(Empty(), Formulation()), np.ones(1), 10**8)
+rng = np.random.default_rng(0)
+
+def add(features, loss, steps):
+    row = Planes(np.array([0, len(features)]), np.array(features, np.int32),
+                 0.1 * rng.normal(size=len(features)), np.array([float(loss)]))
+    answer = Answer(row, *store.formulation.plane_terms(row.losses))
+    store.absorb(np.array([0]), answer, StepRule(WSS2, steps))
+
+add(range(300, 400), 0.01, 0)
+add(range(300), 3.0, 1)
+for k in range(40):  # three quarters of the features that live planes know
+    add(rng.permutation(300)[:225], 10.0 + k, 1)
+    store.arena.alpha[1 : store.used[0]] = 0.02
+store.w[:] = 0.0
+n_planes = store.n_planes
+store.arena.idle[0] = 100
+store.evict(50)
+assert store.n_planes == n_planes - 1, store.n_planes
+store._compact()
+assert store.used[0] == n_planes - 1
+"""
+
+
+def test_a_compaction_stays_within_its_arrays():
+    run = subprocess.run(
+        [sys.executable, "-c", SHRINKING_DICTIONARY],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+# ----- the budget --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cache_bytes", [60_000, 70_000, 80_000, 90_000])
+def test_the_budget_is_kept(cache_bytes, caplog):
+    store, _ = busy_store(cache_bytes)
+    free, _ = busy_store()
+    every, dual = np.arange(12), 0.0
+    caplog.set_level(logging.WARNING, "maxmargin")
+    for k in range(60):
+        for some in store, free:
+            some.visit(every, StepRule(WSS2, 3))
+            some.extrapolate(0.0 if k == 0 else 1.0)
+        assert store.nbytes <= cache_bytes
+        after = check_store(store)
+        assert after >= dual - 1e-10 * abs(dual)
+        dual = after
+    assert not caplog.records, "one plane per example fits many times"
+    assert store.n_planes <= free.n_planes
+    # Bounded memory slows the ascent down; it does not stop it.
+    assert dual >= 0.9 * free.dual()
+
+
+def test_merging_happens_under_pressure(caplog):
+    caplog.set_level(logging.DEBUG, "maxmargin")
+    store, _ = busy_store(40_000)
+    for _ in range(60):
+        store.visit(np.arange(12), StepRule(WSS2, 3))
+    assert any("merging" in record.message for record in caplog.records)
+
+
+def test_a_budget_too_small_for_one_plane_each_says_so(caplog):
+    store, _ = busy_store(1_000)
+    dual = 0.0
+    for _ in range(10):
+        store.visit(np.arange(12), StepRule(WSS2, 3))
+        after = check_store(store)
+        assert after >= dual - 1e-10 * abs(dual)
+        dual = after
+    warned = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warned) == 1 and "cache_mb is too small" in warned[0].message
+    assert store.nbytes < 200_000  # merged all the same, not grown without end
+    assert dual > 0.0
+
+
+def test_nbytes_counts_all_arrays_of_planes():
+    store, _ = busy_store()
+    empty = store.nbytes
+    for _ in range(20):
+        store.visit(np.arange(12), StepRule(WSS2, 3))
+    planes, entries, features, gram = store.used
+    least = 12 * entries + 4 * features + 8 * gram + 8 * planes
+    assert store.nbytes >= max(least, empty)
+
+
+@given(seed=seeds, C=st.sampled_from([0.1, 1.0, 30.0]), rounds=st.integers(1, 6))
+def test_merging_keeps_weights_and_dual(seed, C, rounds):
+    store, _ = busy_store(C=C, seed=seed % 5)
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        store.visit(rng.permutation(12)[:8], StepRule(WSS2, 2))
+    w, dual = store.w.copy(), store.dual()
+    sums = np.bincount(
+        store.arena.block[: store.used[0]], store.arena.alpha[: store.used[0]], minlength=12
+    )
+    store._compact(merge=True)
+    assert check_store(store) == pytest.approx(dual, abs=1e-9 * (1.0 + dual))
+    assert np.allclose(store.w, w)
+    block, alpha = store.arena.block[: store.used[0]], store.arena.alpha[: store.used[0]]
+    assert np.allclose(np.bincount(block, alpha, minlength=12), sums)
+    assert np.bincount(block, minlength=12).max() <= 1
+    # A merged plane is a mean of true ones, so hinges stay lower bounds of the slacks.
+    report = store.visit(np.arange(12), StepRule(WSS2, 0))
+    assert np.all(report.gaps >= -1e-9)
+
+
+def test_merging_planes_that_have_no_weight_yet():
+    """A pass without steps may leave a block several planes, all with multiplier 0."""
+    store, _ = busy_store()
+    every = np.arange(12)
+    for _ in range(4):
+        store.visit(every[:6], StepRule(WSS2, 2))
+        store.visit(every, StepRule(WSS2, 0))  # w has moved: new planes for the others
+    fresh = store.arena.alpha[: store.used[0]][store.arena.block[: store.used[0]] == 11]
+    assert len(fresh) > 1 and not fresh.any()
+    dual = store.dual()
+    store._compact(merge=True)
+    assert check_store(store) == pytest.approx(dual)
+    for _, offset, plane, *_ in stored_planes(store):
+        assert np.isfinite(offset) and np.isfinite(plane).all()
