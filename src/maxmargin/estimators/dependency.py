@@ -17,8 +17,9 @@ from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.problem import DependencyDecoder, DependencyProblem
-from ..types import Floats, Ints, Ints32
+from ..types import Bools, Floats, Ints, Ints32
 from .base import MaxMarginEstimator, checked_k
+from .known_labels import allowed_arcs, flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
 from .parameters import with_inherited_parameters
 
@@ -149,13 +150,18 @@ class DependencyParser(MaxMarginEstimator):
         )
         return self
 
-    def predict(self, X: Any) -> list[Any]:
+    def predict(self, X: Any, fixed: Any = None) -> list[Any]:
         """Best tree of each sentence.
 
         Parameters
         ----------
         X : list of sentences, or ConlluTreebank
             As for `fit`.
+        fixed : list, optional
+            What is known already: for each token of each sentence None (nothing), its head, or a
+            set of heads it may have. With ``labeled`` pairs (head, label) say more; either of them
+            may be None. None in place of a sentence says that nothing is known of it. The trees
+            found are the best of those that agree with it.
 
         Returns
         -------
@@ -164,6 +170,9 @@ class DependencyParser(MaxMarginEstimator):
         """
         weights = self._weights
         fields = _fields(X)
+        if fixed is not None:
+            ranked = self._decoder.decode_k_best(fields, weights, 1, self._allowed(fixed, fields))
+            return Outputs(self._output(tree.heads[1:], tree.labels[1:]) for (tree,) in ranked)
         found = self._decoder.decode(fields, weights)
         bounds = fields.bounds.tolist()
         return Outputs(
@@ -171,7 +180,7 @@ class DependencyParser(MaxMarginEstimator):
             for first, end in pairwise(bounds)
         )
 
-    def predict_k(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[Any, float]]]:
         """The k best trees of each sentence, with their scores.
 
         Parameters
@@ -180,6 +189,8 @@ class DependencyParser(MaxMarginEstimator):
             As for `fit`.
         k : int
             How many to return for each sentence.
+        fixed : list, optional
+            What is known already, as for `predict`.
 
         Returns
         -------
@@ -189,7 +200,9 @@ class DependencyParser(MaxMarginEstimator):
         """
         k = checked_k(k)
         weights = self._weights
-        ranked = self._decoder.decode_k_best(_fields(X), weights, k)
+        fields = _fields(X)
+        allowed = None if fixed is None else self._allowed(fixed, fields)
+        ranked = self._decoder.decode_k_best(fields, weights, k, allowed)
         return [
             [(self._output(tree.heads[1:], tree.labels[1:]), tree.score) for tree in trees]
             for trees in ranked
@@ -263,6 +276,12 @@ class DependencyParser(MaxMarginEstimator):
                     "known to the model"
                 )
         return self._decoder.score(fields, trees.heads, codes, weights)
+
+    def _allowed(self, fixed: Any, fields: TokenFields) -> list[tuple[Bools, Bools] | None]:
+        """Which arcs and labels each sentence may have."""
+        offsets = fields.bounds - np.arange(len(fields.bounds))
+        numbers = None if self.labels_ is None else LabelEncoder(self.labels_).numbers
+        return allowed_arcs(flatten_fixed(fixed, offsets, WORDING), numbers)
 
     def _output(self, heads: Ints32, labels: Ints32) -> list[Any]:
         """A tree as the user sees it."""

@@ -23,7 +23,7 @@ from ..problems.chain.histories.problem import (
 from ..problems.chain.layout import ChainLayout
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..solvers.base import checked_weights
-from ..types import Floats, Ints, Ints32
+from ..types import Bools, Floats, Ints, Ints32
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .chain_weights import ChainWeights
 from .constraints import (
@@ -32,6 +32,7 @@ from .constraints import (
     repair_labels,
     sequences_that_obey,
 )
+from .known_labels import allowed_labels, flatten_fixed
 from .label_costs import CostTable, label_costs, refuse_unknown_loss
 from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
@@ -362,13 +363,17 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             constraints=self._decoder.constraints,
         )
 
-    def predict(self, X: Any) -> list[list[Any]]:
+    def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
         """Best labels of each sequence.
 
         Parameters
         ----------
         X : list of sequences
             As for `fit`.
+        fixed : list of sequences, optional
+            What is known already: for each token None (nothing), its label, or a set of labels it
+            may have. None in place of a sequence says that nothing is known of any of its tokens.
+            The labels found are the best of those that agree with it, and with the constraints.
 
         Returns
         -------
@@ -376,10 +381,11 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             Labels of the tokens of each sequence. As an array, it is one of lists.
         """
         rows, offsets = self._rows(X)
-        labels = self._labels(self._decoder.decode(rows, offsets, self._weights))
+        allowed = self._allowed(fixed, offsets)
+        labels = self._labels(self._decoder.decode(rows, offsets, self._weights, allowed))
         return Outputs(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
 
-    def predict_k(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence, with their scores.
 
         Parameters
@@ -388,6 +394,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             As for `fit`.
         k : int
             How many to return for each sequence.
+        fixed : list of sequences, optional
+            What is known already, as for `predict`.
 
         Returns
         -------
@@ -398,11 +406,19 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         """
         k = checked_k(k)
         rows, offsets = self._rows(X)
-        answers = self._decoder.decode_k_best(rows, offsets, self._weights, k)
+        allowed = self._allowed(fixed, offsets)
+        answers = self._decoder.decode_k_best(rows, offsets, self._weights, k, allowed)
         return [
             [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
             for answer in answers
         ]
+
+    def _allowed(self, fixed: Any, offsets: Ints) -> Bools | None:
+        """Which labels the tokens may have, if anything is known of them."""
+        if fixed is None:
+            return None
+        numbers = LabelEncoder(self.classes_).numbers
+        return allowed_labels(flatten_fixed(fixed, offsets), numbers)
 
     def _labels(self, codes: Ints32) -> list[Any]:
         """Labels of numbers, of Python's own types."""

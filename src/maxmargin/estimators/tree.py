@@ -15,6 +15,7 @@ from ..engine.rows import Rows
 from ..features.containers import as_list
 from ..problem import Problem
 from ..problems.tree.grid_parts import (
+    Choices,
     GridLayout,
     GridPartsProblem,
     Maps,
@@ -32,10 +33,11 @@ from ..problems.tree.labels import (
 )
 from ..problems.tree.learning import scale_offsets, tree_of_labels, tree_of_positions
 from ..solvers.base import checked_weights
-from ..types import Floats, Ints
+from ..types import Bools, Floats, Ints
 from .base import MaxMarginEstimator, checked_k
+from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
-from .labels import FlatLabels, LabelEncoder
+from .labels import FlatLabels, LabelEncoder, Wording
 from .parameters import with_inherited_parameters
 from .tree_inputs import (
     as_images,
@@ -51,6 +53,8 @@ from .tree_inputs import (
 __all__ = ["TreeLabeler"]
 
 LABEL_LOSSES = ("hamming", "normalized-hamming", "zero-one")
+NODES = Wording("example", "node", "label")
+PARTS = Wording("image", "part", "position")
 
 
 @with_inherited_parameters
@@ -164,13 +168,17 @@ class TreeLabeler(MaxMarginEstimator):
         self._train(make_problem, data, weights)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, fixed: Any = None) -> NDArray[Any]:
         """Best labels or positions of all nodes.
 
         Parameters
         ----------
         X : array, list or mapping
             As for `fit`.
+        fixed : list, optional
+            What is known already: for each node of each example None (nothing), its label or
+            position (row, column), or a set of those it may have. None in place of an example says
+            that nothing is known of it. What is found is the best of all that agrees with it.
 
         Returns
         -------
@@ -178,10 +186,15 @@ class TreeLabeler(MaxMarginEstimator):
         """
         weights = self._weights
         if isinstance(self._layout, GridLayout):
-            return find_parts(self._maps(X), self._layout, weights)
-        return self._decoded(decode_label_trees(self._rows(X), self._layout, weights))
+            maps = self._maps(X)
+            return find_parts(maps, self._layout, weights, self._choices(fixed, maps))
+        rows = self._rows(X)
+        allowed = self._allowed(fixed, rows.n_rows)
+        return self._decoded(decode_label_trees(rows, self._layout, weights, allowed))
 
-    def predict_k(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
+    def predict_k(
+        self, X: Any, k: int, fixed: Any = None
+    ) -> list[list[tuple[NDArray[Any], float]]]:
         """The k best labellings or sets of positions of each example, with their scores.
 
         Parameters
@@ -190,6 +203,8 @@ class TreeLabeler(MaxMarginEstimator):
             As for `fit`.
         k : int
             How many to return for each example.
+        fixed : list, optional
+            What is known already, as for `predict`.
 
         Returns
         -------
@@ -200,11 +215,29 @@ class TreeLabeler(MaxMarginEstimator):
         k = checked_k(k)
         weights = self._weights
         if isinstance(self._layout, GridLayout):
-            ranked = rank_parts(self._maps(X), self._layout, weights, k)
+            maps = self._maps(X)
+            ranked = rank_parts(maps, self._layout, weights, k, self._choices(fixed, maps))
         else:
-            found = rank_label_trees(self._rows(X), self._layout, weights, k)
+            rows = self._rows(X)
+            allowed = self._allowed(fixed, rows.n_rows)
+            found = rank_label_trees(rows, self._layout, weights, k, allowed)
             ranked = [(self._decoded(codes), scores) for codes, scores in found]
         return [list(zip(outputs, scores.tolist(), strict=True)) for outputs, scores in ranked]
+
+    def _allowed(self, fixed: Any, n: int) -> Bools | None:
+        """Which labels nodes may have, if anything is known of them."""
+        if fixed is None:
+            return None
+        numbers = [LabelEncoder(classes).numbers for classes in self.classes_]
+        offsets = len(numbers) * np.arange(n + 1)
+        return allowed_node_labels(flatten_fixed(fixed, offsets, NODES), numbers)
+
+    def _choices(self, fixed: Any, maps: Maps) -> Choices | None:
+        """Where parts may be, if anything is known of them."""
+        if fixed is None:
+            return None
+        offsets = len(self._layout.parent) * np.arange(len(maps.grids) + 1)
+        return allowed_pixels(flatten_fixed(fixed, offsets, PARTS), maps.grids)
 
     def _decoded(self, codes: Ints) -> NDArray[Any]:
         """Labels of codes, shape (n, n_nodes)."""

@@ -158,15 +158,24 @@ class ChainDecoder:
             )
         return as_weights(w, self.layout.size)
 
-    def decode(self, rows: Rows, offsets: Ints, w: Floats) -> Ints32:
-        """Best labels of all tokens."""
+    def decode(self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None) -> Ints32:
+        """Best labels of all tokens, of those that ``allowed`` (n_tokens, n_labels) marks."""
         w = self._checked(rows, w)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
         if len(offsets) > 1:
+            K, mask = self.layout.n_labels, self._mask(rows, allowed)
             transition, start, stop = self.potentials(w)
             work = self.scratch(int(np.diff(offsets).max()), start, stop)
-            decode_chains(rows, offsets, w, self.layout.n_labels, transition, work, paths)
+            refuse_impossible(decode_chains(rows, offsets, w, K, transition, mask, work, paths))
         return paths
+
+    def _mask(self, rows: Rows, allowed: Bools | None) -> Bools:
+        """What kernels take for the labels that are allowed."""
+        K = self.layout.n_labels
+        mask = np.empty((0, K), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
+        if allowed is not None and mask.shape != (rows.n_rows, K):
+            raise ValueError(f"allowed has shape {mask.shape}, expected {(rows.n_rows, K)}")
+        return mask
 
     def score(self, rows: Rows, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
         """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
@@ -181,7 +190,7 @@ class ChainDecoder:
         return np.add.reduceat(scores, first)
 
     def decode_k_best(
-        self, rows: Rows, offsets: Ints, w: Floats, k: int
+        self, rows: Rows, offsets: Ints, w: Floats, k: int, allowed: Bools | None = None
     ) -> list[tuple[Ints32, Floats]]:
         """The k best labellings of each sequence, best first, one in a row, and their scores."""
         w = self._checked(rows, w)
@@ -194,13 +203,23 @@ class ChainDecoder:
         paths = make_k_best_scratch(longest, K, k)
         labels = np.empty(k * int(offsets[-1]), np.int32)
         scores, found = np.empty((n, k)), np.empty(n, np.int64)
-        decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, scores, found)
+        mask = self._mask(rows, allowed)
+        decode_k_best(rows, offsets, w, K, transition, mask, k, work, paths, labels, scores, found)
+        refuse_impossible(int(np.argmin(found)) if found.min() == 0 else -1)
         answers = []
         for i, (length, count) in enumerate(zip(lengths.tolist(), found.tolist(), strict=True)):
             first = k * int(offsets[i])
             table = labels[first : first + count * length].reshape(count, length)
             answers.append((table, scores[i, :count]))
         return answers
+
+
+def refuse_impossible(sequence: int) -> None:
+    """Raise ValueError for a sequence that no labelling is allowed for, if it is none of -1."""
+    if sequence >= 0:
+        raise ValueError(
+            f"sequence {sequence}: no labelling has allowed labels and allowed transitions only"
+        )
 
 
 class ChainProblem(NativeProblem):

@@ -13,6 +13,7 @@ of the size of the example (Franc 2014, LANDMARK), or counts wrong positions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -35,8 +36,18 @@ from .kernels import LabellingScratch, TreeShape
 from .labels import check_tree
 from .problem import TreeProblem, make_work
 
-__all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
+__all__ = [
+    "Choices",
+    "GridLayout",
+    "GridPartsProblem",
+    "Maps",
+    "find_parts",
+    "pack_maps",
+    "rank_parts",
+]
 
+#: For each example and part the pixels it may be at, shape (n, 2), or None for all.
+Choices = Sequence[Sequence[Ints | None]]
 GridLoss = Literal["deviation", "hamming", "normalized-hamming", "zero-one"]
 LOSSES = ("deviation", "hamming", "normalized-hamming", "zero-one")
 
@@ -317,8 +328,10 @@ class GridPartsProblem(TreeProblem):
         return empty_planes(len(examples), len(examples) * self.layout.size)
 
 
-def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
+def find_parts(maps: Maps, layout: GridLayout, w: Floats, choices: Choices | None = None) -> Ints:
     """Best positions in every image, shape (n_examples, n_parts, 2)."""
+    if choices is not None:
+        return np.array([best[0] for best, _ in rank_parts(maps, layout, w, 1, choices)])
     w = as_weights(w, layout.size)
     n, V = len(maps.grids), len(layout.parent)
     labels = np.empty((n, V), np.int64)
@@ -328,13 +341,23 @@ def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
     return np.stack([labels // widths, labels % widths], axis=2)
 
 
-def rank_parts(maps: Maps, layout: GridLayout, w: Floats, k: int) -> list[tuple[Ints, Floats]]:
+def rank_parts(
+    maps: Maps, layout: GridLayout, w: Floats, k: int, choices: Choices | None = None
+) -> list[tuple[Ints, Floats]]:
     """The k best sets of positions in every image, (at most k, n_parts, 2), and their scores."""
     w = as_weights(w, layout.size)
     scores = PartScores(maps, layout, np.arange(len(maps.grids)), w)
     answers = []
     for i, width in enumerate(maps.grids[:, 1].tolist()):
-        labels, values = rank_labellings(layout.shape, scores.fill(i), k)
+        work = scores.fill(i)
+        for v, pixels in enumerate(choices[i] if choices is not None else ()):
+            if pixels is not None:
+                own = work.unary[v]
+                places = pixels[:, 0] * width + pixels[:, 1]
+                kept = own[places]
+                own[:] = -np.inf
+                own[places] = kept
+        labels, values = rank_labellings(layout.shape, work, k)
         answers.append((np.stack([labels // width, labels % width], axis=2), values))
     return answers
 
