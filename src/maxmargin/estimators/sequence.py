@@ -21,22 +21,25 @@ from ..problems.chain.histories.problem import (
     HistoryDecoder,
 )
 from ..problems.chain.layout import ChainLayout
+from ..problems.chain.partial import PartialChains, costs_of_choices
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
-from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from .base import OnlineMethod, checked_k
 from .chain_weights import ChainWeights
 from .constraints import (
     check_on_violation,
     make_constraints,
     repair_labels,
     sequences_that_obey,
+    sequences_with_completion,
 )
 from .known_labels import allowed_labels, flatten_fixed
 from .label_costs import CostTable, label_costs, refuse_unknown_loss
 from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
+from .partial_labels import PartialLabels, has_unknown, listed_labels
 from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
@@ -46,7 +49,7 @@ LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimator):
+class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -101,6 +104,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         What to do with training sequences that break the constraints: raise ValueError, which says
         where; leave them out; or, for "bio", change an ``I-X`` that continues nothing to ``B-X``.
         The last two warn, with a count.
+    {parameters of PartialLabels}
     {parameters of SharedParameters}
 
     Attributes
@@ -124,6 +128,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         Their names, if the training sequences were DataFrames of numbers.
     result_ : Result
         Certificate and history of the training.
+    rounds_ : list of Round
+        Objectives and gaps of the rounds, if labels were known in part.
 
     Examples
     --------
@@ -158,7 +164,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             numbers are features, and where a column has strings, its rows are dicts. With
             ``features``, what the extractor takes.
         y : list of sequences of labels
-            One label for each token, of any hashable type.
+            One label for each token, of any hashable type. None says that a token's label is not
+            known, a set or frozenset that it is one of several; see ``partial``.
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
 
@@ -168,18 +175,30 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         """
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
+        self._check_partial()
         check_on_violation(self.constraints, self.on_violation)
         tokens, offsets = self._fit_features(X)
         labels = self._flat_labels(X, y, offsets)
-        encoder = LabelEncoder.of(labels)
+        is_partial = has_unknown(labels)
+        encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
         if len(encoder.classes) < 2:
             raise ValueError(
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         extra = self._fit_transition_features(X, tokens)
-        codes = encoder.encode(labels)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if is_partial:
+            if not shape.is_plain or extra is not None:
+                raise ValueError(
+                    "labels that are known in part are for order=1 and emission_order=0, without "
+                    "transition_features and with eta=1"
+                )
+            self._set_shape(shape, np.empty(0, np.int32), offsets)
+            self._fit_partial(labels, tokens, allowed_labels(labels, encoder.numbers), weights)
+            return self
+        self._forget_rounds()
+        codes = encoder.encode(labels)
         tokens, extra, offsets, codes, weights = self._obeying(
             labels, tokens, extra, codes, weights
         )
@@ -295,6 +314,34 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         extra = None if extra is None else extra[rows]
         return tokens[rows], extra, offsets_of(lengths[kept].tolist()), codes[rows], weights
 
+    def _fit_partial(
+        self, labels: FlatLabels, tokens: Any, allowed: Bools, weights: Floats | None
+    ) -> None:
+        """Train where labels are known in part.
+
+        Sequences of which nothing is known are left out: whatever the weights, their slack is 0.
+        """
+        offsets = labels.offsets
+        rows = make_rows(tokens, fit_intercept=self._has_intercept)
+        nothing = np.zeros(self._decoder.layout.size)
+        codes = self._decoder.decode_possible(rows, offsets, nothing, allowed)
+        drop = self.on_violation == "drop"
+        kept = sequences_with_completion(labels, codes, drop)
+        kept &= np.logical_or.reduceat(~allowed.all(axis=1), offsets[:-1])
+        lengths = np.diff(offsets)
+        chosen = np.repeat(kept, lengths)
+        if weights is not None:
+            weights = checked_weights(weights, len(kept))[kept]
+        tokens, codes, allowed = tokens[chosen], codes[chosen], allowed[chosen]
+        offsets = offsets_of(lengths[kept].tolist())
+        known = allowed.sum(axis=1) == 1
+        counts = np.add.reduceat(known, offsets[:-1])
+        costs = self._costs(codes[known], offsets_of(counts.tolist()), weights)
+        table = costs_of_choices(allowed, costs)
+        problem = self._problem(tokens, None, offsets, codes, *table)
+        assert isinstance(problem, ChainProblem)
+        self._train_partial(PartialChains(problem, allowed), weights)
+
     def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
         """Fix labels and the layout of the weights."""
         self.classes_ = classes
@@ -330,7 +377,13 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         )
 
     def _problem(
-        self, tokens: Any, extra: Any, offsets: Ints, codes: Ints32, costs: Floats | None
+        self,
+        tokens: Any,
+        extra: Any,
+        offsets: Ints,
+        codes: Ints32,
+        costs: Floats | None,
+        cost_rows: Ints32 | None = None,
     ) -> ChainProblem | HistoryChainProblem:
         """The problem of these sequences."""
         layout = self._decoder.layout
@@ -358,6 +411,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             len(self.classes_),
             loss=loss,
             costs=costs,
+            cost_rows=cost_rows,
             fit_intercept=self._has_intercept,
             boundary_weights=layout.boundary,
             constraints=self._decoder.constraints,

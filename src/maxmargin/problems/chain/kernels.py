@@ -340,7 +340,7 @@ def decode_chains(rows, offsets, w, K, transition, allowed, work, paths):
     """Best labelling of every sequence into ``paths`` (one label per token).
 
     ``allowed`` (n_tokens, K) tells which labels the tokens may have; it is empty where all are
-    allowed. Returns the first sequence that no labelling is allowed for, or else -1.
+    allowed. Where no labelling is, the path is -1 throughout.
     """
     for i in range(len(offsets) - 1):
         first = offsets[i]
@@ -349,8 +349,8 @@ def decode_chains(rows, offsets, w, K, transition, allowed, work, paths):
         forbid_labels(allowed, first, length, K, work.unary)
         path = paths[first : first + length]
         if viterbi(work.unary, length, transition, K, work.forward, path) == -np.inf:
-            return i
-    return -1
+            for t in range(length):
+                path[t] = -1
 
 
 @kernel(allocates=False)

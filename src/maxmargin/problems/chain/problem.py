@@ -160,13 +160,21 @@ class ChainDecoder:
 
     def decode(self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None) -> Ints32:
         """Best labels of all tokens, of those that ``allowed`` (n_tokens, n_labels) marks."""
+        paths = self.decode_possible(rows, offsets, w, allowed)
+        refuse_impossible(paths[offsets[:-1]] < 0)
+        return paths
+
+    def decode_possible(
+        self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None
+    ) -> Ints32:
+        """The same, with -1 for all tokens of sequences that no labelling is allowed for."""
         w = self._checked(rows, w)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
         if len(offsets) > 1:
             K, mask = self.layout.n_labels, self._mask(rows, allowed)
             transition, start, stop = self.potentials(w)
             work = self.scratch(int(np.diff(offsets).max()), start, stop)
-            refuse_impossible(decode_chains(rows, offsets, w, K, transition, mask, work, paths))
+            decode_chains(rows, offsets, w, K, transition, mask, work, paths)
         return paths
 
     def _mask(self, rows: Rows, allowed: Bools | None) -> Bools:
@@ -205,7 +213,7 @@ class ChainDecoder:
         scores, found = np.empty((n, k)), np.empty(n, np.int64)
         mask = self._mask(rows, allowed)
         decode_k_best(rows, offsets, w, K, transition, mask, k, work, paths, labels, scores, found)
-        refuse_impossible(int(np.argmin(found)) if found.min() == 0 else -1)
+        refuse_impossible(found == 0)
         answers = []
         for i, (length, count) in enumerate(zip(lengths.tolist(), found.tolist(), strict=True)):
             first = k * int(offsets[i])
@@ -214,11 +222,12 @@ class ChainDecoder:
         return answers
 
 
-def refuse_impossible(sequence: int) -> None:
-    """Raise ValueError for a sequence that no labelling is allowed for, if it is none of -1."""
-    if sequence >= 0:
+def refuse_impossible(impossible: Bools) -> None:
+    """Raise ValueError for the first sequence that no labelling is allowed for."""
+    if impossible.any():
         raise ValueError(
-            f"sequence {sequence}: no labelling has allowed labels and allowed transitions only"
+            f"sequence {int(np.argmax(impossible))}: no labelling has allowed labels and allowed "
+            "transitions only"
         )
 
 
@@ -321,7 +330,10 @@ class ChainProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> ChainProblem:
         """See `Problem.subset`."""
-        tokens, offsets = pieces_of(self.data.offsets, indices)
+        return self._at(*pieces_of(self.data.offsets, indices))
+
+    def _at(self, tokens: Ints, offsets: Ints) -> ChainProblem:
+        """The sequences that these tokens make."""
         data, part = self.data, copy.copy(self)
         cost_rows = data.cost_rows[tokens] if len(data.cost_rows) else data.cost_rows
         part._hold(
@@ -344,6 +356,20 @@ class ChainProblem(NativeProblem):
             and np.array_equal(self.decoder.forbidden(), other.decoder.forbidden())
             and same_columns(own["rows"], its["rows"])
         )
+
+    def pieces(self, tokens: Ints, offsets: Ints) -> ChainProblem:
+        """Pieces of the sequences: cuts are no ends, so there are neither ends nor constraints."""
+        part = self._at(tokens, offsets)
+        part.layout = self.layout._replace(boundary=False)
+        part.decoder, part.n_features = ChainDecoder(part.layout), part.layout.size
+        part._hold(part.data._replace(at=part.layout.offsets, boundary=False))
+        return part
+
+    def with_labels(self, labels: Ints32) -> ChainProblem:
+        """The same sequences with other true labels, which must be free of costs."""
+        other = copy.copy(self)
+        other.data = self.data._replace(labels=labels)
+        return other
 
     @property
     def n_examples(self) -> int:
