@@ -10,10 +10,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from brute import ChainTwin, all_planes, plane_terms
+from brute_trees import grid_case, label_case
+from cases import Case
 from exact_qp import solve_exactly
+from maxmargin.datasets import make_faces
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.partial import PartialChains, costs_of_choices
 from maxmargin.problems.chain.problem import ChainConstraints, ChainProblem
+from maxmargin.problems.tree.labels import LabelTreeProblem
+from maxmargin.problems.tree.partial import (
+    PartialLabelTrees,
+    PartialParts,
+    costs_of_node_choices,
+)
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.alternation import alternate
 
@@ -258,6 +267,16 @@ def test_learns_from_labels_known_in_part():
     assert np.array_equal(again.coef_, model.coef_)
 
 
+def test_costs_and_class_weights_of_labels_known_in_part():
+    """Costs of labels that are known are as ever, and "balanced" counts what is known."""
+    X, y, part = make_sentences(30)
+    options = {"tol": 1e-6, "class_weight": "balanced", "loss": {("O", "B-X"): 2.0}}
+    sets = tagger(**options).fit(X, [[{tag} for tag in tags] for tags in y])
+    plain = tagger(**options).fit(X, y)
+    assert sets.result_.primal == pytest.approx(plain.result_.primal, rel=1e-5)
+    assert tagger(**options).fit(X, part).score(X, y) > 0.6
+
+
 def test_weights_of_sequences_and_files(tmp_path):
     """A weight of 2 is a sequence twice; sequences of which nothing is known do not matter."""
     X, _, part = make_sentences(20)
@@ -322,3 +341,163 @@ def test_rounds_that_do_not_suffice_are_told():
     X, _, part = make_sentences(hidden=0.7)
     with pytest.warns(ConvergenceWarning, match="max_rounds=1"):
         tagger(tol=1e-3, max_rounds=1).fit(X, part)
+
+
+# ----- trees --------------------------------------------------------------------------------------
+
+
+def tree_in_part(seed, loss):
+    """Trees with sets of right labels; the twin knows what is right by its definition."""
+    rng = np.random.default_rng(seed)
+    case = label_case(rng, V=3, n=4, loss=loss)
+    Y, layout = case.problem.labels, case.problem.layout
+    allowed = rng.random((*Y.shape, layout.n_labels.max())) < 0.4
+    allowed &= np.arange(allowed.shape[2]) < layout.n_labels[:, None]
+    np.put_along_axis(allowed, Y[:, :, None], True, axis=2)
+    costs, rows = costs_of_node_choices(allowed, layout.n_labels)
+    problem = LabelTreeProblem(case.problem.rows, Y, layout, loss=loss, costs=costs, cost_rows=rows)
+    case.twin.costs = np.where(allowed, 0.0, 1.0)
+    return Case(problem, case.twin), allowed
+
+
+def test_costs_of_choices_of_nodes():
+    allowed = np.array([[[1, 0, 0], [1, 1, 0]], [[0, 1, 1], [0, 1, 0]]], bool)
+    table, rows = costs_of_node_choices(allowed, np.array([3, 2]))
+    assert table[rows][:, 0].tolist() == [[0, 1, 1], [1, 0, 0]]
+    assert table[rows][:, 1, :2].tolist() == [[0, 0], [1, 0]]
+    costs = np.array([[0, 2.0, 3], [5, 0, 7], [1, 9, 0], [0, 4, 0], [6, 0, 0]])
+    table, rows = costs_of_node_choices(allowed, np.array([3, 2]), costs)
+    assert table[rows][:, 0].tolist() == [[0, 2, 3], [1, 0, 0]]
+    assert table[rows][:, 1, :2].tolist() == [[0, 0], [6, 0]]
+
+
+def tree_objective(case, allowed_outputs, w, C, formulation):
+    """As `Drawn.objective`, for a twin whose losses are those of labels known in part."""
+    twin, total = case.twin, 0.0
+    for i in range(twin.n_examples):
+        best = max(w @ twin.psi(i, h) for h in allowed_outputs(i))
+        outputs = twin.outputs(i)
+        b, scales = plane_terms(
+            [twin.loss(i, y) for y in outputs], formulation.rescaling, formulation.uses_sqrt_loss
+        )
+        gains = np.array([w @ twin.psi(i, y) for y in outputs]) - best
+        slack = max(0.0, np.max(b + scales * gains))
+        total += slack**2 if formulation.slack == "l2" else slack
+    return 0.5 * w @ w + C * total
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS[:3], ids=str)
+@pytest.mark.parametrize("loss", ["hamming", "zero-one"])
+def test_rounds_of_trees(loss, formulation):
+    for seed in range(3):
+        case, allowed = tree_in_part(seed, loss)
+
+        def right(i, case=case, allowed=allowed):
+            return [y for y in case.twin.outputs(i)
+                    if all(allowed[i, v, k] for v, k in enumerate(y))]  # fmt: skip
+
+        partial = PartialLabelTrees(case.problem, allowed)
+        solver = make_solver("auto", tol=1e-6, random_state=0)
+        found = alternate(partial, solver, formulation, 2.0, max_rounds=20, tol=1e-9)
+        expected = tree_objective(case, right, found.result.w, 2.0, formulation)
+        assert found.rounds[-1].objective == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        for before, after in itertools.pairwise(found.rounds):
+            assert after.objective <= after.bound < before.objective
+        w = np.random.default_rng(seed).normal(size=case.problem.n_features)
+        for i, labels in enumerate(partial.complete(w)):
+            scores = {y: w @ case.twin.psi(i, y) for y in right(i)}
+            assert scores[tuple(labels.tolist())] == pytest.approx(max(scores.values()))
+
+
+@pytest.mark.parametrize("loss", ["deviation", "hamming"])
+def test_rounds_of_parts(loss):
+    formulation = Formulation("margin", "l1")
+    for seed in range(3):
+        case = grid_case(np.random.default_rng(seed), V=2, n=4, loss=loss, in_part=True)
+        known, truth = case.twin.known, case.twin.Y
+
+        def right(i, case=case, known=known, truth=truth):
+            free = ~known[i]
+            return [y for y in case.twin.outputs(i)
+                    if all(free[v] or k == truth[i][v] for v, k in enumerate(y))]  # fmt: skip
+
+        partial = PartialParts(case.problem)
+        solver = make_solver("auto", tol=1e-6, random_state=0)
+        found = alternate(partial, solver, formulation, 0.5, max_rounds=20, tol=1e-9)
+        expected = tree_objective(case, right, found.result.w, 0.5, formulation)
+        assert found.rounds[-1].objective == pytest.approx(expected, rel=1e-8, abs=1e-12)
+        for before, after in itertools.pairwise(found.rounds):
+            assert after.objective <= after.bound < before.objective
+
+
+def test_first_weights_of_trees_are_those_of_what_is_known():
+    """Unknown nodes and their edges are left out: their weights come from other examples alone."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6, 3, 2)), np.arange(18).reshape(6, 3) % 2
+    rows = [[None if v == 1 else k for v, k in enumerate(labels)] for labels in y.tolist()]
+    rows[0][1], rows[1][1] = 0, 1
+    seen = {}
+
+    class Spy(PartialLabelTrees):
+        def first_weights(self, train):
+            def note(problem, origins):
+                seen["problem"] = problem
+                return train(problem, origins)
+
+            seen["w"] = super().first_weights(note)
+            return seen["w"]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("maxmargin.estimators.tree.PartialLabelTrees", Spy)
+        model = mm.TreeLabeler(tree=[(0, 1), (1, 2)], random_state=0).fit(X, rows)
+    rows_left = np.diff(seen["problem"].rows.indptr)
+    # Nodes have two inputs and a constant, edges a constant: 3 nodes and 2 edges, or 2 nodes.
+    assert rows_left.tolist() == [11, 11, 6, 6, 6, 6]
+    assert seen["w"].any() and len(model.rounds_) >= 1
+
+
+def test_trees_and_parts_that_are_known_in_part():
+    rng = np.random.default_rng(0)
+    n = 150
+    codes = rng.integers(0, 3, n)
+    Y = np.stack([codes, (codes + (rng.random(n) < 0.1)) % 3, codes], axis=1)
+    X = np.eye(3)[Y] + 0.8 * rng.normal(size=(n, 3, 3))
+    names = np.array(["a", "b", "c"])[Y].tolist()
+    part = [[None if rng.random() < 0.6 else label for label in labels] for labels in names]
+    options = {"C": 0.3, "random_state": 0}
+    model = mm.TreeLabeler(**options).fit(X[:100], part[:100])
+    full = mm.TreeLabeler(**options).fit(X[:100], names[:100])
+    assert model.score(X[100:], names[100:]) > full.score(X[100:], names[100:]) - 0.1 > 0.6
+    again = mm.TreeLabeler(partial="convex", **options).fit(X[:100], names[:100])
+    assert np.array_equal(again.coef_, full.coef_) and not hasattr(full, "rounds_")
+    part[3] = [None] * 3
+    rest = [i for i in range(100) if i != 3]
+    one, other = (
+        mm.TreeLabeler(partial="convex", tree=[(0, 1), (0, 2)], tol=1e-6, **options).fit(
+            X[chosen], [part[i] for i in chosen]
+        )
+        for chosen in (list(range(100)), rest)
+    )
+    assert one.result_.primal == pytest.approx(other.result_.primal, rel=1e-5)
+    costly = mm.TreeLabeler(loss={("a", "b"): 3.0}, class_weight="balanced", **options)
+    assert costly.fit(X[:100], part[:100]).score(X[100:], names[100:]) > 0.6
+    with pytest.raises(ValueError, match="y has no label of node 1"):
+        mm.TreeLabeler().fit(X[:2], [["a", None, "b"], ["b", None, "a"]])
+    with pytest.raises(ValueError, match="example 1, node 2: an empty set"):
+        mm.TreeLabeler().fit(X[:2], [["a", "b", "b"], ["b", "c", set()]])
+
+
+def test_parts_are_found_after_training_on_some():
+    faces = make_faces(n_train=40, n_test=20, size=18, noise=0.15, random_state=1)
+    rng = np.random.default_rng(0)
+    y = [[None if i > 10 and rng.random() < 0.5 else place for place in row]
+         for i, row in enumerate(faces.y_train.tolist())]  # fmt: skip
+    options = {"outputs": "positions", "C": 0.02, "patch": 5, "random_state": 0}
+    model = mm.TreeLabeler(**options).fit(faces.X_train, y)
+    full = mm.TreeLabeler(**options).fit(faces.X_train, faces.y_train)
+    listed = mm.TreeLabeler(**options).fit(faces.X_train, faces.y_train.tolist())
+    assert np.array_equal(listed.coef_, full.coef_)
+    scores = [m.score(faces.X_test, faces.y_test) for m in (model, full)]
+    assert scores[0] > scores[1] - 3.0
+    with pytest.raises(ValueError, match="part 2 has no known position"):
+        mm.TreeLabeler(**options).fit(faces.X_train[:1], [[(1, 1), (2, 2), None]])

@@ -92,10 +92,14 @@ def has_unknown(labels: FlatLabels) -> bool:
     return any(value is None or is_choice(value) for value in labels.values)
 
 
-def listed_labels(labels: FlatLabels) -> FlatLabels:
-    """All labels that are known of any token, for a `LabelEncoder`; errors name the token."""
+def listed_labels(labels: FlatLabels, first: int = 0, step: int = 1) -> FlatLabels:
+    """All labels that are known of any token, for a `LabelEncoder`; errors name the token.
+
+    Only every ``step``-th token counts, from the first on: one node of trees, say.
+    """
     found: dict[Any, None] = {}
-    for t, value in enumerate(labels.values):
+    for t in range(first, len(labels.values), step):
+        value = labels.values[t]
         if value is None:
             continue
         if not is_hashable(value) and not is_choice(value):
@@ -105,5 +109,6 @@ def listed_labels(labels: FlatLabels) -> FlatLabels:
                 raise ValueError(f"{labels.place(t)}: {label} is not a label")
             found[label] = None
     if not found:
-        raise ValueError("y has no label: every one is None")
+        of = "" if step == 1 else f" of {labels.wording.part} {first}"
+        raise ValueError(f"y has no label{of}: every one is None")
     return labels._replace(values=list(found))
