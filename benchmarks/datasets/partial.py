@@ -129,7 +129,7 @@ def _training(data: Hidden, way: str) -> Callable[[], Outcome]:
             C,
             # Pieces may begin inside of an entity.
             constraints=None if way == "known tokens" else "bio",
-            on_violation="repair" if way == "hidden as O" else "raise",
+            on_violation="repair",
             partial="convex" if way == "convex" else "alternate",
             random_state=0,
         ).fit(X, y)
