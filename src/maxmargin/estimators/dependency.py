@@ -16,12 +16,16 @@ from ..declared import Count, Labels
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
+from ..problems.dependency.partial import PartialDependencies
 from ..problems.dependency.problem import DependencyDecoder, DependencyProblem
+from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
-from .base import MaxMarginEstimator, checked_k
-from .known_labels import allowed_arcs, flatten_fixed
+from .base import checked_k
+from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
+from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
 from .parameters import with_inherited_parameters
+from .partial_labels import PartialLabels, has_unknown
 
 __all__ = ["DependencyParser"]
 
@@ -38,7 +42,7 @@ class _FlatTrees(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(MaxMarginEstimator):
+class DependencyParser(PartialLabels):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -59,6 +63,7 @@ class DependencyParser(MaxMarginEstimator):
     templates : ArcTemplates, optional
         Features of the arcs; by default words and tags of head and modifier, of their neighbours
         and of what is between them, with direction and distance (McDonald et al. 2005).
+    {parameters of PartialLabels}
     {parameters of SharedParameters}
 
     Attributes
@@ -98,7 +103,9 @@ class DependencyParser(MaxMarginEstimator):
             treebank are taken with both their tags.
         y : list of trees, optional
             For each sentence the heads of its tokens: 0 for the root, else the number of a token,
-            from 1. With ``labeled``, pairs (head, label). May be left out with a treebank.
+            from 1. With ``labeled``, pairs (head, label). May be left out with a treebank. None in
+            place of either says that it is not known, a set that it is one of several; see
+            ``partial``. The search is then one sentence at a time, and slower.
         sample_weight : array of shape (n_sentences,), optional
             Multiplies each sentence's slack.
 
@@ -107,7 +114,12 @@ class DependencyParser(MaxMarginEstimator):
         self
         """
         self._make_solver()  # parameters are checked before the features are built
+        self._check_partial()
         fields = _fields(X)
+        known = _known_arcs(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        if known is not None:
+            return self._fit_partial(fields, known, sample_weight)
+        self._forget_rounds()
         trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints32 | None = None
@@ -141,6 +153,11 @@ class DependencyParser(MaxMarginEstimator):
             tuple(templates),
         )
         self._train(make_problem, data, weights)
+        self._set_decoder(templates, n_labels)
+        return self
+
+    def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
+        """What finds trees of new sentences."""
         self._decoder = DependencyDecoder(
             templates,
             self.hash_bits,
@@ -148,6 +165,37 @@ class DependencyParser(MaxMarginEstimator):
             projective=bool(self.projective),
             single_root=bool(self.single_root),
         )
+
+    def _fit_partial(
+        self, fields: TokenFields, known: FlatLabels, sample_weight: ArrayLike | None
+    ) -> DependencyParser:
+        """Train where heads or labels are known in part."""
+        encoder = LabelEncoder.of(labels_of_arcs(known)) if self.labeled else None
+        self.labels_ = None if encoder is None else encoder.classes
+        numbers = None if encoder is None else encoder.numbers
+        choices = arc_choices(known, numbers)
+        weights = checked_weights(
+            None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
+            len(choices),
+        )
+        says_something = np.array([len(own) > 0 for own in choices])
+        templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
+        n_labels = 0 if self.labels_ is None else len(self.labels_)
+        heads, labels, is_known = some_trees(known.offsets, choices)
+        options = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
+        problem = DependencyProblem(
+            fields,
+            heads,
+            labels if self.labeled else None,
+            n_labels,
+            loss=self.loss,
+            templates=templates,
+            hash_bits=self.hash_bits,
+            **options,
+        )
+        partial = PartialDependencies(problem, choices, is_known)
+        self._train_partial(partial, weights * says_something)
+        self._set_decoder(templates, n_labels)
         return self
 
     def predict(self, X: Any, fixed: Any = None) -> list[Any]:
@@ -357,6 +405,14 @@ def _check_token(i: int, t: int, token: Any) -> None:
             f"sentence {i}, word {t}: {token!r:.60}, expected (word, tag) or "
             "(word, tag, fine tag), all strings"
         )
+
+
+def _known_arcs(y: Any, bounds: Ints, labeled: bool) -> FlatLabels | None:
+    """What is known of all arcs, or None if all of it is."""
+    known = flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
+    pairs = (value for value in known.values if labeled and isinstance(value, (tuple, list)))
+    in_part = has_unknown(known) or any(part is None for pair in pairs for part in pair)
+    return known if in_part else None
 
 
 def _trees(X: Any, y: Any, labeled: bool) -> Any:

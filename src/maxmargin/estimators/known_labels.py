@@ -14,10 +14,10 @@ from ..types import Bools, Ints
 from .labels import FlatLabels, Wording, flatten_labels, is_hashable
 
 __all__ = [
-    "allowed_arcs",
     "allowed_labels",
     "allowed_node_labels",
     "allowed_pixels",
+    "choice_of",
     "flatten_fixed",
     "is_choice",
 ]
@@ -60,7 +60,7 @@ def allowed_node_labels(known: FlatLabels, numbers: Sequence[Mapping[Any, int]])
 
 def _mark(known: FlatLabels, t: int, numbers: Mapping[Any, int], allowed: Bools) -> None:
     """Set what token t may have."""
-    for label in _choice(known, t):
+    for label in choice_of(known, t):
         number = numbers.get(label) if is_hashable(label) else None
         if number is None:
             raise ValueError(
@@ -72,7 +72,7 @@ def _mark(known: FlatLabels, t: int, numbers: Mapping[Any, int], allowed: Bools)
         allowed[:] = True
 
 
-def _choice(known: FlatLabels, t: int) -> Iterable[Any]:
+def choice_of(known: FlatLabels, t: int) -> Iterable[Any]:
     """What is allowed for token t, none if nothing is known."""
     value = known.values[t]
     if is_choice(value) and not value:
@@ -86,7 +86,7 @@ def allowed_pixels(known: FlatLabels, grids: Ints) -> list[list[Ints | None]]:
     for t, value in enumerate(known.values):
         i = int(np.searchsorted(known.offsets, t, side="right")) - 1
         height, width = grids[i].tolist()
-        places = list(_choice(known, t))
+        places = list(choice_of(known, t))
         for place in places:
             whole = isinstance(place, (tuple, list)) and len(place) == 2
             if not (
@@ -101,54 +101,3 @@ def allowed_pixels(known: FlatLabels, grids: Ints) -> list[list[Ints | None]]:
                 )
         pixels.append(None if value is None else np.array(sorted(map(tuple, places)), np.int64))
     return [pixels[first:end] for first, end in pairwise(known.offsets.tolist())]
-
-
-def allowed_arcs(
-    known: FlatLabels, numbers: Mapping[Any, int] | None
-) -> list[tuple[Bools, Bools] | None]:
-    """Which arcs, head first, and which labels of these each sentence may have; None for all.
-
-    A token has a head, or where there are labels a pair (head, label) of which either may be None.
-    """
-    n_labels = 0 if numbers is None else len(numbers)
-    masks: list[tuple[Bools, Bools] | None] = []
-    for first, end in pairwise(known.offsets.tolist()):
-        N = end - first + 1
-        if all(value is None for value in known.values[first:end]):
-            masks.append(None)
-            continue
-        arcs, labels = np.ones((N, N), bool), np.ones((N, N, n_labels), bool)
-        for m in range(1, N):
-            t = first + m - 1
-            if known.values[t] is None:
-                continue
-            arcs[:, m] = labels[:, m] = False
-            for arc in _choice(known, t):
-                heads, label = _arc(known, t, arc, N, m, numbers)
-                arcs[heads, m] = True
-                labels[heads, m, label] = True
-        masks.append((arcs, labels))
-    return masks
-
-
-def _arc(
-    known: FlatLabels, t: int, arc: Any, N: int, m: int, numbers: Mapping[Any, int] | None
-) -> tuple[Any, Any]:
-    """Heads and labels, as indices, that an arc into node m stands for."""
-    head, label = arc, None
-    if numbers is not None and isinstance(arc, (tuple, list)) and len(arc) == 2:
-        head, label = arc
-    anywhere = head is None and numbers is not None
-    if not anywhere and not (isinstance(head, Integral) and 0 <= int(head) < N and head != m):
-        pairs = ", a pair (head, label), either of which may be None" if numbers else ""
-        raise ValueError(
-            f"{known.place(t)}: {arc!r:.40}, expected 0 (root) or another word, 1 to {N - 1}"
-            f"{pairs}, a set of such, or None"
-        )
-    heads = slice(None) if anywhere else int(head)
-    if label is None:
-        return heads, slice(None)
-    assert numbers is not None
-    if not is_hashable(label) or label not in numbers:
-        raise ValueError(f"{known.place(t)}: label {label!r:.40} is not known to the model")
-    return heads, numbers[label]

@@ -135,9 +135,7 @@ class DependencyDecoder:
                 arcs[~mask[0]] = -np.inf
                 labels[~mask[1]] = -np.inf
             ranked.append(rank_trees(arcs, labels, k, self.options, work))
-            if not ranked[-1]:
-                kind = "projective tree" if self.options.projective else "tree"
-                raise ValueError(f"sentence {i}: no {kind} has allowed arcs only")
+            refuse_impossible(i, ranked[-1], self.options.projective)
         return ranked
 
     def score(self, fields: TokenFields, heads: Ints32, labels: Ints32 | None, w: Floats) -> Floats:
@@ -154,6 +152,13 @@ class DependencyDecoder:
             if labels is not None:
                 totals[i] += by_label[(*sentence, labels[start:end])].sum()
         return totals
+
+
+def refuse_impossible(i: int, ranked: Sequence[RankedTree], projective: bool) -> None:
+    """Raise ValueError for a sentence without trees."""
+    if not ranked:
+        kind = "projective tree" if projective else "tree"
+        raise ValueError(f"sentence {i}: no {kind} has allowed arcs only")
 
 
 def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats, Floats]:
