@@ -116,11 +116,11 @@ class DependencyParser(PartialLabels):
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         fields = _fields(X)
-        known = _known_arcs(_trees(X, y, self.labeled), fields.bounds, self.labeled)
-        if known is not None:
-            return self._fit_partial(fields, known, sample_weight)
+        arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
+        if _is_partial(arcs, self.labeled):
+            return self._fit_partial(fields, arcs, sample_weight)
         self._forget_rounds()
-        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        trees = _flat_trees(arcs, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints32 | None = None
         if trees.labels is not None:
@@ -276,7 +276,7 @@ class DependencyParser(PartialLabels):
         """
         weights = self._weights
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
         found = self._decoder.decode(fields, weights)
         is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
         is_token[fields.bounds[:-1]] = False
@@ -313,7 +313,7 @@ class DependencyParser(PartialLabels):
         """
         weights = self._weights
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
         codes: Ints32 | None = None
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
@@ -407,12 +407,15 @@ def _check_token(i: int, t: int, token: Any) -> None:
         )
 
 
-def _known_arcs(y: Any, bounds: Ints, labeled: bool) -> FlatLabels | None:
-    """What is known of all arcs, or None if all of it is."""
-    known = flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
-    pairs = (value for value in known.values if labeled and isinstance(value, (tuple, list)))
-    in_part = has_unknown(known) or any(part is None for pair in pairs for part in pair)
-    return known if in_part else None
+def _flat_arcs(y: Any, bounds: Ints) -> FlatLabels:
+    """What is given for all tokens, checked against the lengths of the sentences."""
+    return flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
+
+
+def _is_partial(arcs: FlatLabels, labeled: bool) -> bool:
+    """Whether some heads or labels are not known."""
+    pairs = (arc for arc in arcs.values if labeled and isinstance(arc, (tuple, list)))
+    return has_unknown(arcs) or any(part is None for pair in pairs for part in pair)
 
 
 def _trees(X: Any, y: Any, labeled: bool) -> Any:
@@ -426,9 +429,8 @@ def _trees(X: Any, y: Any, labeled: bool) -> Any:
     return X.labeled_heads() if labeled else X.heads()
 
 
-def _flat_trees(y: Any, bounds: Ints, labeled: bool) -> _FlatTrees:
-    """Check trees against the lengths of the sentences, and flatten them."""
-    flat = flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
+def _flat_trees(flat: FlatLabels, labeled: bool) -> _FlatTrees:
+    """Heads and labels of trees that are known."""
     labels: list[Any] = []
     heads = np.empty(len(flat.values), dtype=np.int32)
     expected = "a pair (head, label)" if labeled else "the number of its head"

@@ -138,7 +138,7 @@ def known_positions(y: Any, n: int) -> tuple[Ints, Bools]:
     rows = [list(row) for row in y]
     given = [[place is not None for place in row] for row in rows]
     if all(map(all, given)):
-        positions = as_positions(y, n)
+        positions = as_positions(rows, n)
         return positions, np.ones(positions.shape[:2], dtype=bool)
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
