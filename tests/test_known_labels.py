@@ -86,10 +86,12 @@ def test_nothing_known_of_sequences_is_a_plain_prediction(tagger):
     assert model.predict_k(X, 3, fixed=[[None] * len(x) for x in X]) == model.predict_k(X, 3)
 
 
-def test_constraints_may_leave_nothing():
+@pytest.mark.parametrize("order", [1, 2])
+def test_constraints_may_leave_nothing(order):
     rng = np.random.default_rng(0)
     X, y = [rng.normal(size=(3, 2))] * 2, [["B-X", "I-X", "O"]] * 2
-    model = mm.SequenceTagger(constraints="bio", random_state=0).fit(X, y)
+    model = mm.SequenceTagger(constraints="bio", order=order, random_state=0).fit(X, y)
+    assert model.predict(X, fixed=[None, [None, None, "I-X"]])[1][2] == "I-X"
     known = [None, [None, "O", "I-X"]]
     for predict in (model.predict, lambda X, fixed: model.predict_k(X, 2, fixed=fixed)):
         with pytest.raises(ValueError, match="sequence 1: no labelling"):

@@ -328,6 +328,7 @@ def test_repairs_leave_alone_what_may_continue_something():
         ([["O", None], [["B-X"]]], {}, r"sequence 1, token 0: label \['B-X'\] is not hashable"),
         ([["O", None], ["O"]], {}, "y has only one label"),
         ([["O", None], ["B-X"]], {"partial": "mean"}, "partial must be 'alternate' or 'convex'"),
+        ([["O", None], ["B-X"]], {"order": 2}, "known in part are for order=1"),
         ([["O", None], ["B-X"]], {"max_rounds": 0}, "max_rounds must be a whole number >= 1"),
         ([["O", None], ["B-X"]], {"slack": "none", "solver": "n-slack"}, "need slacks"),
     ],

@@ -323,6 +323,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         """
         offsets = labels.offsets
         rows = make_rows(tokens, fit_intercept=self._has_intercept)
+        assert isinstance(self._decoder, ChainDecoder)
         nothing = np.zeros(self._decoder.layout.size)
         codes = self._decoder.decode_possible(rows, offsets, nothing, allowed)
         drop = self.on_violation == "drop"
