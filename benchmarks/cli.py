@@ -38,6 +38,7 @@ BENCHMARKS = {
     "multilabel": ".datasets.multilabel",
     "segments": ".datasets.segments",
     "orders": ".datasets.orders",
+    "partial": ".datasets.partial",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",

@@ -24,15 +24,20 @@ from maxmargin.problems.tree.labels import (
 
 
 class _TreeTwin(Twin):
+    #: Nodes whose label is known, (n_examples, n_nodes); all where it is None.
+    known = None
+
     def truth(self, i):
         return tuple(int(k) for k in self.Y[i])
 
     def loss(self, i, y):
-        wrong = sum(a != b for a, b in zip(self.truth(i), y, strict=True))
+        known = [True] * len(y) if self.known is None else self.known[i]
+        wrong = sum(a != b for a, b, k in zip(self.truth(i), y, known, strict=True) if k)
         if self.loss_name == "deviation":
             width = self.images[i].shape[1]
             ends = zip(self.truth(i), y, strict=True)
             far = [np.hypot(a // width - b // width, a % width - b % width) for a, b in ends]
+            far = [d if k else 0.0 for d, k in zip(far, known, strict=True)]
             return 100.0 * float(np.mean(far)) / self.sizes[i]
         if self.loss_name == "zero-one":
             return float(wrong > 0)
@@ -155,7 +160,7 @@ def label_case(rng, *, V=3, n=3, loss="hamming", extra_edge_inputs=0, costs=None
     return Case(problem, LabelTreeTwin(nodes, edges, Y, parent, n_labels, loss, of_nodes))
 
 
-def grid_case(rng, *, V=2, loss="deviation", channels=1, patch=3, n=3):
+def grid_case(rng, *, V=2, loss="deviation", channels=1, patch=3, n=3, in_part=False):
     parent, order = random_tree(rng, V)
     largest = {1: 5, 2: 4, 3: 3}[V]
     images = [
@@ -171,11 +176,15 @@ def grid_case(rng, *, V=2, loss="deviation", channels=1, patch=3, n=3):
     anchors, spreads = rng.normal(size=(V, 2)), rng.uniform(0.5, 2.0, (V, 2))
     sizes = rng.uniform(2.0, 30.0, n)
     layout = GridLayout(parent, order, patch, channels, anchors, spreads)
-    problem = GridPartsProblem(pack_maps(images, patch), positions, layout, sizes=sizes, loss=loss)
+    known = rng.random((n, V)) < 0.6 if in_part else None
+    problem = GridPartsProblem(
+        pack_maps(images, patch), positions, layout, sizes=sizes, loss=loss, known=known
+    )
     labels = [
         [y * im.shape[1] + x for y, x in spot] for im, spot in zip(images, positions, strict=True)
     ]
     twin = GridPartsTwin(images, labels, parent, patch, anchors, spreads, sizes, loss)
+    twin.known = known
     return Case(problem, twin)
 
 

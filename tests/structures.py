@@ -66,6 +66,10 @@ def where_losses_add_up(loss, rescaling, sqrt_loss):
     return loss == "zero-one" or rescaling == "none" or (rescaling, sqrt_loss) == ("margin", False)
 
 
+def where_losses_are_sums(loss, rescaling, sqrt_loss):
+    return loss != "zero-one" and (rescaling, sqrt_loss) == ("margin", False)
+
+
 class Structure(NamedTuple):
     """What there is to be tested of one structure."""
 
@@ -289,9 +293,7 @@ STRUCTURES = {
         functools.partial(label_case, costs="free"),
         ("normalized-hamming", "zero-one"),
         drawn(sizes(V=(1, 4)), flags("own_rows")),
-        k_best=lambda loss, rescaling, sqrt_loss: (
-            loss != "zero-one" and margin_only(rescaling, sqrt_loss)
-        ),
+        k_best=where_losses_are_sums,
         refusal="losses that add up over nodes",
     ),
     "parts in images": Structure(
@@ -302,6 +304,14 @@ STRUCTURES = {
         refusal="losses that add up over nodes",
         decode=decode_positions,
         rank=rank_positions,
+    ),
+    "parts in images known in part": Structure(
+        grid_case,
+        ("deviation", *NODE_LOSSES),
+        drawn(sizes(V=(1, 3)), in_part=st.just(True)),
+        training=({"in_part": True},),
+        k_best=where_losses_are_sums,
+        refusal="losses that add up over nodes",
     ),
     "sets of labels": Structure(
         multilabel_case,

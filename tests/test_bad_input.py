@@ -124,7 +124,9 @@ def test_labels_must_be_usable():
     with pytest.raises(ValueError, match="sequence 0, token 1: nan is not a label"):
         mm.SequenceTagger().fit([X[:2]], [[0.0, np.nan]])
     with pytest.raises(ValueError, match="sequence 0, token 0: None is not a label"):
-        mm.SequenceTagger().fit([X[:2]], [[None, 1]])
+        mm.SequenceTagger().fit([X[:2]], [[{None, 2}, 1]])
+    with pytest.raises(ValueError, match="sequence 0, token 0: None is not a label"):
+        mm.SequenceTagger(solver="sgd").partial_fit([X[:2]], [[None, 1]])
 
 
 @pytest.mark.parametrize(

@@ -176,3 +176,11 @@ def test_sets_of_labels(bench):
     assert runs["f1, all pairs"]["f1"] > 64.0
     for run in runs.values():
         assert run["hamming"] == pytest.approx(100.0 - run["right"])
+
+
+def test_labels_known_in_part(bench):
+    find_data("conll2002/esp.train.xz")
+    first, *_ = bench("datasets.partial").cases(bench("case").Options(quick=True))
+    runs = {label: run for label, (run,) in bench("runner").run_case(first, repeat=1).runs.items()}
+    assert runs["alternate"]["rounds"] >= runs["convex"]["rounds"] == 1
+    assert runs["all tags"]["f1"] > runs["alternate"]["f1"] > runs["hidden as O"]["f1"]

@@ -430,6 +430,16 @@ class PlaneStore:
         if live < CROWDED * stored and stored - live >= MANY_DEAD:
             self._compact()
 
+    def empty(self, examples: Ints) -> None:
+        """Drop all planes of these blocks, whatever their weight."""
+        dropped = np.isin(self.arena.block[: self.used[0]], examples)
+        for array in (self.arena.alive, self.arena.alpha, self.arena.before):
+            array[: self.used[0]][dropped] = 0
+        self.known_products = NO_PRODUCTS
+        self._compact()
+        self.rebuild()
+        self.dual()
+
     def _drop_idle(self, idle_limit: int) -> None:
         """Mark such planes dead; what they were before is forgotten, also in what w was before."""
         now = self.arena.before[: self.used[0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple
@@ -21,7 +21,7 @@ from .._warn import warn_user
 from ..formulation import Formulation
 from ..problem import Problem
 from ..progress import ProgressDisplay
-from ..result import Result
+from ..result import Callback, Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import checked_weights
@@ -33,7 +33,14 @@ from .checked_weights import CheckedWeights
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 
-__all__ = ["MaxMarginEstimator", "OnlineMethod", "Savable", "checked_k", "fingerprint"]
+__all__ = [
+    "MaxMarginEstimator",
+    "OnlineMethod",
+    "Savable",
+    "checked_k",
+    "fingerprint",
+    "warn_unless_converged",
+]
 
 
 class _Kept(NamedTuple):
@@ -194,7 +201,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         else:
             self.result_ = dataclasses.replace(result, state=None)
             self.__dict__.pop("_kept", None)
-        _warn_unless_converged(result, solver)
+        warn_unless_converged(result, solver)
         return problem
 
     def _solve(
@@ -206,14 +213,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         start: Result | None,
     ) -> Result:
         """Solve the problem for one C, showing progress if that is wanted."""
-        callbacks = tuple(self.callbacks)
-        with contextlib.ExitStack() as stack:
-            if self.verbose:
-                n = problem.n_examples
-                # Solvers may be duck-typed.
-                limits = solver.limits(n) if hasattr(solver, "limits") else None
-                display = ProgressDisplay(n, int(self.verbose), limits=limits)
-                callbacks += (stack.enter_context(display),)
+        with self._shown(solver, problem.n_examples) as callbacks:
             return solver.solve(
                 problem,
                 Formulation(self.rescaling, self.slack, self.sqrt_loss),
@@ -222,6 +222,18 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
                 warm_start=start,
                 callbacks=callbacks,
             )
+
+    @contextlib.contextmanager
+    def _shown(self, solver: Solver, n: int) -> Iterator[tuple[Callback, ...]]:
+        """The callbacks, with one that shows the progress if that is wanted."""
+        callbacks = tuple(self.callbacks)
+        with contextlib.ExitStack() as stack:
+            if self.verbose:
+                # Solvers may be duck-typed.
+                limits = solver.limits(n) if hasattr(solver, "limits") else None
+                display = ProgressDisplay(n, int(self.verbose), limits=limits)
+                callbacks += (stack.enter_context(display),)
+            yield callbacks
 
     def _train_online(
         self, problem: Problem, data: tuple[Any, ...], sample_weight: Floats | None
@@ -356,7 +368,7 @@ def _seed(random_state: Any) -> Any:
         ) from None
 
 
-def _warn_unless_converged(result: Result, solver: Solver) -> None:
+def warn_unless_converged(result: Result, solver: Solver) -> None:
     """Warn where training ended before the precision asked for, and say what to raise."""
     if result.converged or result.status in ("interrupted", "inexact oracle"):  # told elsewhere
         return

@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from .._warn import warn_user
 from ..problems.chain.problem import ChainConstraints, bio_constraints
 from ..types import Bools, Ints32
+from .known_labels import is_choice
 from .labels import FlatLabels
 
-__all__ = ["check_on_violation", "make_constraints", "repair_labels", "sequences_that_obey"]
+__all__ = [
+    "check_on_violation",
+    "make_constraints",
+    "repair_labels",
+    "sequences_that_obey",
+    "sequences_with_completion",
+]
 
 ON_VIOLATION = ("raise", "drop", "repair")
 
@@ -114,10 +121,14 @@ def repair_labels(labels: FlatLabels) -> FlatLabels:
     """Labels that obey "bio": an I-X that continues nothing begins a chunk, as B-X. Warns."""
     values, changed = list(labels.values), []
     for start, stop in pairwise(labels.offsets.tolist()):
-        before = ""
+        before: str | None = ""
         for t in range(start, stop):
+            if values[t] is None or is_choice(values[t]):  # may be what the next one continues
+                before = None
+                continue
             label = str(values[t])
-            if label.startswith("I-") and before not in (f"B-{label[2:]}", label):
+            continues = before is None or before in (f"B-{label[2:]}", label)
+            if label.startswith("I-") and not continues:
                 values[t] = label = f"B-{label[2:]}"
                 changed.append(t)
             before = label
@@ -154,6 +165,26 @@ def sequences_that_obey(
         raise ValueError(f"all sequences break the constraints, the first: {first}")
     warn_user(f"{count} break the constraints and are left out: {first}")
     return obeys
+
+
+def sequences_with_completion(labels: FlatLabels, codes: Ints32, drop: bool) -> Bools:
+    """The same for labels known in part: sequences without completion have negative codes."""
+    first = labels.offsets[:-1]
+    possible = codes[first] >= 0
+    if possible.all():
+        return possible
+    count = f"{np.count_nonzero(~possible)} of {len(possible)} sequences"
+    i = int(np.argmin(possible))
+    place = labels.place(int(first[i])) if labels.lines is not None else f"sequence {i}"
+    what = "no completion of its labels obeys the constraints"
+    if not drop:
+        raise ValueError(
+            f"{place}: {what} ({count} have none); on_violation='drop' leaves such sequences out"
+        )
+    if not possible.any():
+        raise ValueError(f"all sequences break the constraints, the first: {place}: {what}")
+    warn_user(f"{count} break the constraints and are left out: {place}: {what}")
+    return possible
 
 
 def _describe(

@@ -16,11 +16,16 @@ from ..declared import Count, Labels
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
+from ..problems.dependency.partial import PartialDependencies
 from ..problems.dependency.problem import DependencyDecoder, DependencyProblem
-from ..types import Floats, Ints, Ints32
-from .base import MaxMarginEstimator, checked_k
+from ..solvers.base import checked_weights
+from ..types import Bools, Floats, Ints, Ints32
+from .base import checked_k
+from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
+from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
 from .parameters import with_inherited_parameters
+from .partial_labels import PartialLabels, has_unknown
 
 __all__ = ["DependencyParser"]
 
@@ -37,7 +42,7 @@ class _FlatTrees(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(MaxMarginEstimator):
+class DependencyParser(PartialLabels):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -58,6 +63,7 @@ class DependencyParser(MaxMarginEstimator):
     templates : ArcTemplates, optional
         Features of the arcs; by default words and tags of head and modifier, of their neighbours
         and of what is between them, with direction and distance (McDonald et al. 2005).
+    {parameters of PartialLabels}
     {parameters of SharedParameters}
 
     Attributes
@@ -97,7 +103,9 @@ class DependencyParser(MaxMarginEstimator):
             treebank are taken with both their tags.
         y : list of trees, optional
             For each sentence the heads of its tokens: 0 for the root, else the number of a token,
-            from 1. With ``labeled``, pairs (head, label). May be left out with a treebank.
+            from 1. With ``labeled``, pairs (head, label). May be left out with a treebank. None in
+            place of either says that it is not known, a set that it is one of several; see
+            ``partial``. The search is then one sentence at a time, and slower.
         sample_weight : array of shape (n_sentences,), optional
             Multiplies each sentence's slack.
 
@@ -106,8 +114,13 @@ class DependencyParser(MaxMarginEstimator):
         self
         """
         self._make_solver()  # parameters are checked before the features are built
+        self._check_partial()
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
+        if _is_partial(arcs, self.labeled):
+            return self._fit_partial(fields, arcs, sample_weight)
+        self._forget_rounds()
+        trees = _flat_trees(arcs, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints32 | None = None
         if trees.labels is not None:
@@ -140,6 +153,11 @@ class DependencyParser(MaxMarginEstimator):
             tuple(templates),
         )
         self._train(make_problem, data, weights)
+        self._set_decoder(templates, n_labels)
+        return self
+
+    def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
+        """What finds trees of new sentences."""
         self._decoder = DependencyDecoder(
             templates,
             self.hash_bits,
@@ -147,15 +165,51 @@ class DependencyParser(MaxMarginEstimator):
             projective=bool(self.projective),
             single_root=bool(self.single_root),
         )
+
+    def _fit_partial(
+        self, fields: TokenFields, known: FlatLabels, sample_weight: ArrayLike | None
+    ) -> DependencyParser:
+        """Train where heads or labels are known in part."""
+        encoder = LabelEncoder.of(labels_of_arcs(known)) if self.labeled else None
+        self.labels_ = None if encoder is None else encoder.classes
+        numbers = None if encoder is None else encoder.numbers
+        choices = arc_choices(known, numbers)
+        weights = checked_weights(
+            None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
+            len(choices),
+        )
+        says_something = np.array([len(own) > 0 for own in choices])
+        templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
+        n_labels = 0 if self.labels_ is None else len(self.labels_)
+        heads, labels, is_known = some_trees(known.offsets, choices)
+        options = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
+        problem = DependencyProblem(
+            fields,
+            heads,
+            labels if self.labeled else None,
+            n_labels,
+            loss=self.loss,
+            templates=templates,
+            hash_bits=self.hash_bits,
+            **options,
+        )
+        partial = PartialDependencies(problem, choices, is_known)
+        self._train_partial(partial, weights * says_something)
+        self._set_decoder(templates, n_labels)
         return self
 
-    def predict(self, X: Any) -> list[Any]:
+    def predict(self, X: Any, fixed: Any = None) -> list[Any]:
         """Best tree of each sentence.
 
         Parameters
         ----------
         X : list of sentences, or ConlluTreebank
             As for `fit`.
+        fixed : list, optional
+            What is known already: for each token of each sentence None (nothing), its head, or a
+            set of heads it may have. With ``labeled`` pairs (head, label) say more; either of them
+            may be None. None in place of a sentence says that nothing is known of it. The trees
+            found are the best of those that agree with it.
 
         Returns
         -------
@@ -164,6 +218,9 @@ class DependencyParser(MaxMarginEstimator):
         """
         weights = self._weights
         fields = _fields(X)
+        if fixed is not None:
+            ranked = self._decoder.decode_k_best(fields, weights, 1, self._allowed(fixed, fields))
+            return Outputs(self._output(tree.heads[1:], tree.labels[1:]) for (tree,) in ranked)
         found = self._decoder.decode(fields, weights)
         bounds = fields.bounds.tolist()
         return Outputs(
@@ -171,7 +228,7 @@ class DependencyParser(MaxMarginEstimator):
             for first, end in pairwise(bounds)
         )
 
-    def predict_k(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[Any, float]]]:
         """The k best trees of each sentence, with their scores.
 
         Parameters
@@ -180,6 +237,8 @@ class DependencyParser(MaxMarginEstimator):
             As for `fit`.
         k : int
             How many to return for each sentence.
+        fixed : list, optional
+            What is known already, as for `predict`.
 
         Returns
         -------
@@ -189,7 +248,9 @@ class DependencyParser(MaxMarginEstimator):
         """
         k = checked_k(k)
         weights = self._weights
-        ranked = self._decoder.decode_k_best(_fields(X), weights, k)
+        fields = _fields(X)
+        allowed = None if fixed is None else self._allowed(fixed, fields)
+        ranked = self._decoder.decode_k_best(fields, weights, k, allowed)
         return [
             [(self._output(tree.heads[1:], tree.labels[1:]), tree.score) for tree in trees]
             for trees in ranked
@@ -215,7 +276,7 @@ class DependencyParser(MaxMarginEstimator):
         """
         weights = self._weights
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
         found = self._decoder.decode(fields, weights)
         is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
         is_token[fields.bounds[:-1]] = False
@@ -252,7 +313,7 @@ class DependencyParser(MaxMarginEstimator):
         """
         weights = self._weights
         fields = _fields(X)
-        trees = _flat_trees(_trees(X, y, self.labeled), fields.bounds, self.labeled)
+        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
         codes: Ints32 | None = None
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
@@ -263,6 +324,12 @@ class DependencyParser(MaxMarginEstimator):
                     "known to the model"
                 )
         return self._decoder.score(fields, trees.heads, codes, weights)
+
+    def _allowed(self, fixed: Any, fields: TokenFields) -> list[tuple[Bools, Bools] | None]:
+        """Which arcs and labels each sentence may have."""
+        offsets = fields.bounds - np.arange(len(fields.bounds))
+        numbers = None if self.labels_ is None else LabelEncoder(self.labels_).numbers
+        return allowed_arcs(flatten_fixed(fixed, offsets, WORDING), numbers)
 
     def _output(self, heads: Ints32, labels: Ints32) -> list[Any]:
         """A tree as the user sees it."""
@@ -340,6 +407,17 @@ def _check_token(i: int, t: int, token: Any) -> None:
         )
 
 
+def _flat_arcs(y: Any, bounds: Ints) -> FlatLabels:
+    """What is given for all tokens, checked against the lengths of the sentences."""
+    return flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
+
+
+def _is_partial(arcs: FlatLabels, labeled: bool) -> bool:
+    """Whether some heads or labels are not known."""
+    pairs = (arc for arc in arcs.values if labeled and isinstance(arc, (tuple, list)))
+    return has_unknown(arcs) or any(part is None for pair in pairs for part in pair)
+
+
 def _trees(X: Any, y: Any, labeled: bool) -> Any:
     """The trees given, or those of the treebank."""
     if y is not None:
@@ -351,9 +429,8 @@ def _trees(X: Any, y: Any, labeled: bool) -> Any:
     return X.labeled_heads() if labeled else X.heads()
 
 
-def _flat_trees(y: Any, bounds: Ints, labeled: bool) -> _FlatTrees:
-    """Check trees against the lengths of the sentences, and flatten them."""
-    flat = flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
+def _flat_trees(flat: FlatLabels, labeled: bool) -> _FlatTrees:
+    """Heads and labels of trees that are known."""
     labels: list[Any] = []
     heads = np.empty(len(flat.values), dtype=np.int32)
     expected = "a pair (head, label)" if labeled else "the number of its head"

@@ -53,7 +53,8 @@ def costs_of_nodes(
     """Costs of the labels of nodes with label sets of their own, a row for each true label.
 
     Rows of the first node come first; they are as long as the most labels of a node ask for. A
-    table is one for all labels of all nodes, sorted, or a list with that of each node.
+    table is one for all labels of all nodes, sorted, or a list with that of each node. Negative
+    codes are labels that are not known.
     """
     if isinstance(loss, str) and class_weight is None:
         return None
@@ -76,9 +77,10 @@ def costs_of_nodes(
             listed = class_factors(class_weight, every.classes.tolist(), codes[:, v], weights)
             costs = listed[numbers[v], None] * costs
         elif class_weight is not None:
-            costs = (
-                class_factors(class_weight, labels.tolist(), codes[:, v], weights)[:, None] * costs
-            )
+            known = codes[:, v] >= 0
+            own = None if weights is None else weights[known]
+            factors = class_factors(class_weight, labels.tolist(), codes[known, v], own)
+            costs = factors[:, None] * costs
         table[first : first + K, :K] = costs
         first += K
     return table

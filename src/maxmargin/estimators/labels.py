@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..features.containers import as_list, as_tuples, is_frame
 from ..types import Ints, Ints32
 
-__all__ = ["FlatLabels", "LabelEncoder", "Outputs", "Wording", "flatten_labels"]
+__all__ = ["FlatLabels", "LabelEncoder", "Outputs", "Wording", "flatten_labels", "is_hashable"]
 
 
 class Outputs(list[Any]):
@@ -56,7 +56,7 @@ class FlatLabels(NamedTuple):
 
 
 def flatten_labels(
-    y: Any, offsets: Ints | None = None, wording: Wording | None = None
+    y: Any, offsets: Ints | None = None, wording: Wording | None = None, name: str = "y"
 ) -> FlatLabels:
     """Check label sequences, against the lengths of the inputs if their offsets are given.
 
@@ -64,21 +64,24 @@ def flatten_labels(
     """
     wording = wording or Wording()
     example, part, label = wording
-    y = y.to_numpy() if is_frame(y) else as_list(y, "y")
+    y = y.to_numpy() if is_frame(y) else as_list(y, name)
     if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
         raise ValueError(
-            f"y must be a list of {label}s for each {example}, got {type(y).__name__} {y!r:.40}"
+            f"{name} must be a list of {label}s for each {example}, got {type(y).__name__} "
+            f"{y!r:.40}"
         )
     if offsets is not None and len(y) != len(offsets) - 1:
         n = len(offsets) - 1
         raise ValueError(
-            f"X has {n} {example}s but y has {len(y)}; first without a partner: {min(n, len(y))}"
+            f"X has {n} {example}s but {name} has {len(y)}; first without a partner: "
+            f"{min(n, len(y))}"
         )
     y = [_plain_labels(labels) for labels in y]
     for i, labels in enumerate(y):
         if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
             raise ValueError(
-                f"y[{i}] is {labels!r:.40}, expected a sequence of {label}s, one for each {part}"
+                f"{name}[{i}] is {labels!r:.40}, expected a sequence of {label}s, one for each "
+                f"{part}"
             )
     lengths = np.fromiter(map(len, y), np.int64, len(y))
     if offsets is not None:
@@ -110,7 +113,7 @@ class LabelEncoder:
 
     def __init__(self, classes: NDArray[Any]) -> None:
         self.classes = classes
-        self._numbers = {label: k for k, label in enumerate(classes.tolist())}
+        self.numbers = {label: k for k, label in enumerate(classes.tolist())}
 
     @classmethod
     def of(cls, labels: FlatLabels) -> LabelEncoder:
@@ -118,7 +121,7 @@ class LabelEncoder:
         try:
             distinct = list(dict.fromkeys(labels.values))
         except TypeError:
-            token = next(t for t, v in enumerate(labels.values) if not _is_hashable(v))
+            token = next(t for t, v in enumerate(labels.values) if not is_hashable(v))
             raise ValueError(
                 f"{labels.place(token)}: label {labels.values[token]!r:.40} is not hashable"
             ) from None
@@ -130,11 +133,11 @@ class LabelEncoder:
 
     def encode(self, labels: FlatLabels) -> Ints32:
         """Numbers of the labels; -1 for labels that are not known."""
-        get = self._numbers.get
+        get = self.numbers.get
         return np.fromiter((get(v, -1) for v in labels.values), np.int32, len(labels.values))
 
 
-def _is_hashable(value: Any) -> bool:
+def is_hashable(value: Any) -> bool:
     """Whether a value can be the key of a dict."""
     try:
         hash(value)

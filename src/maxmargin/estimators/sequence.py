@@ -21,21 +21,25 @@ from ..problems.chain.histories.problem import (
     HistoryDecoder,
 )
 from ..problems.chain.layout import ChainLayout
+from ..problems.chain.partial import PartialChains, costs_of_choices
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..solvers.base import checked_weights
-from ..types import Floats, Ints, Ints32
-from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from ..types import Bools, Floats, Ints, Ints32
+from .base import OnlineMethod, checked_k
 from .chain_weights import ChainWeights
 from .constraints import (
     check_on_violation,
     make_constraints,
     repair_labels,
     sequences_that_obey,
+    sequences_with_completion,
 )
+from .known_labels import allowed_labels, flatten_fixed
 from .label_costs import CostTable, label_costs, refuse_unknown_loss
 from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
+from .partial_labels import PartialLabels, has_unknown, listed_labels
 from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
@@ -45,7 +49,7 @@ LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimator):
+class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -100,6 +104,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         What to do with training sequences that break the constraints: raise ValueError, which says
         where; leave them out; or, for "bio", change an ``I-X`` that continues nothing to ``B-X``.
         The last two warn, with a count.
+    {parameters of PartialLabels}
     {parameters of SharedParameters}
 
     Attributes
@@ -123,6 +128,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         Their names, if the training sequences were DataFrames of numbers.
     result_ : Result
         Certificate and history of the training.
+    rounds_ : list of Round
+        Objectives and gaps of the rounds, if labels were known in part.
 
     Examples
     --------
@@ -157,7 +164,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             numbers are features, and where a column has strings, its rows are dicts. With
             ``features``, what the extractor takes.
         y : list of sequences of labels
-            One label for each token, of any hashable type.
+            One label for each token, of any hashable type. None says that a token's label is not
+            known, a set or frozenset that it is one of several; see ``partial``.
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
 
@@ -167,18 +175,30 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         """
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
+        self._check_partial()
         check_on_violation(self.constraints, self.on_violation)
         tokens, offsets = self._fit_features(X)
         labels = self._flat_labels(X, y, offsets)
-        encoder = LabelEncoder.of(labels)
+        is_partial = has_unknown(labels)
+        encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
         if len(encoder.classes) < 2:
             raise ValueError(
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         extra = self._fit_transition_features(X, tokens)
-        codes = encoder.encode(labels)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if is_partial:
+            if not shape.is_plain or extra is not None:
+                raise ValueError(
+                    "labels that are known in part are for order=1 and emission_order=0, without "
+                    "transition_features and with eta=1"
+                )
+            self._set_shape(shape, np.empty(0, np.int32), offsets)
+            self._fit_partial(labels, tokens, allowed_labels(labels, encoder.numbers), weights)
+            return self
+        self._forget_rounds()
+        codes = encoder.encode(labels)
         tokens, extra, offsets, codes, weights = self._obeying(
             labels, tokens, extra, codes, weights
         )
@@ -294,6 +314,35 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         extra = None if extra is None else extra[rows]
         return tokens[rows], extra, offsets_of(lengths[kept].tolist()), codes[rows], weights
 
+    def _fit_partial(
+        self, labels: FlatLabels, tokens: Any, allowed: Bools, weights: Floats | None
+    ) -> None:
+        """Train where labels are known in part.
+
+        Sequences of which nothing is known are left out: whatever the weights, their slack is 0.
+        """
+        offsets = labels.offsets
+        rows = make_rows(tokens, fit_intercept=self._has_intercept)
+        assert isinstance(self._decoder, ChainDecoder)
+        nothing = np.zeros(self._decoder.layout.size)
+        codes = self._decoder.decode_possible(rows, offsets, nothing, allowed)
+        drop = self.on_violation == "drop"
+        kept = sequences_with_completion(labels, codes, drop)
+        kept &= np.logical_or.reduceat(~allowed.all(axis=1), offsets[:-1])
+        lengths = np.diff(offsets)
+        chosen = np.repeat(kept, lengths)
+        if weights is not None:
+            weights = checked_weights(weights, len(kept))[kept]
+        tokens, codes, allowed = tokens[chosen], codes[chosen], allowed[chosen]
+        offsets = offsets_of(lengths[kept].tolist())
+        known = allowed.sum(axis=1) == 1
+        counts = np.add.reduceat(known, offsets[:-1])
+        costs = self._costs(codes[known], offsets_of(counts.tolist()), weights)
+        table = costs_of_choices(allowed, costs)
+        problem = self._problem(tokens, None, offsets, codes, *table)
+        assert isinstance(problem, ChainProblem)
+        self._train_partial(PartialChains(problem, allowed), weights)
+
     def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
         """Fix labels and the layout of the weights."""
         self.classes_ = classes
@@ -329,7 +378,13 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         )
 
     def _problem(
-        self, tokens: Any, extra: Any, offsets: Ints, codes: Ints32, costs: Floats | None
+        self,
+        tokens: Any,
+        extra: Any,
+        offsets: Ints,
+        codes: Ints32,
+        costs: Floats | None,
+        cost_rows: Ints32 | None = None,
     ) -> ChainProblem | HistoryChainProblem:
         """The problem of these sequences."""
         layout = self._decoder.layout
@@ -357,18 +412,23 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             len(self.classes_),
             loss=loss,
             costs=costs,
+            cost_rows=cost_rows,
             fit_intercept=self._has_intercept,
             boundary_weights=layout.boundary,
             constraints=self._decoder.constraints,
         )
 
-    def predict(self, X: Any) -> list[list[Any]]:
+    def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
         """Best labels of each sequence.
 
         Parameters
         ----------
         X : list of sequences
             As for `fit`.
+        fixed : list of sequences, optional
+            What is known already: for each token None (nothing), its label, or a set of labels it
+            may have. None in place of a sequence says that nothing is known of any of its tokens.
+            The labels found are the best of those that agree with it, and with the constraints.
 
         Returns
         -------
@@ -376,10 +436,11 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             Labels of the tokens of each sequence. As an array, it is one of lists.
         """
         rows, offsets = self._rows(X)
-        labels = self._labels(self._decoder.decode(rows, offsets, self._weights))
+        allowed = self._allowed(fixed, offsets)
+        labels = self._labels(self._decoder.decode(rows, offsets, self._weights, allowed))
         return Outputs(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
 
-    def predict_k(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence, with their scores.
 
         Parameters
@@ -388,6 +449,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
             As for `fit`.
         k : int
             How many to return for each sequence.
+        fixed : list of sequences, optional
+            What is known already, as for `predict`.
 
         Returns
         -------
@@ -398,11 +461,19 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, MaxMarginEstimat
         """
         k = checked_k(k)
         rows, offsets = self._rows(X)
-        answers = self._decoder.decode_k_best(rows, offsets, self._weights, k)
+        allowed = self._allowed(fixed, offsets)
+        answers = self._decoder.decode_k_best(rows, offsets, self._weights, k, allowed)
         return [
             [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
             for answer in answers
         ]
+
+    def _allowed(self, fixed: Any, offsets: Ints) -> Bools | None:
+        """Which labels the tokens may have, if anything is known of them."""
+        if fixed is None:
+            return None
+        numbers = LabelEncoder(self.classes_).numbers
+        return allowed_labels(flatten_fixed(fixed, offsets), numbers)
 
     def _labels(self, codes: Ints32) -> list[Any]:
         """Labels of numbers, of Python's own types."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from ..engine.rows import Rows
 from ..features.containers import as_list
 from ..problem import Problem
 from ..problems.tree.grid_parts import (
+    Choices,
     GridLayout,
     GridPartsProblem,
     Maps,
@@ -31,12 +32,15 @@ from ..problems.tree.labels import (
     root_tree,
 )
 from ..problems.tree.learning import scale_offsets, tree_of_labels, tree_of_positions
+from ..problems.tree.partial import PartialLabelTrees, PartialParts, costs_of_node_choices
 from ..solvers.base import checked_weights
-from ..types import Floats, Ints
-from .base import MaxMarginEstimator, checked_k
+from ..types import Bools, Floats, Ints
+from .base import checked_k
+from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
-from .labels import FlatLabels, LabelEncoder
+from .labels import FlatLabels, LabelEncoder, Wording
 from .parameters import with_inherited_parameters
+from .partial_labels import PartialLabels, has_unknown, listed_labels
 from .tree_inputs import (
     as_images,
     as_label_rows,
@@ -44,6 +48,7 @@ from .tree_inputs import (
     count_examples,
     edge_array,
     edge_ranks,
+    known_positions,
     node_matrices,
     split_inputs,
 )
@@ -51,11 +56,13 @@ from .tree_inputs import (
 __all__ = ["TreeLabeler"]
 
 LABEL_LOSSES = ("hamming", "normalized-hamming", "zero-one")
+NODES = Wording("example", "node", "label")
+PARTS = Wording("image", "part", "position")
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeLabeler(MaxMarginEstimator):
+class TreeLabeler(PartialLabels):
     """Labels for the nodes of a tree, or positions of parts in images; the search is exact.
 
     With ``outputs="labels"`` every node has a label set of its own, weights for its input features
@@ -91,6 +98,7 @@ class TreeLabeler(MaxMarginEstimator):
     size : float or pair of nodes, optional
         With positions: what 100 per cent of deviation are, in pixels, or two nodes whose true
         distance it is. By default the longer side of the image.
+    {parameters of PartialLabels}
     {parameters of SharedParameters}
 
     Attributes
@@ -105,6 +113,8 @@ class TreeLabeler(MaxMarginEstimator):
         All weights; see `maxmargin.problems.tree.labels` and `maxmargin.problems.tree.grid_parts`.
     result_ : Result
         Certificate and history of the training.
+    rounds_ : list of Round
+        Objectives and gaps of the rounds, if labels or positions were known in part.
 
     Examples
     --------
@@ -141,7 +151,9 @@ class TreeLabeler(MaxMarginEstimator):
             images of shape (height, width) or (height, width, channels), as one array or a list.
         y : array
             For labels: shape (n_examples, n_nodes), of any hashable type. For positions: shape
-            (n_examples, n_nodes, 2), row and column of every part, rounded to whole pixels.
+            (n_examples, n_nodes, 2), row and column of every part, rounded to whole pixels. In a
+            list of lists, None in place of a label or position says that it is not known, a set or
+            frozenset of labels that it is one of several; see ``partial``.
         sample_weight : array of shape (n_examples,), optional
             Multiplies each example's slack.
 
@@ -150,27 +162,38 @@ class TreeLabeler(MaxMarginEstimator):
         self
         """
         self._make_solver()  # parameters are checked before anything is built
+        self._check_partial()
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if self.outputs == "labels":
             if isinstance(self.loss, str) and self.loss == "deviation":
                 raise ValueError("loss='deviation' is for positions: set outputs='positions'")
-            make_problem, data = self._prepare_labels(X, y, weights)
+            prepared = self._prepare_labels(X, y, weights)
         elif self.outputs == "positions":
             if not (self.loss is None or isinstance(self.loss, str)) or self.class_weight:
                 raise ValueError("costs and class_weight are for labels, not for positions")
-            make_problem, data = self._prepare_positions(X, y)
+            prepared = self._prepare_positions(X, y)
         else:
             raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
-        self._train(make_problem, data, weights)
+        if prepared.make_partial is not None:
+            partial = prepared.make_partial()
+            weights = checked_weights(weights, partial.n_examples) * partial.says_something
+            self._train_partial(partial, weights)
+        else:
+            self._forget_rounds()
+            self._train(prepared.make_problem, prepared.data, weights)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, fixed: Any = None) -> NDArray[Any]:
         """Best labels or positions of all nodes.
 
         Parameters
         ----------
         X : array, list or mapping
             As for `fit`.
+        fixed : list, optional
+            What is known already: for each node of each example None (nothing), its label or
+            position (row, column), or a set of those it may have. None in place of an example says
+            that nothing is known of it. What is found is the best of all that agrees with it.
 
         Returns
         -------
@@ -178,10 +201,15 @@ class TreeLabeler(MaxMarginEstimator):
         """
         weights = self._weights
         if isinstance(self._layout, GridLayout):
-            return find_parts(self._maps(X), self._layout, weights)
-        return self._decoded(decode_label_trees(self._rows(X), self._layout, weights))
+            maps = self._maps(X)
+            return find_parts(maps, self._layout, weights, self._choices(fixed, maps))
+        rows = self._rows(X)
+        allowed = self._allowed(fixed, rows.n_rows)
+        return self._decoded(decode_label_trees(rows, self._layout, weights, allowed))
 
-    def predict_k(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
+    def predict_k(
+        self, X: Any, k: int, fixed: Any = None
+    ) -> list[list[tuple[NDArray[Any], float]]]:
         """The k best labellings or sets of positions of each example, with their scores.
 
         Parameters
@@ -190,6 +218,8 @@ class TreeLabeler(MaxMarginEstimator):
             As for `fit`.
         k : int
             How many to return for each example.
+        fixed : list, optional
+            What is known already, as for `predict`.
 
         Returns
         -------
@@ -200,11 +230,29 @@ class TreeLabeler(MaxMarginEstimator):
         k = checked_k(k)
         weights = self._weights
         if isinstance(self._layout, GridLayout):
-            ranked = rank_parts(self._maps(X), self._layout, weights, k)
+            maps = self._maps(X)
+            ranked = rank_parts(maps, self._layout, weights, k, self._choices(fixed, maps))
         else:
-            found = rank_label_trees(self._rows(X), self._layout, weights, k)
+            rows = self._rows(X)
+            allowed = self._allowed(fixed, rows.n_rows)
+            found = rank_label_trees(rows, self._layout, weights, k, allowed)
             ranked = [(self._decoded(codes), scores) for codes, scores in found]
         return [list(zip(outputs, scores.tolist(), strict=True)) for outputs, scores in ranked]
+
+    def _allowed(self, fixed: Any, n: int) -> Bools | None:
+        """Which labels nodes may have, if anything is known of them."""
+        if fixed is None:
+            return None
+        numbers = [LabelEncoder(classes).numbers for classes in self.classes_]
+        offsets = len(numbers) * np.arange(n + 1)
+        return allowed_node_labels(flatten_fixed(fixed, offsets, NODES), numbers)
+
+    def _choices(self, fixed: Any, maps: Maps) -> Choices | None:
+        """Where parts may be, if anything is known of them."""
+        if fixed is None:
+            return None
+        offsets = len(self._layout.parent) * np.arange(len(maps.grids) + 1)
+        return allowed_pixels(flatten_fixed(fixed, offsets, PARTS), maps.grids)
 
     def _decoded(self, codes: Ints) -> NDArray[Any]:
         """Labels of codes, shape (n, n_nodes)."""
@@ -277,25 +325,32 @@ class TreeLabeler(MaxMarginEstimator):
 
     # ----- labels -------------------------------------------------------------------------------
 
-    def _prepare_labels(
-        self, X: Any, y: Any, weights: Floats | None
-    ) -> tuple[Any, tuple[Any, ...]]:
+    def _prepare_labels(self, X: Any, y: Any, weights: Floats | None) -> _Prepared:
         """Encode labels, pack inputs; what makes the problem, and what it is made of."""
         labels = as_label_rows(y)
         n, V = labels.shape
-        encoders = [
-            LabelEncoder.of(FlatLabels(list(labels[:, v]), np.arange(n + 1))) for v in range(V)
-        ]
+        known = FlatLabels(labels.ravel().tolist(), V * np.arange(n + 1), NODES)
+        is_partial = has_unknown(known)
+        if is_partial:
+            encoders = [LabelEncoder.of(listed_labels(known, v, V)) for v in range(V)]
+        else:
+            encoders = [
+                LabelEncoder.of(FlatLabels(list(labels[:, v]), np.arange(n + 1))) for v in range(V)
+            ]
         self.classes_ = [encoder.classes for encoder in encoders]
         if max(len(classes) for classes in self.classes_) < 2:
             raise ValueError("every node has a single label; some node needs at least 2")
-        codes = np.stack(
-            [
-                encoder.encode(FlatLabels(list(labels[:, v]), np.arange(n + 1)))
-                for v, encoder in enumerate(encoders)
-            ],
-            axis=1,
-        ).astype(np.int64)
+        if is_partial:
+            allowed = allowed_node_labels(known, [encoder.numbers for encoder in encoders])
+            codes = np.where(allowed.sum(axis=2) == 1, allowed.argmax(axis=2), -1)
+        else:
+            codes = np.stack(
+                [
+                    encoder.encode(FlatLabels(list(labels[:, v]), np.arange(n + 1)))
+                    for v, encoder in enumerate(encoders)
+                ],
+                axis=1,
+            ).astype(np.int64)
         n_labels = np.array([len(classes) for classes in self.classes_], np.int64)
         edges = tree_of_labels(codes, n_labels) if self.tree is None else list(self.tree)
         parent, order = root_tree(V, edges)
@@ -316,8 +371,16 @@ class TreeLabeler(MaxMarginEstimator):
         def make_problem() -> Problem:
             return LabelTreeProblem(rows, codes, layout, loss=loss, costs=costs)
 
+        def make_partial() -> PartialLabelTrees:
+            table, cost_rows = costs_of_node_choices(allowed, n_labels, costs)
+            some = allowed.argmax(axis=2)
+            problem = LabelTreeProblem(
+                rows, some, layout, loss=loss, costs=table, cost_rows=cost_rows
+            )
+            return PartialLabelTrees(problem, allowed)
+
         data = (rows.indptr, rows.indices, rows.values, codes, parent, n_labels, F_e, loss, costs)
-        return make_problem, data
+        return _Prepared(make_problem, data, make_partial if is_partial else None)
 
     def _costs(self, codes: Ints, weights: Floats | None) -> Floats | None:
         """Costs of the labels of all nodes, if they are not all the same."""
@@ -366,15 +429,15 @@ class TreeLabeler(MaxMarginEstimator):
 
     # ----- positions ----------------------------------------------------------------------------
 
-    def _prepare_positions(self, X: Any, y: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _prepare_positions(self, X: Any, y: Any) -> _Prepared:
         """Pack images, set the scale of offsets; what makes the problem and what it is made of."""
         if isinstance(self.patch, bool) or int(self.patch) != self.patch or self.patch < 1:
             raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
         images = as_images(X, None)
-        positions = as_positions(y, len(images))
-        edges = tree_of_positions(positions) if self.tree is None else list(self.tree)
+        positions, known = known_positions(y, len(images))
+        edges = tree_of_positions(positions, known) if self.tree is None else list(self.tree)
         parent, order = root_tree(positions.shape[1], edges)
-        scale, channels = scale_offsets(positions, parent), images[0].shape[2]
+        scale, channels = scale_offsets(positions, parent, known), images[0].shape[2]
         self._forget_labels()
         self._layout = GridLayout(parent, order, int(self.patch), channels, *scale)
         maps, layout = pack_maps(images, int(self.patch)), self._layout
@@ -384,7 +447,14 @@ class TreeLabeler(MaxMarginEstimator):
         def make_problem() -> Problem:
             return GridPartsProblem(maps, positions, layout, sizes=sizes, loss=loss)
 
-        return make_problem, (maps.values, maps.grids, positions, parent, self.patch, sizes, loss)
+        def make_partial() -> PartialParts:
+            inside = np.minimum(positions, maps.grids[:, None, :] - 1)  # of images that differ
+            places = np.where(known[:, :, None], positions, inside)
+            problem = GridPartsProblem(maps, places, layout, sizes=sizes, loss=loss, known=known)
+            return PartialParts(problem)
+
+        data = (maps.values, maps.grids, positions, parent, self.patch, sizes, loss)
+        return _Prepared(make_problem, data, None if known.all() else make_partial)
 
     def _maps(self, X: Any) -> Maps:
         """New images, packed."""
@@ -435,6 +505,14 @@ class TreeLabeler(MaxMarginEstimator):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._layout.size
+
+
+class _Prepared(NamedTuple):
+    """What makes the problem, what it is made of, and the same for labels known in part."""
+
+    make_problem: Callable[[], Problem]
+    data: tuple[Any, ...]
+    make_partial: Callable[[], PartialLabelTrees | PartialParts] | None
 
 
 class TreeState(NamedTuple):

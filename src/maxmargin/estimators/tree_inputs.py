@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
-from ..types import Floats, Ints
+from ..types import Bools, Floats, Ints
 
 __all__ = [
     "as_images",
@@ -19,6 +19,7 @@ __all__ = [
     "count_examples",
     "edge_array",
     "edge_ranks",
+    "known_positions",
     "node_matrices",
     "split_inputs",
 ]
@@ -124,6 +125,34 @@ def as_images(X: Any, channels: int | None) -> list[Floats]:
     if not images:
         raise ValueError("expected at least one image, found none")
     return images
+
+
+def known_positions(y: Any, n: int) -> tuple[Ints, Bools]:
+    """Positions as `as_positions` gives them, and which of them are known: others are None.
+
+    In their place stands the mean of those known of the same part.
+    """
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        positions = as_positions(y, n)
+        return positions, np.ones(positions.shape[:2], dtype=bool)
+    rows = [list(row) for row in y]
+    given = [[place is not None for place in row] for row in rows]
+    if all(map(all, given)):
+        positions = as_positions(rows, n)
+        return positions, np.ones(positions.shape[:2], dtype=bool)
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"y[{i}] has {len(row)} positions, but y[0] has {len(rows[0])}")
+    known = np.array(given, dtype=bool)
+    never = np.flatnonzero(~known.any(axis=0))
+    if len(never):
+        raise ValueError(f"part {never[0]} has no known position: in all images it is None")
+    filled = [[(0, 0) if place is None else place for place in row] for row in rows]
+    positions = as_positions(filled, n)
+    for v in range(known.shape[1]):
+        mean = positions[known[:, v], v].mean(axis=0)
+        positions[~known[:, v], v] = np.rint(mean).astype(np.int64)
+    return positions, known
 
 
 def as_positions(y: Any, n: int) -> Ints:

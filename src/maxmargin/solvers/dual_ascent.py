@@ -20,7 +20,7 @@ import numpy as np
 
 from ..engine.block_steps import FRANK_WOLFE, WSS2
 from ..engine.oracle import Oracle, batches
-from ..engine.planes import BlockStore, StepRule, make_store
+from ..engine.planes import BlockStore, PlaneStore, StepRule, make_store
 from ..engine.run import CertifiedRun
 from ..engine.state import (
     Arrays,
@@ -84,6 +84,20 @@ class DualAscentState(SolverState):
         store = self.store
         linear, sums = store.dual_sums()
         return DualTerms.of(store.w, linear, store.formulation, sums, store.caps)
+
+    def moved_to(self, problem: Problem, changed: Ints) -> DualAscentState | None:
+        """The blocks of a problem that differs in these examples only, theirs emptied.
+
+        The blocks here are as they were. None where the store cannot do so.
+        """
+        store = self.store
+        if not isinstance(store, PlaneStore):
+            return None
+        moved = make_store(Oracle(problem, store.formulation), store.caps, store.cache_bytes)
+        assert isinstance(moved, PlaneStore)
+        moved.restore(store.arrays())
+        moved.empty(changed)
+        return DualAscentState(moved)
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""

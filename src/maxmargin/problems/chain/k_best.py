@@ -27,6 +27,7 @@ from .kernels import (
     best_predecessor,
     chain_scores,
     fill_levels,
+    forbid_labels,
     loss_of,
     viterbi,
     write_difference,
@@ -204,8 +205,8 @@ def k_best_labellings(unary, length, transition, K, k, gold, path, paths):
 
 
 @kernel
-def decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, scores, found):
-    """The k best labellings of every sequence.
+def decode_k_best(rows, offsets, w, K, transition, allowed, k, work, paths, labels, scores, found):
+    """The k best labellings of every sequence; see `kernels.decode_chains` for ``allowed``.
 
     Out: those of sequence i one after the other from ``labels[k * offsets[i]]`` on, their
     ``scores[i]`` and their number ``found[i]``.
@@ -214,6 +215,7 @@ def decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, score
         first = offsets[i]
         length = offsets[i + 1] - first
         chain_scores(rows, first, length, w, K, work.start, work.stop, work.unary)
+        forbid_labels(allowed, first, length, K, work.unary)
         found[i] = k_best_labellings(
             work.unary, length, transition, K, k, work.path, work.path, paths
         )

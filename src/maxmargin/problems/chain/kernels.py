@@ -336,10 +336,28 @@ def write_moves(chain, length, gold, path, shift, out, filled):
 
 
 @kernel(allocates=False)
-def decode_chains(rows, offsets, w, K, transition, work, paths):
-    """Best labelling of every sequence into ``paths`` (one label per token)."""
+def decode_chains(rows, offsets, w, K, transition, allowed, work, paths):
+    """Best labelling of every sequence into ``paths`` (one label per token).
+
+    ``allowed`` (n_tokens, K) tells which labels the tokens may have; it is empty where all are
+    allowed. Where no labelling is, the path is -1 throughout.
+    """
     for i in range(len(offsets) - 1):
         first = offsets[i]
         length = offsets[i + 1] - first
         chain_scores(rows, first, length, w, K, work.start, work.stop, work.unary)
-        viterbi(work.unary, length, transition, K, work.forward, paths[first : first + length])
+        forbid_labels(allowed, first, length, K, work.unary)
+        path = paths[first : first + length]
+        if viterbi(work.unary, length, transition, K, work.forward, path) == -np.inf:
+            for t in range(length):
+                path[t] = -1
+
+
+@kernel(allocates=False)
+def forbid_labels(allowed, first, length, K, unary):
+    """Let labels that tokens may not have score -inf; see `decode_chains`."""
+    if len(allowed) > 0:
+        for t in range(length):
+            for k in range(K):
+                if not allowed[first + t, k]:
+                    unary[t, k] = -np.inf

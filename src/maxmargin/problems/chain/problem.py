@@ -158,15 +158,32 @@ class ChainDecoder:
             )
         return as_weights(w, self.layout.size)
 
-    def decode(self, rows: Rows, offsets: Ints, w: Floats) -> Ints32:
-        """Best labels of all tokens."""
+    def decode(self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None) -> Ints32:
+        """Best labels of all tokens, of those that ``allowed`` (n_tokens, n_labels) marks."""
+        paths = self.decode_possible(rows, offsets, w, allowed)
+        refuse_impossible(paths[offsets[:-1]] < 0)
+        return paths
+
+    def decode_possible(
+        self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None
+    ) -> Ints32:
+        """The same, with -1 for all tokens of sequences that no labelling is allowed for."""
         w = self._checked(rows, w)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
         if len(offsets) > 1:
+            K, mask = self.layout.n_labels, self._mask(rows, allowed)
             transition, start, stop = self.potentials(w)
             work = self.scratch(int(np.diff(offsets).max()), start, stop)
-            decode_chains(rows, offsets, w, self.layout.n_labels, transition, work, paths)
+            decode_chains(rows, offsets, w, K, transition, mask, work, paths)
         return paths
+
+    def _mask(self, rows: Rows, allowed: Bools | None) -> Bools:
+        """What kernels take for the labels that are allowed."""
+        K = self.layout.n_labels
+        mask = np.empty((0, K), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
+        if allowed is not None and mask.shape != (rows.n_rows, K):
+            raise ValueError(f"allowed has shape {mask.shape}, expected {(rows.n_rows, K)}")
+        return mask
 
     def score(self, rows: Rows, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
         """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
@@ -181,7 +198,7 @@ class ChainDecoder:
         return np.add.reduceat(scores, first)
 
     def decode_k_best(
-        self, rows: Rows, offsets: Ints, w: Floats, k: int
+        self, rows: Rows, offsets: Ints, w: Floats, k: int, allowed: Bools | None = None
     ) -> list[tuple[Ints32, Floats]]:
         """The k best labellings of each sequence, best first, one in a row, and their scores."""
         w = self._checked(rows, w)
@@ -194,13 +211,24 @@ class ChainDecoder:
         paths = make_k_best_scratch(longest, K, k)
         labels = np.empty(k * int(offsets[-1]), np.int32)
         scores, found = np.empty((n, k)), np.empty(n, np.int64)
-        decode_k_best(rows, offsets, w, K, transition, k, work, paths, labels, scores, found)
+        mask = self._mask(rows, allowed)
+        decode_k_best(rows, offsets, w, K, transition, mask, k, work, paths, labels, scores, found)
+        refuse_impossible(found == 0)
         answers = []
         for i, (length, count) in enumerate(zip(lengths.tolist(), found.tolist(), strict=True)):
             first = k * int(offsets[i])
             table = labels[first : first + count * length].reshape(count, length)
             answers.append((table, scores[i, :count]))
         return answers
+
+
+def refuse_impossible(impossible: Bools) -> None:
+    """Raise ValueError for the first sequence that no labelling is allowed for."""
+    if impossible.any():
+        raise ValueError(
+            f"sequence {int(np.argmax(impossible))}: no labelling has allowed labels and allowed "
+            "transitions only"
+        )
 
 
 class ChainProblem(NativeProblem):
@@ -302,7 +330,10 @@ class ChainProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> ChainProblem:
         """See `Problem.subset`."""
-        tokens, offsets = pieces_of(self.data.offsets, indices)
+        return self._at(*pieces_of(self.data.offsets, indices))
+
+    def _at(self, tokens: Ints, offsets: Ints) -> ChainProblem:
+        """The sequences that these tokens make."""
         data, part = self.data, copy.copy(self)
         cost_rows = data.cost_rows[tokens] if len(data.cost_rows) else data.cost_rows
         part._hold(
@@ -325,6 +356,20 @@ class ChainProblem(NativeProblem):
             and np.array_equal(self.decoder.forbidden(), other.decoder.forbidden())
             and same_columns(own["rows"], its["rows"])
         )
+
+    def pieces(self, tokens: Ints, offsets: Ints) -> ChainProblem:
+        """Pieces of the sequences: cuts are no ends, so there are neither ends nor constraints."""
+        part = self._at(tokens, offsets)
+        part.layout = self.layout._replace(boundary=False)
+        part.decoder, part.n_features = ChainDecoder(part.layout), part.layout.size
+        part._hold(part.data._replace(at=part.layout.offsets, boundary=False))
+        return part
+
+    def with_labels(self, labels: Ints32) -> ChainProblem:
+        """The same sequences with other true labels, which must be free of costs."""
+        other = copy.copy(self)
+        other.data = self.data._replace(labels=labels)
+        return other
 
     @property
     def n_examples(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +24,7 @@ from ...plane_rows import Planes, empty_planes, trim
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, level_terms, search_mode
-from ...types import Floats, Ints, Ints32
+from ...types import Bools, Floats, Ints, Ints32
 from .bounded import bounded_dependency_oracle
 from .features import (
     DEFAULT_TEMPLATES,
@@ -111,15 +112,31 @@ class DependencyDecoder:
         decode_trees(keys, w, self.options, unknown, work, found)
         return found
 
-    def decode_k_best(self, fields: TokenFields, w: Floats, k: int) -> list[list[RankedTree]]:
-        """The k best trees of each sentence, best first."""
+    def decode_k_best(
+        self,
+        fields: TokenFields,
+        w: Floats,
+        k: int,
+        allowed: Sequence[tuple[Bools, Bools] | None] | None = None,
+    ) -> list[list[RankedTree]]:
+        """The k best trees of each sentence, best first.
+
+        ``allowed`` tells for sentences which arcs (n + 1, n + 1), head first, there may be, and
+        which labels these may have; all if it is None.
+        """
         w = as_weights(w, self.size)
         keys = self.keys(fields)
         work = make_work(keys, int(np.diff(keys.bounds).max(initial=1)), self.options.projective)
-        return [
-            rank_trees(*sentence_scores(keys, i, w, work), k, self.options, work)
-            for i in range(len(keys.bounds) - 1)
-        ]
+        ranked = []
+        for i in range(len(keys.bounds) - 1):
+            arcs, labels = sentence_scores(keys, i, w, work)
+            mask = None if allowed is None else allowed[i]
+            if mask is not None:
+                arcs[~mask[0]] = -np.inf
+                labels[~mask[1]] = -np.inf
+            ranked.append(rank_trees(arcs, labels, k, self.options, work))
+            refuse_impossible(i, ranked[-1], self.options.projective)
+        return ranked
 
     def score(self, fields: TokenFields, heads: Ints32, labels: Ints32 | None, w: Floats) -> Floats:
         """Scores <w, psi(x, y)> of given trees, heads and labels by token; any tree will do."""
@@ -135,6 +152,13 @@ class DependencyDecoder:
             if labels is not None:
                 totals[i] += by_label[(*sentence, labels[start:end])].sum()
         return totals
+
+
+def refuse_impossible(i: int, ranked: Sequence[RankedTree], projective: bool) -> None:
+    """Raise ValueError for a sentence without trees."""
+    if not ranked:
+        kind = "projective tree" if projective else "tree"
+        raise ValueError(f"sentence {i}: no {kind} has allowed arcs only")
 
 
 def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats, Floats]:

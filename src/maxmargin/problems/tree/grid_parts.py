@@ -13,6 +13,7 @@ of the size of the example (Franc 2014, LANDMARK), or counts wrong positions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from ...engine.native import pieces_of
 from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights
 from ...search.modes import SearchMode
-from ...types import Floats, Ints
+from ...types import Bools, Floats, Ints
 from .grid_parts_kernels import (
     add_part_losses,
     decode_parts,
@@ -35,8 +36,18 @@ from .kernels import LabellingScratch, TreeShape
 from .labels import check_tree
 from .problem import TreeProblem, make_work
 
-__all__ = ["GridLayout", "GridPartsProblem", "Maps", "find_parts", "pack_maps", "rank_parts"]
+__all__ = [
+    "Choices",
+    "GridLayout",
+    "GridPartsProblem",
+    "Maps",
+    "find_parts",
+    "pack_maps",
+    "rank_parts",
+]
 
+#: For each example and part the pixels it may be at, shape (n, 2), or None for all.
+Choices = Sequence[Sequence[Ints | None]]
 GridLoss = Literal["deviation", "hamming", "normalized-hamming", "zero-one"]
 LOSSES = ("deviation", "hamming", "normalized-hamming", "zero-one")
 
@@ -144,6 +155,7 @@ class TrueParts(NamedTuple):
     spreads: Floats
     deviation: bool
     zero_one: bool
+    known: Bools  # of those that are not, every pixel is right
 
 
 class Positions(NamedTuple):
@@ -187,6 +199,8 @@ class GridPartsProblem(TreeProblem):
     loss : {"deviation", "hamming", "normalized-hamming", "zero-one"}
         Mean distance in per cent of the size, number of wrong positions, their share, or 1 if any
         is wrong.
+    known : array of bool, shape (n_examples, n_parts), optional
+        Parts whose position is known, by default all; of others every one is right.
     """
 
     loss_name: GridLoss
@@ -199,6 +213,7 @@ class GridPartsProblem(TreeProblem):
         *,
         sizes: ArrayLike | None = None,
         loss: GridLoss = "deviation",
+        known: Bools | None = None,
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
@@ -226,21 +241,31 @@ class GridPartsProblem(TreeProblem):
         unit = 1.0 / V if loss == "normalized-hamming" else 1.0
         self.true_parts = TrueParts(
             self.labels,
-            np.full(n, unit) if self.counts_errors else 100.0 / (V * self.sizes),
+            100.0 / (V * self.sizes) if loss == "deviation" else np.full(n, unit),
             layout.anchors,
             layout.spreads,
-            not self.counts_errors,
+            loss == "deviation",
             loss == "zero-one",
+            np.ones((n, V), bool) if known is None else np.ascontiguousarray(known, bool),
         )
+        if known is not None:  # errors of other parts are not counted
+            self.has_free_labels, self.counts_errors = True, False
 
     def subset(self, indices: Ints) -> GridPartsProblem:
         """See `Problem.subset`."""
         values, offsets = pieces_of(self.maps.offsets, indices)
         grids, labels = self.maps.grids[indices], self.labels[indices]
         maps = self.maps._replace(values=self.maps.values[values], offsets=offsets, grids=grids)
-        positions = np.stack([labels // grids[:, 1:], labels % grids[:, 1:]], axis=2)
-        sizes = self.sizes[indices]
-        return GridPartsProblem(maps, positions, self.layout, sizes=sizes, loss=self.loss_name)
+        positions = as_pixels(labels, grids)
+        known = self.true_parts.known[indices] if self.has_free_labels else None
+        return GridPartsProblem(
+            maps,
+            positions,
+            self.layout,
+            sizes=self.sizes[indices],
+            loss=self.loss_name,
+            known=known,
+        )
 
     def input_of(self, i: int) -> Maps:
         """Image i alone."""
@@ -270,6 +295,8 @@ class GridPartsProblem(TreeProblem):
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """Mean distance, wrong positions, their share, or whether there are any."""
+        if self.has_free_labels:
+            raise ValueError("which positions count depends on the example, not on true ones")
         far = np.hypot(*(y.pixels - y_hat.pixels).T)
         errors = far if self.true_parts.deviation else (far > 0).astype(np.float64)
         return float((far > 0).any() if self.true_parts.zero_one else y.share * errors.sum())
@@ -286,7 +313,8 @@ class GridPartsProblem(TreeProblem):
         """See `TreeProblem`."""
         grid, gold = self.maps.grids[i], self.true_parts
         losses = np.zeros((len(self.layout.parent), grid.prod()))
-        add_part_losses(self.labels[i], grid, gold.shares[i], gold.deviation, losses)
+        known, share = gold.known[i], gold.shares[i]
+        add_part_losses(self.labels[i], known, grid, share, gold.deviation, losses)
         return losses
 
     def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
@@ -317,24 +345,41 @@ class GridPartsProblem(TreeProblem):
         return empty_planes(len(examples), len(examples) * self.layout.size)
 
 
-def find_parts(maps: Maps, layout: GridLayout, w: Floats) -> Ints:
+def find_parts(maps: Maps, layout: GridLayout, w: Floats, choices: Choices | None = None) -> Ints:
     """Best positions in every image, shape (n_examples, n_parts, 2)."""
+    if choices is not None:
+        return np.array([best[0] for best, _ in rank_parts(maps, layout, w, 1, choices)])
     w = as_weights(w, layout.size)
     n, V = len(maps.grids), len(layout.parent)
     labels = np.empty((n, V), np.int64)
     work = layout.work(maps.grids, w)
     decode_parts(layout.shape, maps, w, _strip(maps, np.arange(n)), work, labels)
-    widths = maps.grids[:, 1:]
+    return as_pixels(labels, maps.grids)
+
+
+def as_pixels(labels: Ints, grids: Ints) -> Ints:
+    """Rows and columns of pixel numbers (n_examples, n_parts), shape (n_examples, n_parts, 2)."""
+    widths = grids[:, 1:]
     return np.stack([labels // widths, labels % widths], axis=2)
 
 
-def rank_parts(maps: Maps, layout: GridLayout, w: Floats, k: int) -> list[tuple[Ints, Floats]]:
+def rank_parts(
+    maps: Maps, layout: GridLayout, w: Floats, k: int, choices: Choices | None = None
+) -> list[tuple[Ints, Floats]]:
     """The k best sets of positions in every image, (at most k, n_parts, 2), and their scores."""
     w = as_weights(w, layout.size)
     scores = PartScores(maps, layout, np.arange(len(maps.grids)), w)
     answers = []
     for i, width in enumerate(maps.grids[:, 1].tolist()):
-        labels, values = rank_labellings(layout.shape, scores.fill(i), k)
+        work = scores.fill(i)
+        for v, pixels in enumerate(choices[i] if choices is not None else ()):
+            if pixels is not None:
+                own = work.unary[v]
+                places = pixels[:, 0] * width + pixels[:, 1]
+                kept = own[places]
+                own[:] = -np.inf
+                own[places] = kept
+        labels, values = rank_labellings(layout.shape, work, k)
         answers.append((np.stack([labels // width, labels % width], axis=2), values))
     return answers
 

@@ -54,12 +54,14 @@ def _add_template_row(values, weights, length, strip):
 
 
 @kernel
-def add_part_losses(gold, grid, share, deviation, out):
-    """Add to out[v, k] the loss of part v at pixel k.
+def add_part_losses(gold, known, grid, share, deviation, out):
+    """Add to out[v, k] the loss of part v at pixel k, for parts whose place is ``known``.
 
     It is ``share`` times the distance from the true pixel (``deviation``), or for all but that one.
     """
     for v in range(len(gold)):
+        if not known[v]:
+            continue
         y_true, x_true = gold[v] // grid[1], gold[v] % grid[1]
         for y in range(grid[0]):
             row = out[v, y * grid[1] : (y + 1) * grid[1]]
@@ -82,7 +84,8 @@ def parts_oracle(shape, maps, parts, examples, w, mode, strip, work, found, out)
         gold, share = parts.labels[i], parts.shares[i]
         part_scores(maps, i, w, strip, work)
         if mode.kind == ADDITIVE:
-            add_part_losses(gold, maps.grids[i], share, parts.deviation, work.unary)
+            grid = maps.grids[i]
+            add_part_losses(gold, parts.known[i], grid, share, parts.deviation, work.unary)
         if search_tree(shape, work, gold, mode, share):
             found[r] = work.path
         else:
@@ -104,7 +107,7 @@ def write_part_rows(shape, maps, parts, examples, found, out):
         out.indptr[r + 1] = filled
         loss = 0.0
         for v in range(len(gold)):
-            if found[r, v] != gold[v]:
+            if found[r, v] != gold[v] and parts.known[i, v]:
                 dy = found[r, v] // width - gold[v] // width
                 dx = found[r, v] % width - gold[v] % width
                 far = np.sqrt(float(dy * dy + dx * dx)) if parts.deviation else 1.0

@@ -25,10 +25,14 @@ __all__ = ["rank_labellings"]
 def rank_labellings(shape: TreeShape, work: LabellingScratch, k: int) -> tuple[Ints, Floats]:
     """The k best labellings at the potentials in ``work``, best first, and their scores.
 
-    There are fewer than k where the tree has no more labellings.
+    There are fewer than k where the tree has no more labellings. Labels whose ``work.unary`` is
+    -inf are forbidden.
     """
     V = len(shape.order)
-    k = min(k, math.prod(work.n_labels.tolist()))
+    counts = (
+        int((work.unary[v, :K] > -np.inf).sum()) for v, K in enumerate(work.n_labels.tolist())
+    )
+    k = min(k, math.prod(counts))
     labels, scores = np.empty((k, V), np.int64), np.empty(k)
     sets = np.full(k * V, -np.inf), np.empty((k * V, 3), np.int64)
     k_best_labellings(shape, work, labels, scores, np.empty((k, 2), np.int64), *sets)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..._jit import kernel
 from ...search.modes import ADDITIVE
 from .kernels import best_labelling, search_tree
@@ -93,9 +95,17 @@ def write_label_rows(shape, rows, columns, n_labels, true_labels, examples, foun
 
 
 @kernel
-def decode_labels(shape, rows, columns, w, work, labels):
-    """Best labelling of every row into ``labels`` (n, V)."""
+def decode_labels(shape, rows, columns, w, allowed, work, labels):
+    """Best labelling of every row into ``labels`` (n, V).
+
+    ``allowed`` (n, V, most labels) tells which labels nodes may have; empty if all are allowed.
+    """
     for i in range(len(labels)):
         label_potentials(rows, columns, i, w, work)
+        if len(allowed) > 0:
+            for v in range(len(work.n_labels)):
+                for k in range(work.n_labels[v]):
+                    if not allowed[i, v, k]:
+                        work.unary[v, k] = -np.inf
         best_labelling(shape, work)
         labels[i] = work.path

@@ -20,7 +20,7 @@ from ...plane_rows import Planes, empty_planes
 from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
-from ...types import Floats, Ints
+from ...types import Bools, Floats, Ints
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape
 from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
@@ -357,19 +357,32 @@ class LabelTreeProblem(TreeProblem):
         return empty_planes(len(examples), 2 * int(lengths.sum()))
 
 
-def decode_label_trees(rows: Rows, layout: LabelLayout, w: Floats) -> Ints:
-    """Best labels of all nodes of every row."""
+def decode_label_trees(
+    rows: Rows, layout: LabelLayout, w: Floats, allowed: Bools | None = None
+) -> Ints:
+    """Best labels of all nodes of every row, of those that ``allowed`` marks.
+
+    That is an array of shape (n_examples, n_nodes, most labels of a node), with at least one label
+    for every node.
+    """
     shape, columns, size = layout.shape_and_columns()
     w = as_weights(w, size)
     labels = np.empty((rows.n_rows, len(layout.parent)), np.int64)
-    decode_labels(shape, rows, columns, w, layout.work(0), labels)
+    mask = np.empty((0, 0, 0), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
+    decode_labels(shape, rows, columns, w, mask, layout.work(0), labels)
     return labels
 
 
 def rank_label_trees(
-    rows: Rows, layout: LabelLayout, w: Floats, k: int
+    rows: Rows, layout: LabelLayout, w: Floats, k: int, allowed: Bools | None = None
 ) -> list[tuple[Ints, Floats]]:
     """The k best labellings of every row, best first, with their scores."""
     shape, _, size = layout.shape_and_columns()
     scores = LabelScores(rows, layout, as_weights(w, size))
-    return [rank_labellings(shape, scores.fill(i), k) for i in range(rows.n_rows)]
+    ranked = []
+    for i in range(rows.n_rows):
+        work = scores.fill(i)
+        if allowed is not None:
+            work.unary[~allowed[i]] = -np.inf
+        ranked.append(rank_labellings(shape, work, k))
+    return ranked

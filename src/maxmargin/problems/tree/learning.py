@@ -6,34 +6,55 @@ import numpy as np
 from sklearn.metrics import mutual_info_score
 
 from ...search.spanning_tree import cheapest_tree
-from ...types import Floats, Ints
+from ...types import Bools, Floats, Ints
 
 __all__ = ["scale_offsets", "tree_of_labels", "tree_of_positions"]
 
 
 def tree_of_labels(codes: Ints, n_labels: Ints) -> list[tuple[int, int]]:
-    """The tree of largest mutual information between neighbours (Chow and Liu)."""
+    """The tree of largest mutual information between neighbours (Chow and Liu).
+
+    Negative codes are labels that are not known; pairs with such are not counted.
+    """
     V = codes.shape[1]
     information = np.zeros((V, V))
     for a in range(V):
         for b in range(a):
             counts = np.zeros((n_labels[a], n_labels[b]))
-            np.add.at(counts, (codes[:, a], codes[:, b]), 1.0)
-            information[a, b] = mutual_info_score(None, None, contingency=counts)
+            known = (codes[:, a] >= 0) & (codes[:, b] >= 0)
+            np.add.at(counts, (codes[known, a], codes[known, b]), 1.0)
+            if known.any():
+                information[a, b] = mutual_info_score(None, None, contingency=counts)
     return cheapest_tree(-information)
 
 
-def tree_of_positions(positions: Ints) -> list[tuple[int, int]]:
-    """The tree whose offsets between neighbours vary least."""
+def tree_of_positions(positions: Ints, known: Bools) -> list[tuple[int, int]]:
+    """The tree whose offsets between neighbours, where both are known, vary least."""
     offsets = positions[:, :, None, :] - positions[:, None, :, :]
-    return cheapest_tree(offsets.var(axis=0).sum(axis=2))
+    if known.all():
+        return cheapest_tree(offsets.var(axis=0).sum(axis=2))
+    both = known[:, :, None] & known[:, None, :]
+    V = positions.shape[1]
+    spread = np.full((V, V), np.inf)
+    for a, b in zip(*np.nonzero(both.any(axis=0)), strict=True):
+        spread[a, b] = offsets[both[:, a, b], a, b].var(axis=0).sum()
+    seen = np.isfinite(spread)
+    spread[~seen] = 1.0 + 2.0 * spread[seen].max(initial=0.0)  # rather any other edge
+    return cheapest_tree(spread)
 
 
-def scale_offsets(positions: Ints, parent: Ints) -> tuple[Floats, Floats]:
+def scale_offsets(positions: Ints, parent: Ints, known: Bools) -> tuple[Floats, Floats]:
     """Mean and spread, at least one pixel, of the offset of each node from its parent."""
     inner = parent >= 0
     anchors, spreads = np.zeros((len(parent), 2)), np.ones((len(parent), 2))
     offsets = positions[:, inner] - positions[:, parent[inner]]
-    anchors[inner] = offsets.mean(axis=0)
-    spreads[inner] = np.maximum(1.0, offsets.std(axis=0))
+    if known.all():
+        anchors[inner] = offsets.mean(axis=0)
+        spreads[inner] = np.maximum(1.0, offsets.std(axis=0))
+        return anchors, spreads
+    both = known[:, inner] & known[:, parent[inner]]
+    for place, v in enumerate(np.flatnonzero(inner)):
+        if both[:, place].any():
+            seen = offsets[both[:, place], place]
+            anchors[v], spreads[v] = seen.mean(axis=0), np.maximum(1.0, seen.std(axis=0))
     return anchors, spreads

@@ -31,7 +31,7 @@ from ....search.bounded_search import Violation
 from ....search.limits import as_examples, as_weights, check_number_of_weights
 from ....search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ....types import Bools, Floats, Ints, Ints32
-from ..problem import ChainConstraints, ChainLoss
+from ..problem import ChainConstraints, ChainLoss, refuse_impossible
 from .bounded import bounded_path
 from .k_best import decode_k_best, history_k_best
 from .kernels import (
@@ -105,10 +105,14 @@ class HistoryDecoder:
         self, inputs: HistoryInputs, offsets: Ints, w: Floats, allowed: Bools | None = None
     ) -> Ints32:
         """Best labels of all tokens, of those that ``allowed[token, label]`` tells."""
+        if allowed is not None:  # the k best tell whether there is any
+            return np.concatenate(
+                [best[0] for best, _ in self.decode_k_best(inputs, offsets, w, 1, allowed)]
+            )
         w = as_weights(w, self.layout.size)
         paths = np.zeros(int(offsets[-1]), dtype=np.int32)
         work = make_scratch(self.layout.model, int(np.diff(offsets).max(initial=1)))
-        given = work.all_allowed if allowed is None else np.ascontiguousarray(allowed, np.bool_)
+        given = work.all_allowed
         decode_histories(self.layout.model, inputs, offsets, w, self.forbidden, given, work, paths)
         return paths
 
@@ -138,6 +142,8 @@ class HistoryDecoder:
         labels = np.empty(k * int(offsets[-1]), np.int32)
         out = labels, np.empty((n, k)), np.empty(n, np.int64)
         decode_k_best(model, inputs, offsets, w, self.forbidden, given, k, work, lists, out)
+        if allowed is not None:
+            refuse_impossible(out[2] == 0)
         answers = []
         for i, (length, count) in enumerate(zip(lengths.tolist(), out[2].tolist(), strict=True)):
             first = k * int(offsets[i])

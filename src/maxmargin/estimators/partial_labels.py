@@ -1,0 +1,114 @@
+"""Training data of which some labels are not known: what is taken for such, and the training."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal
+
+from sklearn.exceptions import ConvergenceWarning
+
+from .._warn import warn_user
+from ..defaults import TOL
+from ..formulation import Formulation
+from ..solvers.alternation import Alternation, PartialProblem, Round, alternate
+from ..types import Floats
+from .base import MaxMarginEstimator, warn_unless_converged
+from .known_labels import is_choice
+from .labels import FlatLabels, is_hashable
+
+__all__ = ["PartialLabels", "has_unknown", "listed_labels"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PartialLabels(MaxMarginEstimator):
+    """For estimators that train on labels which are known in part.
+
+    Parameters
+    ----------
+    partial : {"alternate", "convex"}, default="alternate"
+        How to train where ``y`` has None or sets of labels in place of labels: any label that
+        agrees with what is known counts as right. The objective is then no longer convex.
+        "alternate" completes labels by the model and trains on them in turn, beginning with a
+        model of the known labels alone; its objective falls from round to round, to a local
+        optimum. "convex" makes one such round: it minimises an upper bound on the objective, the
+        one with the first completion. ``result_`` has the certificate of the last training, with
+        completions as they were then, and not one of the whole.
+    max_rounds : int, default=10
+        How often "alternate" trains at most.
+    """
+
+    partial: Literal["alternate", "convex"] = "alternate"
+    max_rounds: int = 10
+
+    def _check_partial(self) -> None:
+        """Raise ValueError for parameters that are none."""
+        if self.partial not in ("alternate", "convex"):
+            raise ValueError(f"partial must be 'alternate' or 'convex', got {self.partial!r:.40}")
+        if not isinstance(self.max_rounds, Integral) or self.max_rounds < 1:
+            raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r:.40}")
+
+    def _train_partial(self, problem: PartialProblem, sample_weight: Floats | None) -> Alternation:
+        """Complete and train in turn, and set ``coef_``, ``result_`` and ``rounds_``."""
+        if self.slack == "none":
+            raise ValueError("labels that are known in part need slacks: set slack='l1' or 'l2'")
+        if self._path_request is not None:
+            raise ValueError("paths of C are for labels that are all known")
+        solver = self._make_solver()
+        self._warn_of_n_jobs()
+        with self._shown(solver, problem.n_examples) as callbacks:
+            found = alternate(
+                problem,
+                solver,
+                Formulation(self.rescaling, self.slack, self.sqrt_loss),
+                float(self.C),
+                sample_weight=sample_weight,
+                max_rounds=1 if self.partial == "convex" else int(self.max_rounds),
+                tol=TOL if self.tol is None else float(self.tol),
+                callbacks=callbacks,
+            )
+        self._set_weights(found.result.w)
+        self.result_ = dataclasses.replace(found.result, state=None)
+        self.rounds_: list[Round] = found.rounds
+        for name in ("_online", "_kept"):
+            self.__dict__.pop(name, None)
+        warn_unless_converged(found.result, solver)
+        if self.partial == "alternate" and not found.settled and found.result.converged:
+            warn_user(
+                f"completions still changed the objective after max_rounds={self.max_rounds} "
+                "rounds; raise it",
+                ConvergenceWarning,
+            )
+        return found
+
+    def _forget_rounds(self) -> None:
+        """All labels are known: remove what an earlier fit has left."""
+        self.__dict__.pop("rounds_", None)
+
+
+def has_unknown(labels: FlatLabels) -> bool:
+    """Whether some labels are not known, or known to be one of several."""
+    return any(value is None or is_choice(value) for value in labels.values)
+
+
+def listed_labels(labels: FlatLabels, first: int = 0, step: int = 1) -> FlatLabels:
+    """All labels that are known of any token, for a `LabelEncoder`; errors name the token.
+
+    Only every ``step``-th token counts, from the first on: one node of trees, say.
+    """
+    found: dict[Any, None] = {}
+    for t in range(first, len(labels.values), step):
+        value = labels.values[t]
+        if value is None:
+            continue
+        if not is_hashable(value) and not is_choice(value):
+            raise ValueError(f"{labels.place(t)}: label {value!r:.40} is not hashable")
+        for label in value if is_choice(value) else (value,):
+            if label is None or label != label:
+                raise ValueError(f"{labels.place(t)}: {label} is not a label")
+            found[label] = None
+    if not found:
+        of = "" if step == 1 else f" of {labels.wording.part} {first}"
+        raise ValueError(f"y has no label{of}: every one is None")
+    return labels._replace(values=list(found))
