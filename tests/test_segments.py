@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import maxmargin as mm
@@ -99,6 +100,8 @@ def test_lengths_are_learned_or_given():
     model = segmenter(max_length={1: 7}).fit(X, Y)
     assert model.max_lengths_ == {0: 4, 1: 7}
     assert [len(w) for w in model.length_weights_.values()] == [4, 7]
+    longest = max(len(x) for x in X)
+    assert segmenter(max_length=10**9).fit(X, Y).max_lengths_ == {0: longest, 1: longest}
     # Nothing but the length tells where these segments end.
     same = [np.ones((n, 1)) for n in (3, 6, 9)]
     thirds = [[(t, t + 3, "x") for t in range(0, len(x), 3)] for x in same]
@@ -189,6 +192,10 @@ def test_other_wrong_input():
         segmenter().fit(given[0], [[], []])
     model = segmenter().fit(*given)
     assert model.score([np.ones((3, 2))] * 2, [[(0, 3, "a")], [(0, 3, "new")]]) == 0.5
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0; .* finite and >= 0"):
+        model.score(*given, sample_weight=[-1.0])
+    with pytest.raises(NotFittedError):
+        segmenter().top_features()
 
 
 # ----- the problem ------------------------------------------------------------------------------

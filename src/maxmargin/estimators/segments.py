@@ -54,7 +54,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         number of errors, which takes many times as long.
     max_length : int, or mapping of label to int, optional
         Number of tokens that a segment has at most, in training and in prediction; where it is not
-        given, that of the label's longest segment of the training data. Time grows with it.
+        given, that of the label's longest segment of the training data; never more than the longest
+        training sequence has. Time grows with it.
     fit_intercept : bool, default=False
         Append a constant feature to every token, regularised like the rest.
     features : WindowFeatures or other extractor, optional
@@ -134,7 +135,9 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         if not labels.values:
             raise ValueError("y has no segments; at least one is needed")
         encoder = LabelEncoder.of(labels)
-        longest = longest_by_label(self.max_length, segments, encoder.classes.tolist())
+        longest = longest_by_label(
+            self.max_length, segments, encoder.classes.tolist(), int(np.diff(offsets).max())
+        )
         codes = iter(encoder.encode(labels).tolist())
         coded = [[(start, stop, next(codes)) for start, stop, _ in own] for own in segments]
         n_features = int(tokens.shape[1])
@@ -264,6 +267,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         """
         if where not in PLACES:
             raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
+        self._check_fitted()
         weights = self._decoder.layout.of_tokens(self._weights)
         labels, K = self.classes_.tolist(), len(self.classes_)
         first = 0 if where == "inside" else K + 1 + K * (where == "last")
