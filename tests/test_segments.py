@@ -12,6 +12,7 @@ from brute_segments import segment_case
 from checking import dense_rows
 from maxmargin import check_problem
 from maxmargin.features import WindowFeatures
+from maxmargin.formulation import Formulation
 from maxmargin.metrics import (
     chunk_scores,
     segment_f1,
@@ -228,6 +229,62 @@ def test_searches_agree_on_long_sequences(loss, monkeypatch):
     levels = problem.oracle(np.arange(1), w)
     assert plain.losses[0] == levels.losses[0] > 0.0
     assert np.allclose(dense_rows(plain, len(w)), dense_rows(levels, len(w)))
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("loss", ["f1", "segments", "hamming"])
+def test_bounds_lose_no_segmentation(loss, rescaling):
+    """Against all levels of all beginnings, on more tokens than can be listed."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n, K, most = 14, 2, 3
+        gold = [(t, t + 1 + t % 2, t % K) for t in range(0, n - 1, 3)]
+        problem = SegmentProblem(rng.normal(size=(n, 2)), [0, n], [gold], [most] * K, loss=loss)
+        w = 10.0 ** rng.uniform(-2, 1) * rng.normal(size=problem.n_features)
+        found = problem.oracle(np.arange(1), w, rescaling, sqrt_loss=seed % 2 == 1)
+        terms = Formulation(rescaling, sqrt_loss=seed % 2 == 1).plane_terms
+        best = 0.0
+        for (right, count), gain in best_gains(problem, gold, w).items():
+            delta = float(count) if loss == "hamming" else len(gold) + count - 2.0 * right
+            delta /= len(gold) + count if loss == "f1" else 1.0
+            offset, scale = terms(np.array([delta]))
+            best = max(best, float((offset + scale * gain)[0]))
+        offset, scale = terms(found.losses)
+        value = offset[0] - scale[0] * (dense_rows(found, len(w)) @ w)[0]
+        assert value == pytest.approx(best, abs=1e-9)
+
+
+def best_gains(problem, gold, w):
+    """The best score beyond the truth's of all levels, by states (place, label, level)."""
+    x, layout, K = problem.input_of(0).toarray(), problem.layout, problem.layout.n_labels
+    scores, moves, n = x @ layout.of_tokens(w), layout.transitions(w), len(x)
+    tags = [(K, True)] * n
+    for start, stop, label in gold:
+        tags[start:stop] = [(label, t == start) for t in range(start, stop)]
+    states = [{} for _ in range(n + 1)]
+    states[0] = {(None, 0, 0): 0.0}
+    for s in range(n):
+        for (before, right, count), score in states[s].items():
+            for label in range(K + 1):
+                for stop in range(
+                    s + 1, min(s + (layout.longest[label] if label < K else 1), n) + 1
+                ):
+                    value = score + scores[s:stop, label].sum()
+                    value += 0.0 if before is None else moves[before, label]
+                    if label < K:
+                        value += scores[s, K + 1 + label] + scores[stop - 1, 2 * K + 1 + label]
+                        value += layout.lengths(w, label)[stop - s - 1]
+                    if problem.data.loss == LOSSES["hamming"]:
+                        wrong = [tags[t] != (label, t == s) for t in range(s, stop)]
+                        key = (label, 0, count + sum(wrong))
+                    else:
+                        key = (label, right + ((s, stop, label) in gold), count + (label < K))
+                    states[stop][key] = max(states[stop].get(key, -np.inf), value)
+    of_gold = (problem.joint_feature(problem.input_of(0), gold).toarray() @ w).item()
+    gains = {}
+    for (_, right, count), score in states[n].items():
+        gains[right, count] = max(gains.get((right, count), -np.inf), score - of_gold)
+    return gains
 
 
 def test_tables_that_are_too_large_are_refused():

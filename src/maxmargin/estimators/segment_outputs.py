@@ -84,7 +84,8 @@ def longest_by_label(
 ) -> list[int]:
     """How many tokens a segment of each label has at most: what is given, or else what is seen.
 
-    No more than the longest sequence has: nothing could be learned about longer ones. Raises ValueError that names the first training segment that is longer than what is given.
+    No more than the longest sequence has: nothing could be learned about longer ones.
+    Raises ValueError that names the first training segment that is longer than what is given.
     """
     given: Any = max_length
     if not isinstance(max_length, Mapping):

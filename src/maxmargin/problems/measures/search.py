@@ -212,7 +212,8 @@ class RankingSearch:
             raise ValueError(
                 f"measure={self.name!r} has an exact search for rescaling='margin' with the plain "
                 "loss (sqrt_loss=False) and, without sample_weight, for rescaling='none'; got "
-                f"{_asked(formulation)}; measures of labels, such as 'f1', can do all without sample_weight"
+                f"{_asked(formulation)}; measures of labels, such as 'f1', can do all without "
+                "sample_weight"
             )
         if self.name == "rocarea":
             return self.swapped(scores, 1.0)

@@ -18,7 +18,8 @@ from ..._jit import kernel
 from ...engine.rows import add_scores
 from ...search.choice import first_argmax
 from ...search.modes import ADDITIVE, PREDICTION
-from .levels import HAMMING, SEGMENTS, ZERO_ONE, best_by_level, level_loss
+from .bounds import HAMMING, SEGMENTS, ZERO_ONE, level_loss
+from .levels import best_by_level
 
 NOTHING = -1  # a feature that a token has not
 SLOTS = 5  # kinds of features that a token may bring; the first three are rows of its own

@@ -20,9 +20,9 @@ from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
+from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
 from .kernels import NOTHING, SLOTS, count_errors, decode_segments, feature_at, segment_oracle
 from .layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
-from .levels import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
 
 __all__ = ["LOSSES", "SegmentDecoder", "SegmentLoss", "SegmentProblem", "check_segments"]
 
