@@ -95,6 +95,14 @@ def test_words_strings_dicts_and_matrices():
     assert np.array_equal(segmenter().fit(X, arrays).coef_, expected.coef_)
 
 
+def test_without_weights_of_last_tokens(tmp_path):
+    full, model = segmenter().fit(X, Y), segmenter(last_tokens=False).fit(X, Y)
+    assert len(full.coef_) - len(model.coef_) == 2 * X[0].shape[1]  # of two labels
+    model.save(tmp_path / "model.mm")
+    loaded = mm.load(tmp_path / "model.mm")
+    assert loaded.predict(X) == model.predict(X) and loaded.top_features(2) == model.top_features(2)
+
+
 def test_lengths_are_learned_or_given():
     seen = segmenter().fit(X, Y).max_lengths_
     assert seen == {0: 4, 1: 4}
@@ -123,6 +131,8 @@ def test_what_was_learned_can_be_looked_at():
     assert list(model.top_features(where="last", against=True)) == ["where", "who"]
     with pytest.raises(ValueError, match="where must be one of 'inside', 'first', 'last'"):
         model.top_features(where="middle")
+    with pytest.raises(ValueError, match="last_tokens is False"):
+        segmenter(last_tokens=False).fit(X, Y).top_features(where="last")
     # The columns are those that the scores are made of.
     weights = np.zeros_like(model.coef_)
     weights[model._decoder.layout.model.lengths[1]] = 1.0

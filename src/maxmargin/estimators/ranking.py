@@ -238,7 +238,7 @@ def _as_queries(qid: ArrayLike | None, n_documents: int) -> Any:
         raise ValueError(
             f"expected the query of each of {n_documents} documents, got qid of shape {query.shape}"
         )
-    is_none = np.equal(query, None) if query.dtype == object else False
+    is_none = [q is None for q in query.tolist()] if query.dtype == object else False
     missing = np.flatnonzero((query != query) | is_none)  # NaN is no query
     if len(missing):
         raise ValueError(f"qid[{missing[0]}] is {query[missing[0]]}; every document has a query")

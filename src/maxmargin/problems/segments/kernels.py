@@ -149,7 +149,7 @@ def feature_at(model, labels, lengths, t, end, slot):
         if t == 0 or not begins:
             return NOTHING
         return model.transitions + labels[t - 1] * (K + 1) + label
-    if label == K:
+    if label == K or (slot == 2 and model.n_columns <= 2 * K + 1):
         return NOTHING
     if slot == 1:
         return K + 1 + label if begins else NOTHING
@@ -179,7 +179,7 @@ def write_feature(rows, row, n_columns, feature, slot, sign, as_parts, shift, ou
 @kernel(allocates=False)
 def write_difference(model, data, first, length, gold, work, as_parts, out, at):
     """Append psi(x, gold) - psi(x, found) at position ``at``; returns the new position."""
-    rows, n_columns = data.rows, 3 * model.n_labels + 1
+    rows, n_columns = data.rows, model.n_columns
     gold_labels, gold_lengths = gold
     # In parts, what is behind the token features keeps its order and moves.
     shift = len(data.labels) * n_columns - model.transitions if as_parts else 0
@@ -213,7 +213,7 @@ def segment_oracle(model, data, examples, w, mode, as_parts, work, out):
     A row is empty, with loss 0, where nothing beats the gold segmentation.
     """
     K, rows = model.n_labels, data.rows
-    n_columns = 3 * K + 1
+    n_columns = model.n_columns
     by_segments = data.loss != HAMMING and data.loss != ZERO_ONE
     filled = 0
     out.indptr[0] = 0
@@ -254,7 +254,7 @@ def decode_segments(model, rows, offsets, w, work, labels, lengths):
         length = offsets[i + 1] - first
         for t in range(length + 1):
             work.gold_starts[t] = -1
-        score_tokens(rows, first, length, w, 3 * model.n_labels + 1, work.scores)
+        score_tokens(rows, first, length, w, model.n_columns, work.scores)
         best_segments(model, w, length, 0.0, work.labels, work)
         for t in range(length):
             labels[first + t] = work.labels[t]

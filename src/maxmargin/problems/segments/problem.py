@@ -64,7 +64,7 @@ class SegmentDecoder:
         """Work arrays for sequences of at most ``longest`` tokens."""
         K = self.layout.n_labels
         return SegmentScratch(
-            np.empty((longest, self.layout.n_columns)),
+            np.zeros((longest, 3 * K + 1)),  # also where last tokens have no weights
             np.empty((K, longest + 1)),
             np.empty((K, longest + 1)),
             np.empty((longest + 1, K + 1)),
@@ -125,6 +125,8 @@ class SegmentProblem(NativeProblem):
         neither output has any); or 1 if anything is wrong.
     fit_intercept : bool
         Append a constant feature to every token.
+    last_tokens : bool
+        Whether last tokens of segments have weights of their own, as first ones do.
     """
 
     def __init__(
@@ -137,6 +139,7 @@ class SegmentProblem(NativeProblem):
         *,
         loss: SegmentLoss = "segments",
         fit_intercept: bool = False,
+        last_tokens: bool = True,
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
@@ -152,7 +155,7 @@ class SegmentProblem(NativeProblem):
             raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
         if longest is None:
             longest = longest_segments(segments, n_labels)
-        layout = SegmentLayout(rows.n_inputs, np.asarray(longest))
+        layout = SegmentLayout(rows.n_inputs, np.asarray(longest), last_tokens)
         check_segments(segments, lengths, layout.longest)
         check_number_of_weights(
             layout.size, f"{rows.n_inputs} features x {layout.n_columns} columns make"
