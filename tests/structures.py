@@ -411,7 +411,10 @@ STRUCTURES = {
             MATRICES,
             longest=st.sampled_from([(2, 3), (1,), (4,), (3, 1), (1, 2, 5)]),
         ),
-        training=({}, {"layout": "csr", "fit_intercept": True, "longest": (4,), "last_tokens": False}),
+        training=(
+            {},
+            {"layout": "csr", "fit_intercept": True, "longest": (4,), "last_tokens": False},
+        ),
         layouts=True,
         parts=True,
         k_best=never,

@@ -21,7 +21,15 @@ from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights, check_nu
 from ...search.modes import ADDITIVE, DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
 from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
-from .kernels import NOTHING, SLOTS, count_errors, decode_segments, feature_at, segment_oracle
+from .kernels import (
+    NOTHING,
+    SLOTS,
+    count_errors,
+    decode_segments,
+    feature_at,
+    level_oracle,
+    segment_oracle,
+)
 from .layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
 
 __all__ = ["LOSSES", "SegmentDecoder", "SegmentLoss", "SegmentProblem", "check_segments"]
@@ -287,7 +295,8 @@ class SegmentProblem(NativeProblem):
         bounds = self._part_bounds if as_parts else self._row_bounds
         out = empty_planes(len(examples), int(bounds[examples].sum()))
         work = self.decoder.scratch(int(self._lengths[examples].max(initial=1)))
-        segment_oracle(self.layout.model, self.data, examples, w, mode, as_parts, work, out)
+        search = level_oracle if mode.kind in (LEVELS, DEVIATION) else segment_oracle
+        search(self.layout.model, self.data, examples, w, mode, as_parts, work, out)
         return trim(out)
 
     def _check_tables(self, examples: Ints) -> None:
