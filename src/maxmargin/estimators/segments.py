@@ -58,8 +58,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         training sequence has. Time grows with it.
     last_tokens : bool, default=True
         Whether features of a segment's last token have weights of their own, as those of its first
-        token do. Without them the model is nearer to that of a tagger, and trains faster; with
-        ``loss="hamming"`` it is often the better one.
+        token do. Without them the model is nearer to that of a tagger, and smaller.
     fit_intercept : bool, default=False
         Append a constant feature to every token, regularised like the rest.
     features : WindowFeatures or other extractor, optional
