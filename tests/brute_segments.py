@@ -33,7 +33,9 @@ def tags(segments, n):
 
 
 class SegmentTwin(Twin):
-    def __init__(self, tokens, offsets, segments, longest, *, loss, fit_intercept=False):
+    def __init__(
+        self, tokens, offsets, segments, longest, *, loss, fit_intercept=False, last_tokens=True
+    ):
         X = _raw(tokens, fit_intercept)
         self.X = [X[first:end] for first, end in itertools.pairwise(offsets)]
         self.Y = [tuple(own) for own in segments]
@@ -41,7 +43,8 @@ class SegmentTwin(Twin):
         self.n_inputs, self.loss_name = X.shape[1], loss
         self.n_examples = len(self.Y)
         K = self.K
-        self.n_features = self.n_inputs * (3 * K + 1) + (K + 1) ** 2 + sum(self.longest)
+        self.n_columns = 3 * K + 1 if last_tokens else 2 * K + 1
+        self.n_features = self.n_inputs * self.n_columns + (K + 1) ** 2 + sum(self.longest)
 
     def truth(self, i):
         return self.Y[i]
@@ -66,6 +69,7 @@ class SegmentTwin(Twin):
         for t in range(1, len(x)):
             if t not in inner:
                 transitions[labels[t - 1], labels[t]] += 1
+        of_tokens = of_tokens[:, : self.n_columns]
         return np.concatenate([of_tokens.ravel(), transitions.ravel(), *lengths])
 
     def loss(self, i, y):
@@ -94,12 +98,13 @@ def segment_case(
     n_inputs=2,
     fit_intercept=False,
     layout="dense",
+    last_tokens=True,
 ):
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     tokens = random_inputs(rng, offsets[-1], n_inputs, layout)
     segments = [random_segments(rng, n, longest) for n in lengths]
     given = (tokens, offsets, segments, longest)
-    options = {"loss": loss, "fit_intercept": fit_intercept}
+    options = {"loss": loss, "fit_intercept": fit_intercept, "last_tokens": last_tokens}
     return Case(SegmentProblem(*given, **options), SegmentTwin(*given, **options))
 
 

@@ -417,11 +417,14 @@ STRUCTURES = {
         drawn(
             lengths(5, 3),
             sizes(n_inputs=(1, 3)),
-            flags("fit_intercept"),
+            flags("fit_intercept", "last_tokens"),
             MATRICES,
             longest=st.sampled_from([(2, 3), (1,), (4,), (3, 1), (1, 2, 5)]),
         ),
-        training=({}, {"layout": "csr", "fit_intercept": True, "longest": (4,)}),
+        training=(
+            {},
+            {"layout": "csr", "fit_intercept": True, "longest": (4,), "last_tokens": False},
+        ),
         layouts=True,
         parts=True,
         k_best=never,

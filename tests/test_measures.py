@@ -204,6 +204,15 @@ def test_auto_leaves_a_single_example_to_one_slack():
     assert solve("auto", case.problem, 5.0, squared).state.kind == "dual-ascent"
 
 
+@pytest.mark.parametrize("measure", ["error", "f1", "rocarea"])
+def test_large_features_take_few_passes(measure):
+    X, _ = breast_cancer()
+    X, noise = X[:60, :4] - X[:60, :4].mean(axis=0), np.random.default_rng(0).normal(size=60)
+    y = X[:, 0] + 0.1 * noise > 0.0
+    model = mm.PerformanceSVM(measure=measure, solver="one-slack", max_passes=200)
+    assert model.fit(1e6 * X, y).result_.converged
+
+
 def test_a_single_example_of_ones_own():
     class Sign(mm.Problem):
         def joint_feature(self, x, y):
@@ -310,6 +319,16 @@ def test_weights_are_repetitions(name):
     assert weighted.score(X, y, times) == pytest.approx(weighted.score(X[again], y[again]))
 
 
+def test_only_ratios_of_weights_matter():
+    X, y = breast_cancer()
+    weights = np.linspace(1.0, 2.0, len(y))
+    expected, huge = (
+        mm.PerformanceSVM(C=10.0).fit(X, y, sample_weight=factor * weights).result_
+        for factor in (0.5, 2.0**1022)
+    )
+    assert expected.primal < 10.0 and huge.primal == expected.primal
+
+
 def test_weights_that_have_no_meaning_are_refused():
     X, y = breast_cancer()
     weights = np.ones(len(y))
@@ -319,7 +338,7 @@ def test_weights_that_have_no_meaning_are_refused():
         assert np.array_equal(*same)
         with pytest.raises(ValueError, match=f"measure='{name}' counts rows, and takes no sample"):
             model.fit(X, y, sample_weight=weights + y)
-    with pytest.raises(ValueError, match=r"leaves no row of label \+1"):
+    with pytest.raises(ValueError, match="the weights of all rows of class 1 are 0"):
         mm.PerformanceSVM().fit(X, y, sample_weight=weights - y)
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0"):
         mm.PerformanceSVM().fit(X, y, sample_weight=-weights)
@@ -334,12 +353,14 @@ def test_bad_parameters():
         ({"measure": "precision@k", "k": 10**6}, "k must be at most the number of rows, 569"),
         ({"measure": "recall@precision"}, "needs floor, the least precision.*got floor=None"),
         ({"measure": "precision@recall", "floor": 1.5}, "the least recall.*got floor=1.5"),
-        ({"measure": "fbeta", "beta": 0.0}, "beta must be a positive number, got 0.0"),
+        ({"measure": "fbeta", "beta": 0.0}, "beta must be a positive number .*got 0.0"),
+        ({"measure": "fbeta", "beta": 1e200}, "beta must be .*from 1e-100 to 1e100, got 1e\\+200"),
+        ({"measure": "rocarea", "slack": "l2"}, "got rescaling='margin', sqrt_loss=True .as slack"),
         ({"measure": "rocarea", "rescaling": "slack"}, "exact search for rescaling='margin'"),
     ):
         with pytest.raises(ValueError, match=said):
             mm.PerformanceSVM(**parameters).fit(X, y)
-    with pytest.raises(ValueError, match=r"y has 3 classes \(0, 1, 2\).*needs 2 classes"):
+    with pytest.raises(ValueError, match=r"Only binary .*y has 3 classes \(0, 1, 2\).*needs 2"):
         mm.PerformanceSVM().fit(X[:3], [0, 1, 2])
     model = mm.PerformanceSVM().fit(X, y)
     with pytest.raises(ValueError, match=r"y\[1\] is 7, which is none of the classes \[0, 1\]"):

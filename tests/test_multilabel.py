@@ -111,6 +111,16 @@ def test_the_learned_tree_has_the_largest_information():
         assert information(learned) == pytest.approx(max(map(information, trees)))
 
 
+def test_examples_of_no_weight_have_no_say_in_the_tree():
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, size=(200, 4)).astype(bool)
+    Y[:100, 1], Y[100:, 2] = Y[:100, 0], Y[100:, 0]  # one half ties label 1 to 0, the other 2
+    for own, weights in ((Y[:100], np.arange(200) < 100), (Y[100:], np.arange(200) >= 100)):
+        given = tree_of_labels(Y, 3.0 * weights)
+        assert np.array_equal(given, tree_of_labels(own))
+        assert not np.array_equal(given, tree_of_labels(Y[::-1], 3.0 * weights))
+
+
 def test_a_tree_of_labels_that_never_change_is_a_tree():
     for labels in (np.zeros((4, 3), bool), np.ones((4, 3), bool), np.zeros((2, 1), bool)):
         edges = tree_of_labels(labels)
@@ -240,8 +250,14 @@ def test_check_estimator():
         ({"loss": "jaccard"}, Y, "loss must be one of 'hamming', .* got 'jaccard'"),
         ({}, Y[:-1], "X has 90 examples but y has 89; first without a partner: 89"),
         ({}, Y[:, 0], r"a row of 0 and 1 for each of 90 examples.*MultiLabelBinarizer"),
+        (
+            {},
+            [[label] * (i % 3) for i, label in enumerate(Y[:, 0])],
+            "MultiLabelBinarizer makes it",
+        ),
+        ({"edges": 3}, Y, "edges must be None, 'tree', 'pairs' or pairs of labels, got 3"),
         ({}, Y[:, :0], r"got an array of shape \(90, 0\)"),
-        ({}, Y + (np.arange(90) == 7)[:, None] * 2, r"y\[7, 0\] is .*; expected 0 or 1"),
+        ({}, Y + (np.arange(90) == 7)[:, None] * 2, r"y\[7, 0\] is [23]; expected 0 or 1"),
         ({}, Y.astype(str), "y must be 0 and 1, got an array of <U"),
         ({}, np.where(Y == 1, np.nan, 0.0), r"y\[\d+, \d+\] is .*nan.*; expected 0 or 1"),
     ],

@@ -129,13 +129,16 @@ def test_check_estimator():
     ("parameters", "arguments", "message"),
     [
         ({"loss": "pairs"}, {}, "loss must be one of 'swaps', .* got 'pairs'"),
-        ({"k": 3}, {}, "k is a number of places >= 1 for loss='ndcg', got 3 for 'swaps'"),
-        ({"loss": "ndcg", "k": 0}, {}, "k is a number of places"),
+        ({"k": 3}, {}, "k is a whole number of places >= 1 for loss='ndcg', got 3 for 'swaps'"),
+        ({"loss": "ndcg", "k": 0}, {}, "k is a whole number of places"),
+        ({"loss": "ndcg", "k": 2.5}, {}, "k is a whole number of places .*got 2.5"),
+        ({"loss": "ndcg", "k": "3"}, {}, "k is a whole number of places .*got '3'"),
         ({"loss": "ndcg"}, {"y": Y - 1}, r"relevance of document \d+ is -1.0; it must be in 0"),
         ({"loss": "ndcg", "slack": "l2"}, {}, "sqrt_loss=False only; the losses 'swaps'"),
         ({"loss": "average-precision", "rescaling": "slack"}, {}, "rescaling='margin'"),
         ({}, {"qid": QID[:-1]}, r"the query of each of 240 documents, got qid of shape \(239,\)"),
         ({}, {"qid": np.append(QID[:-1], np.nan)}, r"qid\[239\] is nan"),
+        ({}, {"qid": [*QID[:-1].tolist(), None]}, r"qid\[239\] is None"),
         ({}, {"y": Y[:-1]}, "X has 240 examples but y has 239"),
     ],
 )
@@ -143,6 +146,20 @@ def test_bad_input(parameters, arguments, message):
     given = {"y": Y, "qid": QID, **arguments}
     with pytest.raises(ValueError, match=message):
         ranker(**parameters).fit(X, **given)
+
+
+def test_names_of_queries_may_be_of_any_types():
+    names = [int(q) if q % 2 else f"q{q}" for q in QID]
+    expected, model = ranker().fit(X, Y, qid=QID), ranker().fit(X, Y, qid=np.array(names, object))
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert np.array_equal(model.rank(X, np.array(names, object)), expected.rank(X, QID))
+
+
+def test_weights_of_scores_are_checked():
+    model = ranker().fit(X, Y, qid=QID)
+    for wrong in (-1.0, np.nan):
+        with pytest.raises(ValueError, match=rf"sample_weight\[0\] is {wrong}; .* finite and >= 0"):
+            model.score(X, Y, qid=QID, sample_weight=np.full(len(Y), wrong))
 
 
 def test_queries_with_nothing_to_rank_change_nothing():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import maxmargin as mm
@@ -11,6 +12,7 @@ from brute_segments import segment_case
 from checking import dense_rows
 from maxmargin import check_problem
 from maxmargin.features import WindowFeatures
+from maxmargin.formulation import Formulation
 from maxmargin.metrics import (
     chunk_scores,
     segment_f1,
@@ -93,12 +95,22 @@ def test_words_strings_dicts_and_matrices():
     assert np.array_equal(segmenter().fit(X, arrays).coef_, expected.coef_)
 
 
+def test_without_weights_of_last_tokens(tmp_path):
+    full, model = segmenter().fit(X, Y), segmenter(last_tokens=False).fit(X, Y)
+    assert len(full.coef_) - len(model.coef_) == 2 * X[0].shape[1]  # of two labels
+    model.save(tmp_path / "model.mm")
+    loaded = mm.load(tmp_path / "model.mm")
+    assert loaded.predict(X) == model.predict(X) and loaded.top_features(2) == model.top_features(2)
+
+
 def test_lengths_are_learned_or_given():
     seen = segmenter().fit(X, Y).max_lengths_
     assert seen == {0: 4, 1: 4}
     model = segmenter(max_length={1: 7}).fit(X, Y)
     assert model.max_lengths_ == {0: 4, 1: 7}
     assert [len(w) for w in model.length_weights_.values()] == [4, 7]
+    longest = max(len(x) for x in X)
+    assert segmenter(max_length=10**9).fit(X, Y).max_lengths_ == {0: longest, 1: longest}
     # Nothing but the length tells where these segments end.
     same = [np.ones((n, 1)) for n in (3, 6, 9)]
     thirds = [[(t, t + 3, "x") for t in range(0, len(x), 3)] for x in same]
@@ -119,6 +131,8 @@ def test_what_was_learned_can_be_looked_at():
     assert list(model.top_features(where="last", against=True)) == ["where", "who"]
     with pytest.raises(ValueError, match="where must be one of 'inside', 'first', 'last'"):
         model.top_features(where="middle")
+    with pytest.raises(ValueError, match="last_tokens is False"):
+        segmenter(last_tokens=False).fit(X, Y).top_features(where="last")
     # The columns are those that the scores are made of.
     weights = np.zeros_like(model.coef_)
     weights[model._decoder.layout.model.lengths[1]] = 1.0
@@ -189,6 +203,10 @@ def test_other_wrong_input():
         segmenter().fit(given[0], [[], []])
     model = segmenter().fit(*given)
     assert model.score([np.ones((3, 2))] * 2, [[(0, 3, "a")], [(0, 3, "new")]]) == 0.5
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0; .* finite and >= 0"):
+        model.score(*given, sample_weight=[-1.0])
+    with pytest.raises(NotFittedError):
+        segmenter().top_features()
 
 
 # ----- the problem ------------------------------------------------------------------------------
@@ -221,6 +239,62 @@ def test_searches_agree_on_long_sequences(loss, monkeypatch):
     levels = problem.oracle(np.arange(1), w)
     assert plain.losses[0] == levels.losses[0] > 0.0
     assert np.allclose(dense_rows(plain, len(w)), dense_rows(levels, len(w)))
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("loss", ["f1", "segments", "hamming"])
+def test_bounds_lose_no_segmentation(loss, rescaling):
+    """Against all levels of all beginnings, on more tokens than can be listed."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n, K, most = 14, 2, 3
+        gold = [(t, t + 1 + t % 2, t % K) for t in range(0, n - 1, 3)]
+        problem = SegmentProblem(rng.normal(size=(n, 2)), [0, n], [gold], [most] * K, loss=loss)
+        w = 10.0 ** rng.uniform(-2, 1) * rng.normal(size=problem.n_features)
+        found = problem.oracle(np.arange(1), w, rescaling, sqrt_loss=seed % 2 == 1)
+        terms = Formulation(rescaling, sqrt_loss=seed % 2 == 1).plane_terms
+        best = 0.0
+        for (right, count), gain in best_gains(problem, gold, w).items():
+            delta = float(count) if loss == "hamming" else len(gold) + count - 2.0 * right
+            delta /= len(gold) + count if loss == "f1" else 1.0
+            offset, scale = terms(np.array([delta]))
+            best = max(best, float((offset + scale * gain)[0]))
+        offset, scale = terms(found.losses)
+        value = offset[0] - scale[0] * (dense_rows(found, len(w)) @ w)[0]
+        assert value == pytest.approx(best, abs=1e-9)
+
+
+def best_gains(problem, gold, w):
+    """The best score beyond the truth's of all levels, by states (place, label, level)."""
+    x, layout, K = problem.input_of(0).toarray(), problem.layout, problem.layout.n_labels
+    scores, moves, n = x @ layout.of_tokens(w), layout.transitions(w), len(x)
+    tags = [(K, True)] * n
+    for start, stop, label in gold:
+        tags[start:stop] = [(label, t == start) for t in range(start, stop)]
+    states = [{} for _ in range(n + 1)]
+    states[0] = {(None, 0, 0): 0.0}
+    for s in range(n):
+        for (before, right, count), score in states[s].items():
+            for label in range(K + 1):
+                for stop in range(
+                    s + 1, min(s + (layout.longest[label] if label < K else 1), n) + 1
+                ):
+                    value = score + scores[s:stop, label].sum()
+                    value += 0.0 if before is None else moves[before, label]
+                    if label < K:
+                        value += scores[s, K + 1 + label] + scores[stop - 1, 2 * K + 1 + label]
+                        value += layout.lengths(w, label)[stop - s - 1]
+                    if problem.data.loss == LOSSES["hamming"]:
+                        wrong = [tags[t] != (label, t == s) for t in range(s, stop)]
+                        key = (label, 0, count + sum(wrong))
+                    else:
+                        key = (label, right + ((s, stop, label) in gold), count + (label < K))
+                    states[stop][key] = max(states[stop].get(key, -np.inf), value)
+    of_gold = (problem.joint_feature(problem.input_of(0), gold).toarray() @ w).item()
+    gains = {}
+    for (_, right, count), score in states[n].items():
+        gains[right, count] = max(gains.get((right, count), -np.inf), score - of_gold)
+    return gains
 
 
 def test_tables_that_are_too_large_are_refused():

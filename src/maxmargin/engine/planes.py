@@ -352,7 +352,7 @@ class PlaneStore:
             sums = self._block_sums(goal)
             # A full block stays full but for rounding, and that is no reason to change its planes.
             over = sums > self.caps * (1.0 + 1e-14)
-            goal *= np.where(over, self.caps / np.maximum(sums, 1e-300), 1.0)[block]
+            goal *= np.where(over, self.caps / np.where(over, sums, 1.0), 1.0)[block]
         change = goal - now
         if w_before is None:
             direction = self._sum_of_planes(change)

@@ -125,8 +125,8 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         check_lengths(X, y)
         X = self._checked(X, reset=True)
         gold = _as_indicators(y, X.shape[0])
-        graph = make_graph(gold.shape[1], self._chosen_edges(gold))
         weights = example_weights(sample_weight, None, X, np.arange(len(gold)))
+        graph = make_graph(gold.shape[1], self._chosen_edges(gold, weights))
         X = canonical(X)
         self.classes_ = np.arange(gold.shape[1])
         self.edges_ = graph.edges
@@ -228,19 +228,20 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         view.flags.writeable = False
         return view
 
-    def _chosen_edges(self, gold: Bools) -> Any:
+    def _chosen_edges(self, gold: Bools, weights: Floats | None) -> Any:
         """Edges as the parameter has it."""
         if self.edges is None:
             return np.empty((0, 2), np.int64)
         if isinstance(self.edges, str):
             if self.edges == "tree":
-                return tree_of_labels(gold)
+                return tree_of_labels(gold, weights)
             if self.edges == "pairs":
                 return all_pairs(gold.shape[1])
-            raise ValueError(
-                f"edges must be None, 'tree', 'pairs' or pairs of labels, got {self.edges!r}"
-            )
-        return list(self.edges)
+        elif hasattr(self.edges, "__len__"):
+            return list(self.edges)
+        raise ValueError(
+            f"edges must be None, 'tree', 'pairs' or pairs of labels, got {self.edges!r}"
+        )
 
     def _asked(self, X: Any) -> tuple[Rows, LabelGraph, Floats]:
         """What predictions are made of."""
@@ -308,7 +309,10 @@ class MultilabelState(NamedTuple):
 
 def _as_indicators(y: Any, n_examples: int) -> Bools:
     """Which labels are on; ValueError unless y has 0 and 1 in a row for each example."""
-    given: NDArray[Any] = y.toarray() if sp.issparse(y) else np.asarray(y)
+    try:
+        given: NDArray[Any] = y.toarray() if sp.issparse(y) else np.asarray(y)
+    except ValueError:  # lists of different lengths
+        given = np.empty(n_examples, dtype=object)
     if given.ndim != 2 or len(given) != n_examples or given.shape[1] == 0:
         raise ValueError(
             f"y must have a row of 0 and 1 for each of {n_examples} examples, a column for each "
@@ -320,5 +324,6 @@ def _as_indicators(y: Any, n_examples: int) -> Bools:
     wrong = np.argwhere((given != 0) & (given != 1))
     if len(wrong):
         row, column = (int(k) for k in wrong[0])
-        raise ValueError(f"y[{row}, {column}] is {given[row, column]!r}; expected 0 or 1")
+        value = given[row : row + 1, column].tolist()[0]
+        raise ValueError(f"y[{row}, {column}] is {value!r}; expected 0 or 1")
     return given.astype(np.bool_)

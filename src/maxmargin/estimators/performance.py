@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Labels, Names
@@ -141,15 +141,22 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
             listed = ", ".join(repr(label) for label in self.classes_.tolist()[:5])
+            kind = type_of_target(y)
+            only = f"Only binary classification is supported. The type of the target is {kind}. "
             raise ValueError(
-                f"y has {len(self.classes_)} classes ({listed}); {type(self).__name__} needs 2 "
-                "classes (for more there are MulticlassSVM and scikit-learn's OneVsRestClassifier)"
+                f"{only if len(self.classes_) > 2 else ''}y has {len(self.classes_)} classes "
+                f"({listed}); {type(self).__name__} needs 2 classes (for more there are "
+                "MulticlassSVM and scikit-learn's OneVsRestClassifier)"
             )
         if self.class_weight is not None and self.measure != "error":
             raise ValueError(
                 f"class_weight is for measure='error'; {self.measure!r} does not add up over rows"
             )
         weights = example_weights(sample_weight, self.class_weight, X, np.asarray(y))
+        if weights is not None:
+            for label in self.classes_.tolist():
+                if not np.any(weights[y == label]):
+                    raise ValueError(f"the weights of all rows of class {label!r} are 0")
         self._has_intercept = bool(self.fit_intercept and measure.has_threshold)
         X = canonical(X)
         labels = np.where(y == self.classes_[1], 1, -1)

@@ -238,9 +238,13 @@ def _as_queries(qid: ArrayLike | None, n_documents: int) -> Any:
         raise ValueError(
             f"expected the query of each of {n_documents} documents, got qid of shape {query.shape}"
         )
-    missing = np.flatnonzero(query != query)  # NaN is no query
+    is_none = [q is None for q in query.tolist()] if query.dtype == object else False
+    missing = np.flatnonzero((query != query) | is_none)  # NaN is no query
     if len(missing):
         raise ValueError(f"qid[{missing[0]}] is {query[missing[0]]}; every document has a query")
+    if query.dtype == object:  # of types that cannot be sorted together: numbered as they come
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(q, len(numbers)) for q in query.tolist()], np.int64)
     return query
 
 

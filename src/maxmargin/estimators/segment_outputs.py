@@ -79,9 +79,12 @@ def labels_of(segments: list[Segments]) -> FlatLabels:
     return FlatLabels([label for own in segments for _, _, label in own], bounds, WORDING)
 
 
-def longest_by_label(max_length: Any, segments: list[Segments], labels: list[Any]) -> list[int]:
+def longest_by_label(
+    max_length: Any, segments: list[Segments], labels: list[Any], longest_sequence: int
+) -> list[int]:
     """How many tokens a segment of each label has at most: what is given, or else what is seen.
 
+    No more than the longest sequence has: nothing could be learned about longer ones.
     Raises ValueError that names the first training segment that is longer than what is given.
     """
     given: Any = max_length
@@ -102,4 +105,4 @@ def longest_by_label(max_length: Any, segments: list[Segments], labels: list[Any
                     f"sequence {i}: segment {segment!r} has {stop - start} tokens, more than "
                     f"max_length, {given[label]}"
                 )
-    return [int(given.get(label, seen[label])) for label in labels]
+    return [min(int(given.get(label, seen[label])), longest_sequence) for label in labels]

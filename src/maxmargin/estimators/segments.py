@@ -20,7 +20,7 @@ from ..problems.segments.problem import (
     SegmentProblem,
     sparse_rows,
 )
-from ..types import Floats, Ints
+from ..types import Floats
 from .base import MaxMarginEstimator
 from .labels import LabelEncoder, Outputs
 from .parameters import with_inherited_parameters
@@ -54,7 +54,11 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         number of errors, which takes many times as long.
     max_length : int, or mapping of label to int, optional
         Number of tokens that a segment has at most, in training and in prediction; where it is not
-        given, that of the label's longest segment of the training data. Time grows with it.
+        given, that of the label's longest segment of the training data; never more than the longest
+        training sequence has. Time grows with it.
+    last_tokens : bool, default=True
+        Whether features of a segment's last token have weights of their own, as those of its first
+        token do. Without them the model is nearer to that of a tagger, and smaller.
     fit_intercept : bool, default=False
         Append a constant feature to every token, regularised like the rest.
     features : WindowFeatures or other extractor, optional
@@ -69,8 +73,9 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         The labels of segments, sorted; an array of objects if they are of several types.
     coef_ : ndarray
         All weights, flat: for each feature those of tokens inside segments of each label, of tokens
-        outside, of first tokens and of last tokens of segments of each label; then the transitions
-        (from-label first, outside is the last label), then the lengths of each label's segments.
+        outside, of first tokens and (with ``last_tokens``) of last tokens of segments of each
+        label; then the transitions (from-label first, outside is the last label), then the lengths
+        of each label's segments.
     max_lengths_ : dict of label to int
         Number of tokens that segments have at most.
     transition_weights_ : ndarray of shape (n_labels + 1, n_labels + 1)
@@ -102,6 +107,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
 
     loss: SegmentLoss = "segments"
     max_length: Any = None
+    last_tokens: bool = True
     fit_intercept: bool = False
     features: Any = None
 
@@ -134,30 +140,34 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         if not labels.values:
             raise ValueError("y has no segments; at least one is needed")
         encoder = LabelEncoder.of(labels)
-        longest = longest_by_label(self.max_length, segments, encoder.classes.tolist())
+        longest = longest_by_label(
+            self.max_length, segments, encoder.classes.tolist(), int(np.diff(offsets).max())
+        )
         codes = iter(encoder.encode(labels).tolist())
         coded = [[(start, stop, next(codes)) for start, stop, _ in own] for own in segments]
         n_features = int(tokens.shape[1])
-        intercept = bool(self.fit_intercept)
-        self._set_model(encoder.classes, n_features, n_features + intercept, np.array(longest))
+        intercept, last = bool(self.fit_intercept), bool(self.last_tokens)
+        layout = SegmentLayout(n_features + intercept, np.array(longest), last)
+        self._set_model(encoder.classes, n_features, layout)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        data = (tokens, offsets, coded, longest, self.loss, intercept)
+        options: dict[str, Any] = {
+            "loss": self.loss,
+            "fit_intercept": intercept,
+            "last_tokens": last,
+        }
+        data = (tokens, offsets, coded, longest, options)
 
         def problem() -> SegmentProblem:
-            return SegmentProblem(
-                tokens, offsets, coded, longest, loss=self.loss, fit_intercept=intercept
-            )
+            return SegmentProblem(tokens, offsets, coded, longest, **options)
 
         self._train(problem, data, weights)
         return self
 
-    def _set_model(
-        self, classes: NDArray[Any], n_features: int, n_inputs: int, longest: Ints
-    ) -> None:
+    def _set_model(self, classes: NDArray[Any], n_features: int, layout: SegmentLayout) -> None:
         """Fix labels and the layout of the weights."""
         self.classes_ = classes
         self.n_features_in_ = n_features
-        self._decoder = SegmentDecoder(SegmentLayout(n_inputs, longest))
+        self._decoder = SegmentDecoder(layout)
 
     def predict(self, X: Any) -> list[list[tuple[int, int, Any]]]:
         """Best segments of each sequence.
@@ -264,6 +274,9 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         """
         if where not in PLACES:
             raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
+        self._check_fitted()
+        if where == "last" and not self._decoder.layout.last_tokens:
+            raise ValueError("last tokens have no weights of their own: last_tokens is False")
         weights = self._decoder.layout.of_tokens(self._weights)
         labels, K = self.classes_.tolist(), len(self.classes_)
         first = 0 if where == "inside" else K + 1 + K * (where == "last")
@@ -287,6 +300,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             self._decoder.layout.longest,
             self.features_,
             getattr(self, "feature_names_in_", None),
+            self._decoder.layout.last_tokens,
         )
 
     def _set_state(self, state: SegmenterState) -> None:
@@ -296,7 +310,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         longest = state.max_lengths
         if longest.shape != state.classes.shape or longest.min(initial=1) < 1:
             raise ValueError(f"{len(state.classes)} labels, but max_lengths are {longest}")
-        self._set_model(state.classes, state.n_features, state.n_inputs, longest.astype(np.int64))
+        layout = SegmentLayout(state.n_inputs, longest.astype(np.int64), state.last_tokens)
+        self._set_model(state.classes, state.n_features, layout)
         self.features_ = state.features
         if state.feature_names is not None:
             self.feature_names_in_ = state.feature_names
@@ -315,3 +330,4 @@ class SegmenterState(NamedTuple):
     max_lengths: NDArray[np.integer]
     features: WindowFeatures | FeatureDictionary | None
     feature_names: Names | None = None
+    last_tokens: bool = True

@@ -98,6 +98,11 @@ def weights_of_queries(sample_weight: Floats, order: Ints, offsets: Ints) -> Flo
 
     Documents come in ``order``, those of query q from ``offsets[q]`` on.
     """
+    bad = np.flatnonzero(~(sample_weight >= 0.0) | ~np.isfinite(sample_weight))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}] is {sample_weight[bad[0]]}; weights must be finite and >= 0"
+        )
     by_query = sample_weight[order]
     weights: Floats = by_query[offsets[:-1]]
     other = np.flatnonzero(by_query != np.repeat(weights, np.diff(offsets)))

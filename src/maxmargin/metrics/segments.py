@@ -104,6 +104,11 @@ def segment_f1(
     weights = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if weights.shape != (len(true),):
         raise ValueError(f"expected {len(true)} weights, got an array of shape {weights.shape}")
+    bad = np.flatnonzero(~(weights >= 0.0) | ~np.isfinite(weights))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and >= 0"
+        )
     right = weights @ [len(a & b) for a, b in zip(true, predicted, strict=True)]
     listed = weights @ [len(a) + len(b) for a, b in zip(true, predicted, strict=True)]
     return float(2.0 * right / listed) if listed else 1.0

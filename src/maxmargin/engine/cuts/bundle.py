@@ -9,8 +9,9 @@ from ...objective import dual_value
 from ...types import Floats, Ints, Ints32
 from ..arena import grown
 from ..compaction import keep_rows
+from ..joint_qp import JointPlanes, solve_jointly
 from ..state import Arrays, from_text, to_text
-from .master import fsmo, line_searches
+from .master import fsmo, line_searches, master_gap
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
 __all__ = ["Bundle", "stored_dense"]
@@ -165,8 +166,19 @@ class Bundle:
         self.refresh()
         alpha, cap = self.alpha, self.cap
         gap = fsmo(self.gram, self.scores, alpha, m, cap, stop_gap, threshold, max_rounds)
+        if gap > stop_gap and threshold == 0.0 and cap > 0.0:
+            gap = min(gap, self._move_all(stop_gap))
         self._count_idle()
         return float(gap)
+
+    def _move_all(self, stop_gap: float) -> float:
+        """Improve all multipliers together, where single steps take too long; returns the gap."""
+        m = self.size
+        one_block = np.zeros(m, np.int64), np.array([self.cap]), np.zeros(1)
+        planes = JointPlanes(self.gram[:m, :m], self.offset[:m], self.alpha[:m], *one_block)
+        self.alpha[:m] = solve_jointly(planes, stop_gap).alpha
+        self.refresh()
+        return float(master_gap(self.scores, self.alpha, m, self.cap))
 
     def search_lines(self, stop_gap: float) -> float:
         """Improve the multipliers by a line search for each plane; returns the gap reached."""

@@ -52,8 +52,10 @@ class Measure:
         names = get_args(MeasureName)
         if self.name not in names:
             raise ValueError(f"measure must be one of {', '.join(names)}; got {self.name!r}")
-        if not isinstance(self.beta, Real) or not 0.0 < self.beta < float("inf"):
-            raise ValueError(f"beta must be a positive number, got {self.beta!r}")
+        if not isinstance(self.beta, Real) or not 1e-100 <= self.beta <= 1e100:
+            raise ValueError(
+                f"beta must be a positive number from 1e-100 to 1e100, got {self.beta!r}"
+            )
         if self.needs_k and (not isinstance(self.k, Integral) or self.k < 1):
             raise ValueError(
                 f"measure={self.name!r} needs k, the number of rows labelled positive, a whole "

@@ -102,9 +102,10 @@ class MeasureProblem(NativeProblem):
                 "their rows' weights)"
             )
         for label in (-1, 1):
-            if not weights[self.labels == label].sum() > 0.0:
+            if not weights[self.labels == label].any():
                 raise ValueError(f"sample_weight leaves no row of label {label:+d}")
-        return weights
+        scaled: Floats = weights / weights.max()  # only ratios matter, and sums stay finite
+        return scaled
 
     @property
     def n_examples(self) -> int:

@@ -70,6 +70,12 @@ class TableTerms(NamedTuple):
     floor: float
 
 
+def _asked(formulation: Formulation) -> str:
+    """What a search depends on, which slacks are not."""
+    root = " (as slack='l2' has it unless told otherwise)" if formulation.uses_sqrt_loss else ""
+    return f"rescaling={formulation.rescaling!r}, sqrt_loss={formulation.uses_sqrt_loss}{root}"
+
+
 class LabelSearch:
     """Labels of all rows, by their contingency table.
 
@@ -121,7 +127,8 @@ class LabelSearch:
             return Candidate(flip_violated(scores, self.shares, coefficients), coefficients)
         if self.weighted:
             raise ValueError(
-                f"sample_weight needs rescaling='margin' and the plain loss, got {formulation}"
+                "sample_weight needs rescaling='margin' and the plain loss (sqrt_loss=False); got "
+                f"{_asked(formulation)}"
             )
         n, terms = len(scores), self.terms
         positive, negative = np.sort(scores[self.positive_rows]), scores[self.negative_rows]
@@ -205,7 +212,8 @@ class RankingSearch:
             raise ValueError(
                 f"measure={self.name!r} has an exact search for rescaling='margin' with the plain "
                 "loss (sqrt_loss=False) and, without sample_weight, for rescaling='none'; got "
-                f"{formulation}; measures of labels, such as 'f1', can do all without sample_weight"
+                f"{_asked(formulation)}; measures of labels, such as 'f1', can do all without "
+                "sample_weight"
             )
         if self.name == "rocarea":
             return self.swapped(scores, 1.0)

@@ -86,11 +86,21 @@ def all_pairs(n_labels: int) -> Ints:
     return np.array(list(combinations(range(n_labels), 2)), dtype=np.int64).reshape(-1, 2)
 
 
-def tree_of_labels(on: Bools) -> Ints:
-    """The tree of largest mutual information between neighbours (Chow and Liu)."""
-    n = max(len(on), 1)
+def tree_of_labels(on: Bools, weights: Floats | None = None) -> Ints:
+    """The tree of largest mutual information between neighbours (Chow and Liu).
+
+    Examples count as often as their weights say, so that those of weight 0 might as well not be
+    there.
+    """
+    counts = np.ones(len(on)) if weights is None else weights
+    if not counts.any():
+        return np.array(cheapest_tree(np.zeros((on.shape[1],) * 2)), dtype=np.int64).reshape(-1, 2)
+    shares: Floats = counts / counts.max()
+    shares /= shares.sum()
     given: Floats = on.astype(np.float64)
-    both, share = given.T @ given / n, given.mean(axis=0) if len(on) else np.zeros(on.shape[1])
+    both, share = given.T @ (given * shares[:, None]), shares @ given
+    # A pair that is there counts at least as much as one example.
+    rounding = max(0.5 * float(shares[shares > 0.0].min()), 1e-14)
     information = np.zeros_like(both)
     first, second = share[:, None], share[None, :]
     for joint, product in (
@@ -99,7 +109,7 @@ def tree_of_labels(on: Bools) -> Ints:
         (second - both, (1.0 - first) * second),
         (1.0 - first - second + both, (1.0 - first) * (1.0 - second)),
     ):
-        seen = joint > 0.5 / n  # smaller ones are rounding: a count is at least 1
+        seen = joint > rounding
         information[seen] += joint[seen] * np.log(joint[seen] / product[seen])
     return np.array(cheapest_tree(-information), dtype=np.int64).reshape(-1, 2)
 

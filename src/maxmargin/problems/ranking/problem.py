@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -70,8 +71,10 @@ class RankingProblem(NativeProblem):
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
-        if k is not None and (loss != "ndcg" or k < 1):
-            raise ValueError(f"k is a number of places >= 1 for loss='ndcg', got {k} for {loss!r}")
+        if k is not None and (loss != "ndcg" or not isinstance(k, Integral) or k < 1):
+            raise ValueError(
+                f"k is a whole number of places >= 1 for loss='ndcg', got {k!r} for {loss!r}"
+            )
         rows = make_rows(X)
         self.relevance = np.ascontiguousarray(relevance, dtype=np.float64)
         bounds = np.ascontiguousarray(offsets, dtype=np.int64)

@@ -17,8 +17,9 @@ import numpy as np
 from ..._jit import kernel
 from ...engine.rows import add_scores
 from ...search.choice import first_argmax
-from ...search.modes import ADDITIVE, PREDICTION
-from .levels import HAMMING, SEGMENTS, ZERO_ONE, best_by_level, level_loss
+from ...search.modes import ADDITIVE
+from .bounds import HAMMING, SEGMENTS, ZERO_ONE, level_loss
+from .levels import best_by_level
 
 NOTHING = -1  # a feature that a token has not
 SLOTS = 5  # kinds of features that a token may bring; the first three are rows of its own
@@ -148,7 +149,7 @@ def feature_at(model, labels, lengths, t, end, slot):
         if t == 0 or not begins:
             return NOTHING
         return model.transitions + labels[t - 1] * (K + 1) + label
-    if label == K:
+    if label == K or (slot == 2 and model.n_columns <= 2 * K + 1):
         return NOTHING
     if slot == 1:
         return K + 1 + label if begins else NOTHING
@@ -178,7 +179,7 @@ def write_feature(rows, row, n_columns, feature, slot, sign, as_parts, shift, ou
 @kernel(allocates=False)
 def write_difference(model, data, first, length, gold, work, as_parts, out, at):
     """Append psi(x, gold) - psi(x, found) at position ``at``; returns the new position."""
-    rows, n_columns = data.rows, 3 * model.n_labels + 1
+    rows, n_columns = data.rows, model.n_columns
     gold_labels, gold_lengths = gold
     # In parts, what is behind the token features keeps its order and moves.
     shift = len(data.labels) * n_columns - model.transitions if as_parts else 0
@@ -196,52 +197,79 @@ def write_difference(model, data, first, length, gold, work, as_parts, out, at):
     return at
 
 
-@kernel
+@kernel(allocates=False)
+def take_up(model, data, i, w, work):
+    """Scores of the tokens of example i, and where its true segments stop; returns their number."""
+    first, end = data.offsets[i], data.offsets[i + 1]
+    score_tokens(data.rows, first, end - first, w, model.n_columns, work.scores)
+    gold_labels, gold_lengths = data.labels[first:end], data.lengths[first:end]
+    return mark_stops(end - first, model.n_labels, gold_labels, gold_lengths, work.gold_starts)
+
+
+@kernel(allocates=False)
+def write_found(model, data, i, r, n_gold, as_parts, work, out, filled):
+    """Append the segmentation in work as row r; returns the new position."""
+    first, end = data.offsets[i], data.offsets[i + 1]
+    gold_labels, gold_lengths = data.labels[first:end], data.lengths[first:end]
+    by_segments = data.loss != HAMMING and data.loss != ZERO_ONE
+    right, count = count_errors(
+        end - first, model.n_labels, by_segments, gold_labels, gold_lengths, work.labels,
+        work.lengths,
+    )  # fmt: skip
+    out.losses[r] = level_loss(data.loss, right, count, n_gold)
+    gold = (gold_labels, gold_lengths)
+    return write_difference(model, data, first, end - first, gold, work, as_parts, out, filled)
+
+
+@kernel(allocates=False)
 def segment_oracle(model, data, examples, w, mode, as_parts, work, out):
     """Most violated segmentation of each example as a sparse row of dpsi, in features or in parts.
 
     Problem solved for example i, gold segmentation y, over all segmentations z:
 
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     (wrong tokens; missed and false segments)
-        DEVIATION   max  1 - <dpsi(z), w>,  z != y
-        LEVELS      max  the rescaled violation of `best_by_level`
         PREDICTION  max  -<dpsi(z), w>
 
     In: ``model`` (SegmentModel), ``data`` (SegmentData), ``work`` (SegmentScratch). Out:
     ``out.indptr, out.indices, out.values, out.losses``, large enough for the longest rows possible.
-    A row is empty, with loss 0, where nothing beats the gold segmentation.
     """
-    K, rows = model.n_labels, data.rows
-    n_columns = 3 * K + 1
-    by_segments = data.loss != HAMMING and data.loss != ZERO_ONE
     filled = 0
     out.indptr[0] = 0
     for r in range(len(examples)):
         i = examples[r]
         first, end = data.offsets[i], data.offsets[i + 1]
-        length = end - first
         gold_labels, gold_lengths = data.labels[first:end], data.lengths[first:end]
-        n_gold = mark_stops(length, K, gold_labels, gold_lengths, work.gold_starts)
-        score_tokens(rows, first, length, w, n_columns, work.scores)
-        violated = True
-        if mode.kind == ADDITIVE or mode.kind == PREDICTION:
-            right = 0.0
-            if mode.kind == ADDITIVE:
-                add_loss(work.scores, length, K, data.loss, gold_labels, gold_lengths)
-                right = -2.0 if data.loss == SEGMENTS else 0.0
-            best_segments(model, w, length, right, gold_labels, work)
-        else:
-            violated = best_by_level(
-                model, w, length, data.loss, mode, gold_labels, gold_lengths, n_gold, work
-            )
+        n_gold = take_up(model, data, i, w, work)
+        right = 0.0
+        if mode.kind == ADDITIVE:
+            add_loss(work.scores, end - first, model.n_labels, data.loss, gold_labels, gold_lengths)
+            right = -2.0 if data.loss == SEGMENTS else 0.0
+        best_segments(model, w, end - first, right, gold_labels, work)
+        filled = write_found(model, data, i, r, n_gold, as_parts, work, out, filled)
+        out.indptr[r + 1] = filled
+
+
+@kernel
+def level_oracle(model, data, examples, w, mode, as_parts, work, out):
+    """Do the same as `segment_oracle`, where levels tell; compiled for those alone who need it.
+
+        DEVIATION   max  1 - <dpsi(z), w>,  z != y
+        LEVELS      max  the rescaled violation of `best_by_level`
+
+    A row is empty, with loss 0, where nothing beats the gold segmentation.
+    """
+    filled = 0
+    out.indptr[0] = 0
+    for r in range(len(examples)):
+        i = examples[r]
+        first, end = data.offsets[i], data.offsets[i + 1]
+        gold_labels, gold_lengths = data.labels[first:end], data.lengths[first:end]
+        n_gold = take_up(model, data, i, w, work)
         out.losses[r] = 0.0
-        if violated:
-            right_ones, count = count_errors(
-                length, K, by_segments, gold_labels, gold_lengths, work.labels, work.lengths
-            )
-            out.losses[r] = level_loss(data.loss, right_ones, count, n_gold)
-            gold = (gold_labels, gold_lengths)
-            filled = write_difference(model, data, first, length, gold, work, as_parts, out, filled)
+        if best_by_level(
+            model, w, end - first, data.loss, mode, gold_labels, gold_lengths, n_gold, work
+        ):
+            filled = write_found(model, data, i, r, n_gold, as_parts, work, out, filled)
         out.indptr[r + 1] = filled
 
 
@@ -253,7 +281,7 @@ def decode_segments(model, rows, offsets, w, work, labels, lengths):
         length = offsets[i + 1] - first
         for t in range(length + 1):
             work.gold_starts[t] = -1
-        score_tokens(rows, first, length, w, 3 * model.n_labels + 1, work.scores)
+        score_tokens(rows, first, length, w, model.n_columns, work.scores)
         best_segments(model, w, length, 0.0, work.labels, work)
         for t in range(length):
             labels[first + t] = work.labels[t]

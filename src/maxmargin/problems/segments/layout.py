@@ -1,7 +1,8 @@
 """Where the weights of a segmentation are, and segmentations as arrays.
 
 A sequence is cut into *pieces*: segments with one of K labels, and single tokens outside of all
-segments, whose label is K. Every token feature has ``3 K + 1`` weights, one behind the other:
+segments, whose label is K. Every token feature has ``3 K + 1`` weights, one behind the other (or
+``2 K + 1``, where last tokens have none of their own):
 
     column k            the token is in a segment of label k
     column K            it is outside
@@ -37,6 +38,7 @@ class SegmentModel(NamedTuple):
     longest: Ints  # of each label's segments
     lengths: Ints  # where the weights of each label's lengths begin
     transitions: int  # where those of transitions begin
+    n_columns: int
 
 
 class Pieces(NamedTuple):
@@ -55,13 +57,16 @@ class SegmentLayout:
         Number of features of a token.
     longest : array of int, shape (n_labels,)
         Number of tokens that a segment of each label has at most.
+    last_tokens : bool
+        Whether last tokens of segments have weights of their own.
     """
 
-    def __init__(self, n_inputs: int, longest: Ints) -> None:
+    def __init__(self, n_inputs: int, longest: Ints, last_tokens: bool = True) -> None:
         self.n_inputs = int(n_inputs)
         self.longest = np.ascontiguousarray(longest, dtype=np.int64)
         self.n_labels = len(self.longest)
-        self.n_columns = 3 * self.n_labels + 1
+        self.last_tokens = bool(last_tokens)
+        self.n_columns = (3 if last_tokens else 2) * self.n_labels + 1
         self._transitions = self.n_inputs * self.n_columns
         self._lengths = self._transitions + (self.n_labels + 1) ** 2
         self.size = self._lengths + int(self.longest.sum())
@@ -70,7 +75,8 @@ class SegmentLayout:
     def model(self) -> SegmentModel:
         """What kernels are told."""
         starts = self._lengths + np.cumsum(self.longest) - self.longest
-        return SegmentModel(self.n_labels, self.longest, starts, self._transitions)
+        numbers = self._transitions, self.n_columns
+        return SegmentModel(self.n_labels, self.longest, starts, *numbers)
 
     def of_tokens(self, w: Floats) -> Floats:
         """View of the weights of token features, shape (n_inputs, n_columns)."""

@@ -2,8 +2,9 @@
 
 A level is two numbers (a, b): right and predicted segments for losses that count segments, nothing
 and wrong tokens for those of tokens. States of the search are a place, the label of the piece that
-ends there and a level; `best_by_level` takes time O(levels T K (L + K)). For the best segmentation
-but the gold one, wrong tokens are counted up to 1.
+ends there and a level, so that it would take time O(levels T K (L + K)). For the best segmentation
+but the gold one, wrong tokens are counted up to 1. Otherwise bounds come first, see `bounds`: they
+often tell the best segmentation by themselves, and leave few states where they do not.
 """
 
 from __future__ import annotations
@@ -13,82 +14,77 @@ import numpy as np
 from ..._jit import kernel
 from ...search.modes import DEVIATION
 from ...search.violation import violation
+from .bounds import (
+    F1,
+    ROUNDS,
+    SEGMENTS,
+    Levels,
+    bound_levels,
+    gold_score,
+    level_loss,
+    piece_terms,
+    prepare,
+)
 
-HAMMING, SEGMENTS, F1, ZERO_ONE = 0, 1, 2, 3
+FIRST_A, LAST_A, FIRST_B, LAST_B = 0, 1, 2, 3  # ends of a box of levels
+
+
+@kernel(allocates=False)
+def clear(table, box):
+    """No state is reached yet at the levels of a box."""
+    for a in range(box[FIRST_A], box[LAST_A] + 1):
+        for b in range(box[FIRST_B], box[LAST_B] + 1):
+            table[a, b] = -np.inf
+
+
+@kernel(allocates=False)
+def widen(box, other, more_a, more_b, most_a, cap):
+    """Widen a box by another one that is moved."""
+    if other[FIRST_A] > other[LAST_A]:
+        return
+    box[FIRST_A] = min(box[FIRST_A], other[FIRST_A] + more_a)
+    box[LAST_A] = max(box[LAST_A], min(other[LAST_A] + more_a, most_a))
+    box[FIRST_B] = min(box[FIRST_B], other[FIRST_B] + more_b, cap)
+    box[LAST_B] = max(box[LAST_B], min(other[LAST_B] + more_b, cap))
+
+
+@kernel(allocates=False)
+def empty(box):
+    """Make a box one without levels."""
+    box[FIRST_A], box[LAST_A], box[FIRST_B], box[LAST_B] = 2**30, -1, 2**30, -1
+
+
+@kernel(allocates=False)
+def raise_levels(source, box, target, score, more_a, more_b):
+    """target[a + more_a, b + more_b] = max(.., source[a, b] + score), b no more than there is."""
+    cap = target.shape[1] - 1
+    for a in range(box[FIRST_A], box[LAST_A] + 1):
+        given, reached = source[a], target[a + more_a]
+        for b in range(box[FIRST_B], min(box[LAST_B], cap - more_b) + 1):
+            reached[b + more_b] = max(reached[b + more_b], given[b] + score)
+        for b in range(max(cap - more_b + 1, box[FIRST_B]), box[LAST_B] + 1):
+            reached[cap] = max(reached[cap], given[b] + score)
+
+
+@kernel(allocates=False)
+def shrink(table, box, rest, price_a, price_b, limit):
+    """Leave the states that reach a limit, with what may follow; the box becomes theirs."""
+    first_a, last_a, first_b, last_b = 2**30, -1, 2**30, -1
+    for a in range(box[FIRST_A], box[LAST_A] + 1):
+        for b in range(box[FIRST_B], box[LAST_B] + 1):
+            # Not "less than": without a limit all that is reached stays.
+            if table[a, b] + price_a * a + price_b * b + rest >= limit and table[a, b] > -np.inf:
+                first_a, last_a = min(first_a, a), max(last_a, a)
+                first_b, last_b = min(first_b, b), max(last_b, b)
+            else:
+                table[a, b] = -np.inf
+    box[FIRST_A], box[LAST_A], box[FIRST_B], box[LAST_B] = first_a, last_a, first_b, last_b
 
 
 @kernel(inline=True)
-def level_loss(loss, right, count, n_gold):
-    """Loss of a level."""
-    if loss == HAMMING:
-        return 1.0 * count
-    if loss == ZERO_ONE:
-        return min(1.0 * count, 1.0)
-    if loss == SEGMENTS:
-        return 1.0 * (n_gold + count - 2 * right)
-    return 1.0 - 2.0 * right / (n_gold + count) if n_gold + count > 0 else 0.0
-
-
-@kernel(allocates=False)
-def piece_terms(model, w, by_segments, s, t, label, gold_labels, gold_lengths, wrong, work):
-    """Score of a piece s..t-1 without its transition, and by how much it raises the level."""
-    K, scores = model.n_labels, work.scores
-    if label == K:
-        counted = 0 if by_segments else int(gold_labels[s] != K)
-        return scores[s, K], 0, counted
-    score = (
-        work.prefix[label, t]
-        - work.prefix[label, s]
-        + scores[s, K + 1 + label]
-        + scores[t - 1, 2 * K + 1 + label]
-        + w[model.lengths[label] + t - s - 1]
-    )
-    if by_segments:
-        return score, int(gold_labels[s] == label and gold_lengths[s] == t - s), 1
-    counted = wrong[label, t] - wrong[label, s]
-    if gold_labels[s] == label:  # the first token is told from the others
-        counted += -1 if gold_lengths[s] > 0 else 1
-    return score, 0, counted
-
-
-@kernel(allocates=False)
-def prepare(model, length, gold_labels, gold_lengths, wrong, work):
-    """Prefix sums of scores, and of the tokens that are wrong inside a segment of each label."""
-    for k in range(model.n_labels):
-        work.prefix[k, 0] = 0.0
-        wrong[k, 0] = 0
-        for t in range(length):
-            is_right = gold_labels[t] == k and gold_lengths[t] == 0
-            work.prefix[k, t + 1] = work.prefix[k, t] + work.scores[t, k]
-            wrong[k, t + 1] = wrong[k, t] + (0 if is_right else 1)
-
-
-@kernel(allocates=False)
-def gold_score(model, w, length, gold_labels, gold_lengths, wrong, work):
-    """Score of the gold segmentation."""
-    score, t = 0.0, 0
-    while t < length:
-        stop = t + gold_lengths[t]
-        label = np.int64(gold_labels[t])
-        if t > 0:
-            score += w[model.transitions + gold_labels[t - 1] * (model.n_labels + 1) + label]
-        score += piece_terms(
-            model, w, False, t, stop, label, gold_labels, gold_lengths, wrong, work
-        )[0]
-        t = stop
-    return score
-
-
-@kernel(allocates=False)
-def raise_levels(source, target, score, most_a, most_b, more_a, more_b):
-    """target[a + more_a, b + more_b] = max(.., source[a, b] + score), b no more than there is."""
-    cap = target.shape[1] - 1
-    for a in range(most_a + 1):
-        given, reached = source[a], target[a + more_a]
-        for b in range(min(most_b, cap - more_b) + 1):
-            reached[b + more_b] = max(reached[b + more_b], given[b] + score)
-        for b in range(max(cap - more_b + 1, 0), most_b + 1):
-            reached[cap] = max(reached[cap], given[b] + score)
+def is_in(box, a, b):
+    """Whether a level is one of a box."""
+    return box[FIRST_A] <= a <= box[LAST_A] and box[FIRST_B] <= b <= box[LAST_B]
 
 
 @kernel
@@ -98,35 +94,75 @@ def best_by_level(model, w, length, loss, mode, gold_labels, gold_lengths, n_gol
     by_segments = mode.kind != DEVIATION and (loss == SEGMENTS or loss == F1)
     most_right = n_gold if by_segments else 0
     cap = 1 if mode.kind == DEVIATION else length
-    # entered[t, c]: before a piece of label c that begins at t; left[t, c]: after one that ends.
-    entered = np.full((length + 1, K + 1, most_right + 1, cap + 1), -np.inf)
-    left = np.full((length + 1, K + 1, most_right + 1, cap + 1), -np.inf)
-    wrong = np.empty((K, length + 1), np.int64)
-    ended = np.zeros(length + 1, np.int64)  # gold segments that end here or before
+    levels = Levels(
+        np.empty((K, length + 1), np.int64),
+        np.zeros((length + 1, K + 1)),
+        np.zeros((length + 1, K + 1)),
+        np.empty((length + 1, K + 1), np.int64),
+        np.empty((length + 1, K + 1), np.int64),
+        np.zeros((ROUNDS, 3)),
+        np.array([0.0, -np.inf]),
+    )
+    wrong = levels.wrong
     prepare(model, length, gold_labels, gold_lengths, wrong, work)
+    of_gold = gold_score(model, w, length, gold_labels, gold_lengths, wrong, work)
+    rounds = 1
+    if mode.kind != DEVIATION:
+        rounds = bound_levels(
+            model, w, length, loss, mode, by_segments, gold_labels, gold_lengths, n_gold, of_gold,
+            levels, work,
+        )  # fmt: skip
+        if rounds == 0:
+            return levels.limits[0] > 0.0
+    price_a, price_b = levels.prices[rounds - 1, 1], levels.prices[rounds - 1, 2]
+    limit = levels.limits[1]
+    # entered[t, c]: before a piece of label c that begins at t; left[t, c]: after one that ends.
+    # They have levels within boxes only.
+    entered = np.empty((length + 1, K + 1, most_right + 1, cap + 1))
+    left = np.empty((length + 1, K + 1, most_right + 1, cap + 1))
+    before_piece = np.empty((length + 1, K + 1, 4), np.int64)
+    after_piece = np.empty((length + 1, K + 1, 4), np.int64)
     for c in range(K + 1):
+        before_piece[0, c] = 0
         entered[0, c, 0, 0] = 0.0
     for t in range(1, length + 1):
-        ended[t] = ended[t - 1] + (by_segments and work.gold_starts[t] >= 0)
         for c in range(K + 1):
+            box = after_piece[t, c]
+            empty(box)
             longest = model.longest[c] if c < K else np.int64(1)
-            for n in range(1, min(longest, t) + 1):
-                s = t - n
-                score, more_a, more_b = piece_terms(
-                    model, w, by_segments, s, t, c, gold_labels, gold_lengths, wrong, work
-                )
-                most_b = min(s, cap)
-                raise_levels(entered[s, c], left[t, c], score, ended[s], most_b, more_a, more_b)
-        if t < length:
+            for again in range(2):  # first its box, then its states
+                for n in range(1, min(longest, t) + 1):
+                    s = t - n
+                    source = before_piece[s, c]
+                    if source[FIRST_A] > source[LAST_A]:
+                        continue
+                    score, more_a, more_b = piece_terms(
+                        model, w, by_segments, s, t, c, gold_labels, gold_lengths, wrong, work
+                    )
+                    if again == 0:
+                        widen(box, source, more_a, more_b, most_right, cap)
+                    else:
+                        raise_levels(entered[s, c], source, left[t, c], score, more_a, more_b)
+                if again == 0:
+                    clear(left[t, c], box)
+            shrink(left[t, c], box, levels.after[t, c], price_a, price_b, limit)
+        if t == length:
+            break
+        for c in range(K + 1):
+            box = before_piece[t, c]
+            empty(box)
             for j in range(K + 1):
-                for c in range(K + 1):
-                    move = w[model.transitions + j * (K + 1) + c]
-                    raise_levels(left[t, j], entered[t, c], move, ended[t], min(t, cap), 0, 0)
-    of_gold = gold_score(model, w, length, gold_labels, gold_lengths, wrong, work)
-    best, label, a, b = 0.0, -1, 0, 0
+                widen(box, after_piece[t, j], 0, 0, most_right, cap)
+            clear(entered[t, c], box)
+            for j in range(K + 1):
+                move = w[model.transitions + j * (K + 1) + c]
+                raise_levels(left[t, j], after_piece[t, j], entered[t, c], move, 0, 0)
+            shrink(entered[t, c], box, levels.open[t, c], price_a, price_b, limit)
+    best, label, a, b = levels.limits[0], -1, 0, 0
     for c in range(K + 1):
-        for right in range(most_right + 1):
-            for count in range(cap + 1):
+        box = after_piece[length, c]
+        for right in range(box[FIRST_A], box[LAST_A] + 1):
+            for count in range(box[FIRST_B], box[LAST_B] + 1):
                 delta = float(count) if mode.kind == DEVIATION else 0.0
                 if mode.kind != DEVIATION:
                     delta = level_loss(loss, right, count, n_gold)
@@ -137,7 +173,7 @@ def best_by_level(model, w, length, loss, mode, gold_labels, gold_lengths, n_gol
                 if value > best:
                     best, label, a, b = value, c, right, count
     if label < 0:
-        return False
+        return best > 0.0
     t = length
     while t > 0:
         # The piece that ends here: its length, and the level before it.
@@ -152,6 +188,8 @@ def best_by_level(model, w, length, loss, mode, gold_labels, gold_lengths, n_gol
                 continue
             lowest = max(b - more_b, 0)
             for other in range(lowest, (cap if b == cap else lowest) + 1):
+                if not is_in(before_piece[s, label], a - more_a, other):
+                    continue
                 value = entered[s, label, a - more_a, other] + score
                 if value > top:
                     top, chosen, before_a, before_b = value, n, a - more_a, other
@@ -164,6 +202,8 @@ def best_by_level(model, w, length, loss, mode, gold_labels, gold_lengths, n_gol
         if t > 0:
             top, previous = -np.inf, 0
             for j in range(K + 1):
+                if not is_in(after_piece[t, j], a, b):
+                    continue
                 value = left[t, j, a, b] + w[model.transitions + j * (K + 1) + label]
                 if value > top:
                     top, previous = value, j

@@ -20,9 +20,17 @@ from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
-from .kernels import NOTHING, SLOTS, count_errors, decode_segments, feature_at, segment_oracle
+from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
+from .kernels import (
+    NOTHING,
+    SLOTS,
+    count_errors,
+    decode_segments,
+    feature_at,
+    level_oracle,
+    segment_oracle,
+)
 from .layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
-from .levels import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
 
 __all__ = ["LOSSES", "SegmentDecoder", "SegmentLoss", "SegmentProblem", "check_segments"]
 
@@ -64,7 +72,7 @@ class SegmentDecoder:
         """Work arrays for sequences of at most ``longest`` tokens."""
         K = self.layout.n_labels
         return SegmentScratch(
-            np.empty((longest, self.layout.n_columns)),
+            np.zeros((longest, 3 * K + 1)),  # also where last tokens have no weights
             np.empty((K, longest + 1)),
             np.empty((K, longest + 1)),
             np.empty((longest + 1, K + 1)),
@@ -125,6 +133,8 @@ class SegmentProblem(NativeProblem):
         neither output has any); or 1 if anything is wrong.
     fit_intercept : bool
         Append a constant feature to every token.
+    last_tokens : bool
+        Whether last tokens of segments have weights of their own, as first ones do.
     """
 
     def __init__(
@@ -137,6 +147,7 @@ class SegmentProblem(NativeProblem):
         *,
         loss: SegmentLoss = "segments",
         fit_intercept: bool = False,
+        last_tokens: bool = True,
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
@@ -152,7 +163,7 @@ class SegmentProblem(NativeProblem):
             raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
         if longest is None:
             longest = longest_segments(segments, n_labels)
-        layout = SegmentLayout(rows.n_inputs, np.asarray(longest))
+        layout = SegmentLayout(rows.n_inputs, np.asarray(longest), last_tokens)
         check_segments(segments, lengths, layout.longest)
         check_number_of_weights(
             layout.size, f"{rows.n_inputs} features x {layout.n_columns} columns make"
@@ -284,7 +295,8 @@ class SegmentProblem(NativeProblem):
         bounds = self._part_bounds if as_parts else self._row_bounds
         out = empty_planes(len(examples), int(bounds[examples].sum()))
         work = self.decoder.scratch(int(self._lengths[examples].max(initial=1)))
-        segment_oracle(self.layout.model, self.data, examples, w, mode, as_parts, work, out)
+        search = level_oracle if mode.kind in (LEVELS, DEVIATION) else segment_oracle
+        search(self.layout.model, self.data, examples, w, mode, as_parts, work, out)
         return trim(out)
 
     def _check_tables(self, examples: Ints) -> None:
