@@ -113,6 +113,10 @@ KINDS = {
         label_sets(3, 4),
         label_sets(5, 2),
     ),
+    "grades": Kind(mm.OrdinalSVM, examples(3, 3), examples(5, 2)),
+    "grades by pairs": Kind(
+        lambda **p: mm.OrdinalSVM(loss="pairs", **p), examples(3, 3), examples(5, 2)
+    ),
     "ranker": Kind(mm.RankSVM, examples(3, 3), examples(5, 2)),
     "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
     "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),

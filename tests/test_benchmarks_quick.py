@@ -176,3 +176,10 @@ def test_sets_of_labels(bench):
     assert runs["f1, all pairs"]["f1"] > 64.0
     for run in runs.values():
         assert run["hamming"] == pytest.approx(100.0 - run["right"])
+
+
+def test_grades(bench):
+    (case,) = bench("datasets.ordinal").cases(bench("case").Options(quick=True, peers=False))
+    runs = {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
+    assert list(runs) == ["OrdinalSVM, absolute", "OrdinalSVM, pairs"]
+    assert all(0.7 < run["error"] < 1.0 and run["right"] > 30.0 for run in runs.values())

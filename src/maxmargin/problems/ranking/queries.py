@@ -25,6 +25,7 @@ __all__ = [
     "grades_of",
     "pairs_of",
     "score_and_sort",
+    "weight_of_pairs",
     "write_planes",
 ]
 
@@ -46,6 +47,8 @@ class Queries(NamedTuple):
         Number of grades of each query.
     units : array
         What a swapped pair counts in each query; 0 where there is no pair.
+    weights : array
+        What documents count: a pair counts the product of its two. Empty if that is 1 for all.
     """
 
     rows: Rows
@@ -53,6 +56,7 @@ class Queries(NamedTuple):
     grades: Ints
     n_grades: Ints
     units: Floats
+    weights: Floats
 
 
 class Ranked(NamedTuple):
@@ -121,6 +125,12 @@ def pairs_of(grades: Ints, offsets: Ints) -> Floats:
     alike = np.bincount(groups // step, numbers * (numbers - 1.0) / 2.0, len(sizes))
     pairs: Floats = sizes * (sizes - 1.0) / 2.0 - alike
     return pairs
+
+
+def weight_of_pairs(grades: Ints, weights: Floats) -> float:
+    """Sum over the pairs of different grades of one query, which count the product of weights."""
+    of_grades = np.bincount(grades, weights)
+    return float(of_grades[1:] @ np.cumsum(of_grades)[:-1])
 
 
 @kernel(allocates=False)
@@ -194,18 +204,18 @@ def clear_tree(tree, n_grades):
 
 
 @kernel(inline=True)
-def add_grade(tree, n_grades, grade):
-    """One more document of this grade."""
+def add_grade(tree, n_grades, grade, amount):
+    """One more document of this grade, that counts so much."""
     g = grade + 1
     while g <= n_grades:
-        tree[g] += 1
+        tree[g] += amount
         g += g & -g
 
 
 @kernel(inline=True)
 def count_below(tree, grade):
     """Documents of lower grades."""
-    total = 0
+    total = tree[0]  # which is zero
     g = grade
     while g > 0:
         total += tree[g]
@@ -221,12 +231,12 @@ def count_swaps(order, grades, n_grades, tree, counts):
     for place in range(m):  # worse documents before it
         grade = grades[order[place]]
         counts[order[place]] = count_below(tree, grade)
-        add_grade(tree, n_grades, grade)
+        add_grade(tree, n_grades, grade, np.int64(1))
     clear_tree(tree, n_grades)
     for place in range(m - 1, -1, -1):  # better documents behind it
         grade = grades[order[place]]
         counts[order[place]] -= m - 1 - place - count_below(tree, grade + 1)
-        add_grade(tree, n_grades, grade)
+        add_grade(tree, n_grades, grade, np.int64(1))
 
 
 @kernel(allocates=False)
