@@ -57,11 +57,19 @@ class Task:
     savable: bool = True
     has_sqrt_loss: bool = True
     has_k_best: bool = True  # predict_k, and MIRA with several candidates
+    margin_only: bool = False  # other rescalings and roots of losses are refused
     refusals: list[tuple[Any, Any]] = field(default_factory=list)  # X, Y that fit must refuse
 
     def fit(self, model, sample_weight=None):
         arguments = (self.X,) if self.Y is None else (self.X, self.Y)
         return model.fit(*arguments, sample_weight=sample_weight)
+
+    def predict(self, model):
+        """One prediction for each example."""
+        return model.predict(self.X)
+
+    def keys(self, model):
+        return [self.key(output) for output in self.predict(model)]
 
 
 class Formulation(NamedTuple):
