@@ -128,7 +128,7 @@ KINDS = {
     ),
     "own": Kind(lambda **p: mm.StructuralSVM(Interval(), **p), intervals(2), intervals(3)),
 }
-ONLINE = {"classes", "described", "tagger"}
+ONLINE = {"classes", "described", "tagger", "segmenter", "sets", "sets in a tree", "ranker"}
 
 
 def make(kind, **parameters):
