@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...engine.cuts.sample_pool import Candidate
 from ...formulation import Formulation
 from ...search.average_precision import harmonic_numbers, place_negatives, write_swaps
 from ...search.modes import ADDITIVE, DEVIATION, search_mode
@@ -28,7 +29,7 @@ from .table_kernels import (
     loss_of_table,
 )
 
-__all__ = ["Candidate", "LabelSearch", "RankingSearch", "Search", "TableTerms"]
+__all__ = ["LabelSearch", "RankingSearch", "Search", "TableTerms"]
 
 KINDS = {
     "error": ERROR,
@@ -39,13 +40,6 @@ KINDS = {
     "recall@k": RECALL_OF_COUNT,
     "recall@precision": RECALL_AT_PRECISION,
 }
-
-
-class Candidate(NamedTuple):
-    """An output: its loss, and what rows count in the difference of its features to the truth's."""
-
-    loss: float
-    coefficients: Floats
 
 
 class Search(Protocol):

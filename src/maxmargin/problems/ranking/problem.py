@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
+from ...engine.cuts.sample_pool import Candidate, SamplePool
 from ...engine.native import NativeProblem, matrix_of, pieces_of, rows_at
+from ...engine.oracle import Oracle
+from ...engine.row_sums import add_rows, score_rows
 from ...engine.rows import make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -20,10 +23,12 @@ from .average_precision import find_by_average_precision
 from .ndcg import find_by_ndcg, gain_tables, gains_of
 from .queries import (
     Queries,
+    Ranked,
     grades_of,
     make_ranked,
     pairs_of,
-    score_and_sort,
+    score_documents,
+    sort_documents,
     weight_of_pairs,
     write_planes,
 )
@@ -190,11 +195,21 @@ class RankingProblem(NativeProblem):
         """Most violated ranking (or set of swaps) of each listed query; see `Problem.oracle`."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
-        mode = search_mode(rescaling, sqrt_loss)
         queries, ranked = self.queries, make_ranked(self.queries, examples)
-        score_and_sort(queries, examples, w, ranked)
+        score_documents(queries, examples, w, ranked)
         entries, most_entries = self._n_entries(examples)
         out = empty_planes(len(examples), entries)
+        self._find(examples, ranked, rescaling, sqrt_loss, out.losses)
+        touched = np.empty(most_entries, np.int32)
+        write_planes(queries, examples, ranked, np.zeros(self.n_features), touched, out)
+        return trim(out)
+
+    def _find(
+        self, examples: Ints, ranked: Ranked, rescaling: Rescaling, sqrt_loss: bool, losses: Floats
+    ) -> None:
+        """Losses and counts of the most violated rankings of documents whose scores are known."""
+        mode, queries = search_mode(rescaling, sqrt_loss), self.queries
+        sort_documents(ranked)
         if self.loss_name in ("swaps", "normalized-swaps"):
             edge, weighted = np.empty(1), len(queries.weights) > 0
             if weighted and mode.kind != ADDITIVE:
@@ -203,7 +218,7 @@ class RankingProblem(NativeProblem):
                     f"rescaling={rescaling!r} and sqrt_loss={sqrt_loss}"
                 )
             more = np.empty(len(ranked.spare) + 1 if weighted or mode.kind != ADDITIVE else 0)
-            find_swaps(queries, examples, mode, ranked, more, edge, edge.view(np.int64), out.losses)
+            find_swaps(queries, examples, mode, ranked, more, edge, edge.view(np.int64), losses)
         elif mode.kind != ADDITIVE:
             raise ValueError(
                 f"the most violated ranking for loss={self.loss_name!r} can be found for "
@@ -211,12 +226,9 @@ class RankingProblem(NativeProblem):
                 "'normalized-swaps' know the others"
             )
         elif self.gains is not None:
-            find_by_ndcg(queries, self.gains, examples, ranked, out.losses)
+            find_by_ndcg(queries, self.gains, examples, ranked, losses)
         else:
-            find_by_average_precision(queries, examples, ranked, out.losses)
-        touched = np.empty(most_entries, np.int32)
-        write_planes(queries, examples, ranked, np.zeros(self.n_features), touched, out)
-        return trim(out)
+            find_by_average_precision(queries, examples, ranked, losses)
 
     def _n_entries(self, examples: Ints) -> tuple[int, int]:
         """Entries that planes of these queries have at most; entries of the longest query."""
@@ -226,13 +238,42 @@ class RankingProblem(NativeProblem):
         sizes = rows.indptr[offsets[examples + 1]] - rows.indptr[offsets[examples]]
         return int(np.minimum(sizes, rows.n_columns).sum()), int(sizes.max(initial=0))
 
-    def accelerators(self, formulation: Formulation) -> Accelerators:
-        """What an oracle call costs, on average."""
-        offer = Accelerators()
-        rows, n_queries = self.queries.rows, max(self.n_examples, 1)
+    # ----- one query by itself: see `engine.cuts.sample_pool` -----------------------------------
+
+    def scores(self, w: Floats) -> Floats:
+        """Scores of all documents."""
+        scores = np.empty(self.queries.rows.n_rows)
+        score_rows(self.queries.rows, w, scores)
+        return scores
+
+    def best(self, scores: Floats, formulation: Formulation) -> Candidate:
+        """The most violated ranking of the only query, whose documents have these scores."""
+        ranked = make_ranked(self.queries, np.zeros(1, np.int64))._replace(scores=scores)
+        losses, kind = np.empty(1), formulation
+        self._find(np.zeros(1, np.int64), ranked, kind.rescaling, kind.uses_sqrt_loss, losses)
+        return Candidate(float(losses[0]), self.queries.units[0] * ranked.counts)
+
+    def add_difference(self, candidate: Candidate, factor: float, total: Floats) -> None:
+        """Add ``factor * dpsi`` of a candidate to ``total``."""
+        add_rows(self.queries.rows, candidate.coefficients, factor, total)
+
+    def accelerators(self, formulation: Formulation) -> RankingAccelerators:
+        """A pool for a single query."""
+        return RankingAccelerators(self)
+
+
+class RankingAccelerators(Accelerators):
+    """Lines are searched with scores of documents where there is one query."""
+
+    def __init__(self, problem: RankingProblem) -> None:
+        self.problem = problem
+        rows, n_queries = problem.queries.rows, max(problem.n_examples, 1)
         entries = rows.dense.size if rows.dense.shape[0] else len(rows.values)
-        offer.oracle_work = 2000.0 + (entries + 40.0 * rows.n_rows) / n_queries
-        return offer
+        self.oracle_work = 2000.0 + (entries + 40.0 * rows.n_rows) / n_queries
+
+    def pool(self, oracle: Oracle) -> SamplePool | None:
+        """One candidate at a time, any of all that there are."""
+        return SamplePool(oracle, self.problem) if self.problem.n_examples == 1 else None
 
 
 def _signs(values: Any) -> Floats:

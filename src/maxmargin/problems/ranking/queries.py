@@ -24,7 +24,8 @@ __all__ = [
     "count_swaps",
     "grades_of",
     "pairs_of",
-    "score_and_sort",
+    "score_documents",
+    "sort_documents",
     "weight_of_pairs",
     "write_planes",
 ]
@@ -134,8 +135,8 @@ def weight_of_pairs(grades: Ints, weights: Floats) -> float:
 
 
 @kernel(allocates=False)
-def score_and_sort(queries, examples, w, ranked):
-    """Scores of all documents of the listed queries, and their order; see `Ranked`."""
+def score_documents(queries, examples, w, ranked):
+    """Scores of all documents of the listed queries."""
     rows = queries.rows
     for q in range(len(examples)):
         first, start = queries.offsets[examples[q]], ranked.starts[q]
@@ -154,16 +155,22 @@ def score_and_sort(queries, examples, w, ranked):
                 for e in range(rows.indptr[first + d], rows.indptr[first + d + 1]):
                     total += rows.values[e] * w[rows.indices[e]]
                 scores[d] = total
-        order = ranked.order[start : start + m]
-        for d in range(m):
-            order[d] = d
-        _sort(scores, order, ranked.spare)
+
+
+@kernel(allocates=False)
+def sort_documents(ranked):
+    """The order of documents whose scores are known; see `Ranked`."""
+    for q in range(len(ranked.starts) - 1):
+        start, end = ranked.starts[q], ranked.starts[q + 1]
+        _sort(ranked.scores[start:end], ranked.order[start:end], ranked.spare)
 
 
 @kernel(allocates=False)
 def _sort(scores, order, spare):
-    """Sort ``order`` by falling scores, stably: runs by insertion, which are then merged."""
+    """Order by falling scores, stably: runs by insertion, which are then merged."""
     m = len(order)
+    for d in range(m):
+        order[d] = d
     for first in range(0, m, RUN):
         for k in range(first + 1, min(first + RUN, m)):
             d = order[k]
