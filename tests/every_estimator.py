@@ -128,7 +128,16 @@ KINDS = {
     ),
     "own": Kind(lambda **p: mm.StructuralSVM(Interval(), **p), intervals(2), intervals(3)),
 }
-ONLINE = {"classes", "described", "tagger", "segmenter", "sets", "sets in a tree", "ranker"}
+#: Those with `partial_fit`, and what it is told of the classes.
+ONLINE = {
+    "classes": {"classes": [0, 1, 2]},
+    "described": {"classes": [0, 1, 2]},
+    "tagger": {"classes": [0, 1, 2]},
+    "segmenter": {"classes": ["a", "b"]},
+    "sets": {},
+    "sets in a tree": {},
+    "ranker": {},
+}
 
 
 def make(kind, **parameters):

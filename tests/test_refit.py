@@ -119,11 +119,11 @@ def test_a_pass_that_fails_does_not_count(kind):
         before = dict(vars(model))
         model.callbacks = fail(RuntimeError("after the pass"))
         with pytest.raises(RuntimeError, match="after the pass"):
-            model.partial_fit(X[: 4 + k], Y[: 4 + k], classes=[0, 1, 2])
+            model.partial_fit(X[: 4 + k], Y[: 4 + k], **ONLINE[kind])
         model.callbacks = before["callbacks"]
         assert vars(model).keys() == before.keys()
-        model.partial_fit(X, Y, classes=[0, 1, 2])
-        twin.partial_fit(X, Y, classes=[0, 1, 2])
+        model.partial_fit(X, Y, **ONLINE[kind])
+        twin.partial_fit(X, Y, **ONLINE[kind])
         assert np.array_equal(model.result_.w, twin.result_.w)
 
 
