@@ -46,7 +46,7 @@ SAME_C = 1e5
 BEST_C = {"error": 1e8, "f1": 1e7, "average_precision": 1e7}
 # From which C is chosen for each split: wide enough that neither training ends at the edge.
 TUNED = {"scaled": (1e5, 1e6, 1e7, 1e8, 1e9), "binned": (1e3, 1e4, 1e5, 1e6, 1e7)}
-SPLITS, N_BINS = 10, 20
+SPLITS, N_BINS = 5, 20
 
 
 class Sample(NamedTuple):

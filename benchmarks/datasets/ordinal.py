@@ -80,8 +80,8 @@ SETS = {
     "diabetes, 5 grades": (300, 10),
     "diabetes, 10 grades": (300, 10),
     "MQ2008, 3 grades": (5000, 3),
-    "MSLR, 5 grades": (3000, 3),
-    "Covertype elevation, 10 grades": (50_000, 1),
+    "MSLR, 5 grades": (3000, 2),
+    "Covertype elevation, 10 grades": (20_000, 1),
 }
 
 Trainer = Callable[[float, Part], Callable[[Floats], Any]]  # C, training part -> prediction

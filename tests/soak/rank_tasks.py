@@ -132,7 +132,7 @@ def rankings(rng):
         n,
         has_k_best=False,
         margin_only="swaps" not in loss,
-        refusals=[(X[:-1], relevance), (X * np.nan, relevance), (X, relevance * np.inf)],
+        refusals=[(X[:-1], relevance), (X * np.nan, relevance), (X, relevance + np.inf)],
         fit_rows=fit,
         scores=lambda model: np.split(model.predict(given), bounds),
     )
