@@ -36,6 +36,7 @@ BENCHMARKS = {
     "faces": ".datasets.faces",
     "mq2008": ".datasets.mq2008",
     "multilabel": ".datasets.multilabel",
+    "ordinal": ".datasets.ordinal",
     "segments": ".datasets.segments",
     "orders": ".datasets.orders",
     "partial": ".datasets.partial",
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, module in BENCHMARKS.items():
             about = import_module(module, __package__).__doc__ or ""
             print(f"{name:10s} {about.splitlines()[0]}")
-        print(f"solvers: {', '.join(SOLVERS)}; peers: LinearSVC, python-crfsuite, LightGBM")
+        print(f"solvers: {', '.join(SOLVERS)}; peers: LinearSVC, python-crfsuite, LightGBM, mord")
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("maxmargin").setLevel(logging.WARNING)

@@ -14,7 +14,7 @@ from maxmargin.problems.ranking.problem import RankingProblem
 class RankingTwin(Twin):
     """What all losses share: pairs (better, worse) of documents, and which of them are swapped."""
 
-    def __init__(self, X, relevance, sizes, loss, k=None):
+    def __init__(self, X, relevance, sizes, loss, k=None, weights=None):
         X = _raw(X, False)
         ends = list(itertools.accumulate(sizes))
         self.X = [X[end - size : end] for end, size in zip(ends, sizes, strict=True)]
@@ -23,6 +23,7 @@ class RankingTwin(Twin):
             for end, size in zip(ends, sizes, strict=True)
         ]
         self.loss_name, self.k = loss, k
+        self.weights = np.ones(len(X)) if weights is None else weights  # of the one query's
         self.n_examples, self.n_features = len(sizes), X.shape[1]
 
     @functools.cached_property
@@ -38,12 +39,19 @@ class RankingTwin(Twin):
     def swapped(self, i, y):
         raise NotImplementedError
 
+    def parts(self, i):
+        """What each pair counts: the product of weights, over their sum if normalised."""
+        weights = [self.weights[a] * self.weights[b] for a, b in self.pairs[i]]
+        total = 1.0 if self.loss_name == "swaps" else sum(weights) or 1.0
+        return [weight / total for weight in weights]
+
     def psi(self, i, y):
         total = np.zeros(self.n_features)
-        for pair, is_swapped in zip(self.pairs[i], self.swapped(i, y), strict=True):
-            difference = self.X[i][pair[0]] - self.X[i][pair[1]]
+        swapped = self.swapped(i, y)
+        for pair, is_swapped, part in zip(self.pairs[i], swapped, self.parts(i), strict=True):
+            difference = part * (self.X[i][pair[0]] - self.X[i][pair[1]])
             total += -difference / 2 if is_swapped else difference / 2
-        return total if self.loss_name == "swaps" else total / max(len(self.pairs[i]), 1)
+        return total
 
 
 class SwapTwin(RankingTwin):
@@ -59,7 +67,7 @@ class SwapTwin(RankingTwin):
         return y
 
     def loss(self, i, y):
-        return float(sum(y)) if self.loss_name == "swaps" else sum(y) / max(len(y), 1)
+        return float(np.dot(self.parts(i), y))
 
 
 class OrderTwin(RankingTwin):
@@ -91,7 +99,15 @@ class OrderTwin(RankingTwin):
 
 
 def ranking_case(
-    rng, *, loss="swaps", sizes=(4, 3, 1, 2), n_inputs=3, k=None, kind="grades", layout="dense"
+    rng,
+    *,
+    loss="swaps",
+    sizes=(4, 3, 1, 2),
+    n_inputs=3,
+    k=None,
+    kind="grades",
+    layout="dense",
+    weighted=False,
 ):
     n = sum(sizes)
     X = random_inputs(rng, n, n_inputs, layout)
@@ -102,4 +118,8 @@ def ranking_case(
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     k = k if loss == "ndcg" else None
     twin = SwapTwin if "swaps" in loss else OrderTwin
-    return Case(RankingProblem(X, relevance, offsets, loss, k), twin(X, relevance, sizes, loss, k))
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], n) if weighted else None
+    return Case(
+        RankingProblem(X, relevance, offsets, loss, k, weights),
+        twin(X, relevance, sizes, loss, k, weights),
+    )

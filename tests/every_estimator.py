@@ -113,6 +113,10 @@ KINDS = {
         label_sets(3, 4),
         label_sets(5, 2),
     ),
+    "grades": Kind(mm.OrdinalSVM, examples(3, 3), examples(5, 2)),
+    "grades by pairs": Kind(
+        lambda **p: mm.OrdinalSVM(loss="pairs", **p), examples(3, 3), examples(5, 2)
+    ),
     "ranker": Kind(mm.RankSVM, examples(3, 3), examples(5, 2)),
     "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
     "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),
@@ -124,7 +128,16 @@ KINDS = {
     ),
     "own": Kind(lambda **p: mm.StructuralSVM(Interval(), **p), intervals(2), intervals(3)),
 }
-ONLINE = {"classes", "described", "tagger"}
+#: Those with `partial_fit`, and what it is told of the classes.
+ONLINE = {
+    "classes": {"classes": [0, 1, 2]},
+    "described": {"classes": [0, 1, 2]},
+    "tagger": {"classes": [0, 1, 2]},
+    "segmenter": {"classes": ["a", "b"]},
+    "sets": {},
+    "sets in a tree": {},
+    "ranker": {},
+}
 
 
 def make(kind, **parameters):

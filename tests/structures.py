@@ -23,6 +23,7 @@ from brute_measures import (
     measure_case,
 )
 from brute_multilabel import decode_label_sets, multilabel_case
+from brute_ordinal import threshold_case
 from brute_ranking import ranking_case
 from brute_segments import decode_segments, segment_case
 from brute_trees import (
@@ -353,6 +354,30 @@ STRUCTURES = {
         training=({}, {"kind": "repeated", "sizes": (4, 3, 4)}, {"layout": "csr", "kind": "real"}),
         k_best=never,
         refusal="RankingProblem has no search for the k best outputs",
+    ),
+    "weighted pairs": Structure(
+        functools.partial(ranking_case, weighted=True),
+        ("swaps", "normalized-swaps"),
+        drawn(
+            sizes(n_inputs=(1, 4)),
+            MATRICES,
+            sizes=st.tuples(st.integers(1, 5)),
+            kind=st.sampled_from(["grades", "real", "repeated"]),
+        ),
+        training=({"sizes": (5,)}, {"sizes": (4,), "layout": "csr", "kind": "real"}),
+        finds=margin_only,
+        not_found="weights of documents need rescaling='margin' and the plain loss",
+        k_best=never,
+        refusal="RankingProblem has no search for the k best outputs",
+    ),
+    "thresholds": Structure(
+        threshold_case,
+        ("absolute",),
+        drawn(sizes(n=(1, 5), n_inputs=(1, 3), n_grades=(2, 6)), MATRICES),
+        training=({}, {"n_grades": 2, "layout": "csr"}, {"n": 3, "n_grades": 6}),
+        parts=True,
+        k_best=never,
+        refusal="ThresholdProblem has no search for the k best outputs",
     ),
     "ranking": Structure(
         ranking_case,

@@ -184,3 +184,10 @@ def test_labels_known_in_part(bench):
     runs = {label: run for label, (run,) in bench("runner").run_case(first, repeat=1).runs.items()}
     assert runs["alternate"]["rounds"] >= runs["convex"]["rounds"] == 1
     assert runs["all tags"]["f1"] > runs["alternate"]["f1"] > runs["hidden as O"]["f1"]
+
+
+def test_grades(bench):
+    (case,) = bench("datasets.ordinal").cases(bench("case").Options(quick=True, peers=False))
+    runs = {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
+    assert list(runs) == ["OrdinalSVM, absolute", "OrdinalSVM, pairs"]
+    assert all(0.7 < run["error"] < 1.0 and run["right"] > 30.0 for run in runs.values())

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import maxmargin as mm
+from every_estimator import KINDS
 from maxmargin.cli import main
 from maxmargin.datasets import make_digit_words
 from maxmargin.solvers import MIRA, SGD, SOLVERS, Perceptron
@@ -227,6 +228,48 @@ def test_bad_calls(iris):
         tagger.set_params(order=2).partial_fit([np.eye(2)], [["a", "b"]])
     assert hasattr(mm.MulticlassSVM(solver=SGD()), "partial_fit")
     assert not hasattr(mm.MulticlassSVM(), "partial_fit")
+
+
+@pytest.mark.parametrize("kind", ["ranker", "sets", "sets in a tree", "segmenter"])
+@pytest.mark.parametrize("solver", ["perceptron", "sgd"])
+def test_calls_are_passes(kind, solver, tmp_path):
+    inputs, outputs = KINDS[kind].first
+    model = KINDS[kind].make(C=0.1, solver=solver, random_state=3)
+    whole = clone(model).set_params(max_passes=3).fit(inputs, outputs)
+    for _ in range(3):
+        model.partial_fit(inputs, outputs)
+    assert np.array_equal(model.coef_, whole.coef_)
+    model.save(tmp_path / "model.mm")
+    loaded = mm.load(tmp_path / "model.mm").set_params(solver=solver)
+    loaded.partial_fit(inputs, outputs)
+    assert not np.array_equal(loaded.coef_, whole.coef_)
+    with pytest.raises(ValueError, match=r"features|columns"):
+        model.partial_fit(*KINDS[kind].second)
+    assert not hasattr(KINDS[kind].make(), "partial_fit")
+
+
+def test_queries_come_as_a_whole():
+    X, y = KINDS["ranker"].first
+    qid = np.arange(len(y)) // 4
+    whole = mm.RankSVM(solver="sgd", max_passes=1, random_state=0).fit(X, y, qid=qid)
+    model = mm.RankSVM(solver="sgd", random_state=0).partial_fit(X, y, qid=qid)
+    assert np.array_equal(model.coef_, whole.coef_)
+    assert model.partial_fit(X[:3], y[:3]).result_.n_examples == 1
+
+
+def test_labels_of_later_pieces():
+    X, y = KINDS["segmenter"].first
+    model = mm.SequenceSegmenter(solver="sgd", random_state=0)
+    model.partial_fit(X, y, classes=["a", "b", "c"])
+    assert model.max_lengths_ == {"a": 2, "b": 2, "c": 1}
+    model.partial_fit(X[:1], [[(1, 2, "c")]])
+    with pytest.raises(ValueError, match=r"sequence 0, segment 1: label 'd' is not among"):
+        model.partial_fit(X[:1], [[(0, 1, "a"), (1, 2, "d")]])
+    with pytest.raises(ValueError, match=r"sequence 0: segment .* more than max_length, 1"):
+        model.partial_fit(X[:1], [[(1, 3, "c")]])
+    sets = mm.MultilabelSVM(solver="sgd", random_state=0).partial_fit(*KINDS["sets"].first)
+    with pytest.raises(ValueError, match="y has 2 labels, the model 4"):
+        sets.partial_fit(KINDS["sets"].first[0], KINDS["sets"].second[1])
 
 
 # ----- command line ------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """A fit that fails, however late, leaves the estimator as it was."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -119,12 +121,21 @@ def test_a_pass_that_fails_does_not_count(kind):
         before = dict(vars(model))
         model.callbacks = fail(RuntimeError("after the pass"))
         with pytest.raises(RuntimeError, match="after the pass"):
-            model.partial_fit(X[: 4 + k], Y[: 4 + k], classes=[0, 1, 2])
+            model.partial_fit(X[: 4 + k], Y[: 4 + k], **ONLINE[kind])
         model.callbacks = before["callbacks"]
         assert vars(model).keys() == before.keys()
-        model.partial_fit(X, Y, classes=[0, 1, 2])
-        twin.partial_fit(X, Y, classes=[0, 1, 2])
+        model.partial_fit(X, Y, **ONLINE[kind])
+        twin.partial_fit(X, Y, **ONLINE[kind])
         assert np.array_equal(model.result_.w, twin.result_.w)
+
+
+@pytest.mark.parametrize("solver", ["auto", "fasole", "n-slack", "one-slack", "dcd"])
+def test_callbacks_of_an_earlier_fit_are_not_kept(solver):
+    X, Y = KINDS["classes"].first
+    model = make("classes", warm_start=True, solver=solver, callbacks=[lambda progress: False])
+    model.fit(X, Y).set_params(callbacks=())
+    again = pickle.loads(pickle.dumps(model))  # no file holds a lambda
+    assert np.array_equal(again.fit(X, Y).result_.w, model.fit(X, Y).result_.w)
 
 
 @pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "sgd"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .estimators.grammar import PCFGParser as PCFGParser
     from .estimators.multiclass import MulticlassSVM as MulticlassSVM
     from .estimators.multilabel import MultilabelSVM as MultilabelSVM
+    from .estimators.ordinal import OrdinalSVM as OrdinalSVM
     from .estimators.path import RegularizationPath as RegularizationPath
     from .estimators.path import SearchCV as SearchCV
     from .estimators.path import path as path

@@ -101,6 +101,7 @@ ESTIMATORS = (
     Estimator("DependencyParser", "estimators.dependency"),
     Estimator("GrammarParser", "estimators.grammar"),
     Estimator("MultilabelSVM", "estimators.multilabel"),
+    Estimator("OrdinalSVM", "estimators.ordinal"),
     Estimator("PCFGParser", "estimators.grammar"),
     Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),

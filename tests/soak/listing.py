@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+MISSED = 1e-9  # by how much a hard margin may be missed
 ROUNDING = 1e-11  # of sums, as a share of the magnitudes that are added up
 
 
@@ -57,11 +58,19 @@ class Task:
     savable: bool = True
     has_sqrt_loss: bool = True
     has_k_best: bool = True  # predict_k, and MIRA with several candidates
+    margin_only: bool = False  # other rescalings and roots of losses are refused
     refusals: list[tuple[Any, Any]] = field(default_factory=list)  # X, Y that fit must refuse
 
     def fit(self, model, sample_weight=None):
         arguments = (self.X,) if self.Y is None else (self.X, self.Y)
         return model.fit(*arguments, sample_weight=sample_weight)
+
+    def predict(self, model):
+        """One prediction for each example."""
+        return model.predict(self.X)
+
+    def keys(self, model):
+        return [self.key(output) for output in self.predict(model)]
 
 
 class Formulation(NamedTuple):
@@ -99,9 +108,14 @@ class Objective:
         """Primal value; infinite where a hard margin is not met, rounding apart."""
         slacks = self.slacks(w)
         if self.slack == "none":
-            broken = (slacks > 1e-9 + self.errors(w)) & (self.caps > 0)
+            broken = (slacks > MISSED + self.errors(w)) & (self.caps > 0)
             return np.inf if broken.any() else 0.5 * w @ w
         return 0.5 * w @ w + self.caps @ (slacks**2 if self.slack == "l2" else slacks)
+
+    def missed(self, optimum):
+        """How much a hard margin that is missed by a little saves: weights shrink by that share."""
+        least = min((b[b > 0].min(initial=1.0) for b, _ in self.blocks), default=1.0)
+        return 2.0 * optimum * MISSED / least
 
     def errors(self, w):
         """How far rounding may take each slack."""

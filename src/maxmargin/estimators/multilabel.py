@@ -19,6 +19,7 @@ from ..problems.multilabel.graph import LabelGraph, all_pairs, make_graph, tree_
 from ..problems.multilabel.losses import LOSSES, LabelLoss
 from ..problems.multilabel.problem import MultilabelProblem, label_scores, predict_labels
 from ..types import Bools, Floats, Ints
+from .base import OnlineMethod
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
 from .label_costs import costs_of_sets, refuse_unknown_loss
@@ -119,28 +120,80 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         -------
         self
         """
+        X, gold, weights = self._examples(X, y, sample_weight, reset=True)
+        self._set_model(gold, weights, bool(sp.issparse(y)))
+        costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
+        loss = self.loss if isinstance(self.loss, str) else "hamming"
+        data = (X, gold, self.edges_, loss, costs, self._has_intercept)
+        self._train(lambda: self._problem(X, gold, costs), data, weights)
+        return self
+
+    @OnlineMethod
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> MultilabelSVM:
+        """Make one pass over more examples, with an online solver.
+
+        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
+        or with a model that was loaded, training goes on from the weights there are. Edges of
+        a learned tree are those of the first call.
+
+        C multiplies the sum of the slacks of all examples seen so far: `sgd` and `pegasos`
+        minimise the objective that `fit` would have on the examples of all calls together.
+        Examples of a call that is repeated count once. Of a model that was fitted or loaded, the
+        examples of its last training count, with weight 1.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+        y : array or sparse matrix of shape (n_examples, n_labels)
+            1 where an example has a label, 0 elsewhere.
+        sample_weight : array of shape (n_examples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        self
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
+                "takes a mapping of 0 and 1 to weights, or one for each label"
+            )
+        first = not hasattr(self, "classes_")
+        X, gold, weights = self._examples(X, y, sample_weight, reset=first)
+        if first:
+            self._set_model(gold, weights, bool(sp.issparse(y)))
+        elif gold.shape[1] != len(self.classes_):
+            raise ValueError(f"y has {gold.shape[1]} labels, the model {len(self.classes_)}")
+        costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
+        self._train_online(self._problem(X, gold, costs), (X, gold), weights)
+        return self
+
+    def _examples(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, reset: bool
+    ) -> tuple[Any, Bools, Floats | None]:
+        """Inputs, labels and weights as arrays; raises ValueError that says what is wrong."""
         refuse_unknown_loss(self.loss, LOSSES)
         if y is None:
             raise ValueError("MultilabelSVM requires y to be passed, but the target y is None")
         check_lengths(X, y)
-        X = self._checked(X, reset=True)
+        X = self._checked(X, reset)
         gold = _as_indicators(y, X.shape[0])
         weights = example_weights(sample_weight, None, X, np.arange(len(gold)))
-        graph = make_graph(gold.shape[1], self._chosen_edges(gold, weights))
-        X = canonical(X)
+        return canonical(X), gold, weights
+
+    def _set_model(self, gold: Bools, weights: Floats | None, sparse_output: bool) -> None:
+        """Fix labels, edges and the layout of the weights."""
         self.classes_ = np.arange(gold.shape[1])
-        self.edges_ = graph.edges
+        self.edges_ = make_graph(gold.shape[1], self._chosen_edges(gold, weights)).edges
         self._has_intercept = bool(self.fit_intercept)
-        self._sparse_output = bool(sp.issparse(y))
-        costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
+        self._sparse_output = sparse_output
+
+    def _problem(self, X: Any, gold: Bools, costs: Floats | None) -> MultilabelProblem:
+        """The problem of these examples."""
         loss: Any = self.loss if isinstance(self.loss, str) else "hamming"
         options: dict[str, Any] = {"loss": loss, "fit_intercept": self._has_intercept}
-        self._train(
-            lambda: MultilabelProblem(X, gold, graph.edges, costs=costs, **options),
-            (X, gold, graph.edges, loss, costs, self._has_intercept),
-            weights,
-        )
-        return self
+        return MultilabelProblem(X, gold, self.edges_, costs=costs, **options)
 
     def predict(self, X: Any) -> Any:
         """The set of labels of the largest score for each example.

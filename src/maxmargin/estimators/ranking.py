@@ -14,7 +14,7 @@ from ..engine.rows import make_rows, row_scores
 from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
-from .base import MaxMarginEstimator
+from .base import MaxMarginEstimator, OnlineMethod
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
 from .parameters import with_inherited_parameters
@@ -100,18 +100,67 @@ class RankSVM(MaxMarginEstimator):
         -------
         self
         """
+        data, weights = self._queries(X, y, qid, sample_weight, reset=True)
+        self._train(lambda: RankingProblem(*data), data, weights)
+        return self
+
+    @OnlineMethod
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> RankSVM:
+        """Make one pass over more queries, with an online solver.
+
+        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
+        or with a model that was loaded, training goes on from the weights there are. A query has
+        to come as a whole: documents of two calls are never compared.
+
+        C multiplies the sum of the slacks of all queries seen so far: `sgd` and `pegasos`
+        minimise the objective that `fit` would have on the queries of all calls together.
+        Queries of a call that is repeated count once. Of a model that was fitted or loaded, the
+        queries of its last training count, with weight 1.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Documents.
+        y : array of shape (n_documents,)
+            Relevances.
+        qid : array of shape (n_documents,), optional
+            Query of each document; by default all are of one query.
+        sample_weight : array of shape (n_documents,), optional
+            Weight of each document's query.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "n_features_in_")
+        data, weights = self._queries(X, y, qid, sample_weight, reset=first)
+        self._train_online(RankingProblem(*data), data, weights)
+        return self
+
+    def _queries(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        reset: bool,
+    ) -> tuple[tuple[Any, ...], Floats | None]:
+        """What a problem is made of, and the weights of its queries."""
         if self.loss not in LOSSES:
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
-        X, relevance = self._checked(X, y)
+        X, relevance = self._checked(X, y, reset)
         order, offsets = _by_query(qid, len(relevance))
         weights = _query_weights(sample_weight, X, order, offsets)
         if (np.diff(order) != 1).any():  # or else X need not be copied
             X, relevance = X[order], relevance[order]
-        X = canonical(X)
-        data = (X, relevance, offsets, self.loss, self.k)
-        self._train(lambda: RankingProblem(X, relevance, offsets, self.loss, self.k), data, weights)
-        return self
+        return (canonical(X), relevance, offsets, self.loss, self.k), weights
 
     def predict(self, X: Any) -> Floats:
         """Scores of documents; those of one query are ranked by them, larger ones first.
@@ -191,11 +240,18 @@ class RankSVM(MaxMarginEstimator):
             return average_precision(*given, empty=None, sample_weight=sample_weight)
         return 1.0 - mean_swapped_pairs(*given, sample_weight=sample_weight)
 
-    def _checked(self, X: Any, y: Any) -> tuple[Any, Floats]:
+    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Floats]:
         """Documents and relevances as arrays; raises ValueError that says what is wrong."""
         check_lengths(X, y)
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, y_numeric=True
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=FLOATS,
+            ensure_all_finite=False,
+            y_numeric=True,
         )
         check_finite(X)
         return X, np.asarray(y, dtype=np.float64)

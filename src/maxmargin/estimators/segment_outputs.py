@@ -13,7 +13,7 @@ from ..features.containers import as_list, as_tuples
 from ..types import Ints
 from .labels import FlatLabels, Wording
 
-__all__ = ["labels_of", "longest_by_label", "read_segments"]
+__all__ = ["Segments", "labels_of", "longest_by_label", "read_segments"]
 
 Segments = list[tuple[int, int, Any]]
 WORDING = Wording(part="segment")

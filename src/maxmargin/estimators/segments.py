@@ -20,11 +20,11 @@ from ..problems.segments.problem import (
     SegmentProblem,
     sparse_rows,
 )
-from ..types import Floats
-from .base import MaxMarginEstimator
-from .labels import LabelEncoder, Outputs
+from ..types import Floats, Ints
+from .base import MaxMarginEstimator, OnlineMethod
+from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
-from .segment_outputs import labels_of, longest_by_label, read_segments
+from .segment_outputs import Segments, labels_of, longest_by_label, read_segments
 from .token_inputs import TokenInputs
 from .top_weights import strongest_by_label
 
@@ -130,38 +130,104 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         -------
         self
         """
+        self._check_parameters()
+        packed = self._fit_features(X)
+        segments = read_segments(y, packed.offsets)
+        self._fit_labels(segments, labels_of(segments), packed)
+        data = self._coded(packed, segments)
+        self._train(lambda: self._problem(*data), (*data, self.loss), _as_weights(sample_weight))
+        return self
+
+    @OnlineMethod
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
+    ) -> SequenceSegmenter:
+        """Make one pass over more sequences, with an online solver.
+
+        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
+        or with a model that was loaded, training goes on from the weights there are. Features
+        and lengths are those of the first call: what is new in later ones has no weights. Features
+        are then ignored, longer segments refused.
+
+        C multiplies the sum of the slacks of all sequences seen so far: `sgd` and `pegasos`
+        minimise the objective that `fit` would have on the sequences of all calls together.
+        Sequences of a call that is repeated count once. Of a model that was fitted or loaded, the
+        sequences of its last training count, with weight 1.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        y : list of lists of (start, stop, label)
+            Segments of each sequence.
+        classes : list, optional
+            All labels there will ever be; by default those of the first call. Those that have no
+            segment in it need a ``max_length``, or get one of 1.
+        sample_weight : array of shape (n_sequences,), optional
+            Weights of the sequences.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        first = not hasattr(self, "classes_")
+        packed = self._fit_features(X) if first else self._packed(X)
+        segments = read_segments(y, packed.offsets)
+        if first:
+            listed = labels_of(segments) if classes is None else flatten_labels([list(classes)])
+            self._fit_labels(segments, listed, packed)
+        data = self._coded(packed, segments)
+        # Refuses longer ones.
+        longest_by_label(self._longest(), segments, self.classes_.tolist(), _longest_of(packed))
+        self._train_online(self._problem(*data), data, _as_weights(sample_weight))
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for wrong ones, before the features are built."""
         if self.loss not in LOSSES:
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
-        self._make_solver()  # parameters are checked before the features are built
-        tokens, offsets = self._fit_features(X)
-        segments = read_segments(y, offsets)
-        labels = labels_of(segments)
+        self._make_solver()
+
+    def _fit_labels(
+        self, segments: list[Segments], labels: FlatLabels, packed: PackedSequences
+    ) -> None:
+        """Fix labels, their lengths and the layout of the weights."""
         if not labels.values:
             raise ValueError("y has no segments; at least one is needed")
         encoder = LabelEncoder.of(labels)
+        known = set(encoder.classes.tolist())
+        of_known = [[one for one in own if one[2] in known] for own in segments]
         longest = longest_by_label(
-            self.max_length, segments, encoder.classes.tolist(), int(np.diff(offsets).max())
+            self.max_length, of_known, encoder.classes.tolist(), _longest_of(packed)
         )
-        codes = iter(encoder.encode(labels).tolist())
-        coded = [[(start, stop, next(codes)) for start, stop, _ in own] for own in segments]
-        n_features = int(tokens.shape[1])
-        intercept, last = bool(self.fit_intercept), bool(self.last_tokens)
-        layout = SegmentLayout(n_features + intercept, np.array(longest), last)
+        n_features = int(packed.tokens.shape[1])
+        n_inputs = n_features + bool(self.fit_intercept)
+        layout = SegmentLayout(n_inputs, np.array(longest), bool(self.last_tokens))
         self._set_model(encoder.classes, n_features, layout)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        options: dict[str, Any] = {
-            "loss": self.loss,
-            "fit_intercept": intercept,
-            "last_tokens": last,
-        }
-        data = (tokens, offsets, coded, longest, options)
 
-        def problem() -> SegmentProblem:
-            return SegmentProblem(tokens, offsets, coded, longest, **options)
+    def _coded(self, packed: PackedSequences, segments: list[Segments]) -> tuple[Any, ...]:
+        """What a problem is made of; ValueError for a segment that the model does not know."""
+        labels = labels_of(segments)
+        codes = LabelEncoder(self.classes_).encode(labels)
+        unknown = np.flatnonzero(codes < 0)
+        if len(unknown):
+            raise ValueError(
+                f"{labels.place(unknown[0])}: label {labels.values[unknown[0]]!r:.40} is not among "
+                f"the labels {self.classes_.tolist()!r:.60}"
+            )
+        numbers = iter(codes.tolist())
+        coded = [[(start, stop, next(numbers)) for start, stop, _ in own] for own in segments]
+        layout = self._decoder.layout
+        options = {"fit_intercept": self._has_intercept, "last_tokens": layout.last_tokens}
+        return packed.tokens, packed.offsets, coded, layout.longest, options
 
-        self._train(problem, data, weights)
-        return self
+    def _problem(
+        self, tokens: Any, offsets: Ints, coded: Any, longest: Ints, options: dict[str, bool]
+    ) -> SegmentProblem:
+        """The problem of these sequences."""
+        return SegmentProblem(tokens, offsets, coded, longest, loss=self.loss, **options)
 
     def _set_model(self, classes: NDArray[Any], n_features: int, layout: SegmentLayout) -> None:
         """Fix labels and the layout of the weights."""
@@ -229,6 +295,10 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
     def max_lengths_(self) -> dict[Any, int]:
         """Number of tokens that segments of each label have at most."""
         self._check_fitted()
+        return self._longest()
+
+    def _longest(self) -> dict[Any, int]:
+        """See `max_lengths_`."""
         longest = self._decoder.layout.longest.tolist()
         return dict(zip(self.classes_.tolist(), longest, strict=True))
 
@@ -331,3 +401,13 @@ class SegmenterState(NamedTuple):
     features: WindowFeatures | FeatureDictionary | None
     feature_names: Names | None = None
     last_tokens: bool = True
+
+
+def _longest_of(packed: PackedSequences) -> int:
+    """Number of tokens of the longest sequence."""
+    return int(np.diff(packed.offsets).max())
+
+
+def _as_weights(sample_weight: ArrayLike | None) -> Floats | None:
+    """Weights of the sequences as floats."""
+    return None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

@@ -28,6 +28,8 @@ def as_weights(w: ArrayLike, size: int) -> Floats:
         raise ValueError(
             f"expected a vector of {size} weights, got {weights.dtype} of shape {weights.shape}"
         )
+    if weights.dtype == np.float64 and weights.flags.c_contiguous:
+        return weights  # numpy makes another view of an array that was pickled, at every call
     return np.ascontiguousarray(weights, dtype=np.float64)
 
 

@@ -66,7 +66,7 @@ class AutoLoop:
         self.trying = False  # whether the last pass was an attempt to certify
         self.iterations = 0
         self.jointly = False  # whether joint solutions have begun
-        self.together = Together(ascent, store, solver.joint and n <= FEW, JOINT_SHARE)
+        self.together = Together(store, solver.joint and n <= FEW, JOINT_SHARE)
         self.batch_sizes = (ascent.batch_size, ascent.batch_size)  # usual, and for high precision
         if self.together.allowed and solver.batch_size is None:
             self.batch_sizes = (ascent.batch_size, max(-(-n // BATCHES), LEAST_BATCH))
@@ -102,7 +102,7 @@ class AutoLoop:
             self.together.solved = False
             return False
         precision = max(SOLVED * ascent.target, SETTLED * self.estimate)
-        return self.together.solve(precision, rule.recombine)
+        return self.together.solve(ascent, precision, rule.recombine)
 
     def arrays(self) -> Arrays:
         """See `LoopState`."""

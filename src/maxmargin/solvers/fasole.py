@@ -98,7 +98,7 @@ class FASOLE(DualAscent):
         """Algorithm 3, with epsilon the target gap divided by ``C sum_i s_i``."""
         unsatisfied = np.ones(ascent.n, dtype=bool)
         online = True
-        together = Together(ascent, ascent.store, self.joint)
+        together = Together(ascent.store, self.joint)
         while True:
             epsilon = ascent.block_epsilon
             checked = unsatisfied.copy()
@@ -145,7 +145,7 @@ class FASOLE(DualAscent):
         gain skipped, passes extrapolated.
         """
         ascent.certified = False  # before new weights: they may be interrupted
-        if together.solve(JOINT * gap):
+        if together.solve(ascent, JOINT * gap):
             return
         schedule = Schedule(ascent.n, patience=3)
         momentum, plateau = Momentum(ascent.store, 3.0), Plateau()

@@ -93,7 +93,7 @@ class NSlackRun(CertifiedRun):
         self.violation = solver.violation
         self.within_violation = False  # whether the last pass met the papers' own stopping rule
         self.proven_dual = self.sets.dual()
-        self.together = Together(self, self.sets, solver.joint)
+        self.together = Together(self.sets, solver.joint)
         self.sharpness = 1.0  # shrinks where the precision asked of the dual was not enough
 
     @property
@@ -324,7 +324,7 @@ class NSlack(Solver):
         plateau = Plateau()
         before = sets.sets.alpha.copy()
         for k in range(1, MOST_PASSES + 1):
-            if not hard and k % TOGETHER == 1 and cutting.together.solve(stop):
+            if not hard and k % TOGETHER == 1 and cutting.together.solve(cutting, stop):
                 break
             due = schedule.due(0.3)
             chosen = np.flatnonzero(due & (sets.sets.count > 0))

@@ -33,8 +33,7 @@ class Together:
     up. Large problems have too many planes for it.
     """
 
-    def __init__(self, run: Run, store: JointStore, allowed: bool, share: float = SHARE) -> None:
-        self.run = run
+    def __init__(self, store: JointStore, allowed: bool, share: float = SHARE) -> None:
         self.store = store
         self.allowed = allowed
         self.share = share
@@ -45,16 +44,19 @@ class Together:
         """What later calls depend on."""
         return {"solved": self.solved, "joint_work": self.work}
 
-    def solve(self, stop_gap: float, recombine: bool = False) -> bool:
-        """Solve to this gap, if that is worth its work; returns whether it was done."""
+    def solve(self, run: Run, stop_gap: float, recombine: bool = False) -> bool:
+        """Solve to this gap, if that is worth its work; returns whether it was done.
+
+        The run is not kept: warm starts keep this object, and a run has the user's callbacks.
+        """
         if not self.allowed:
             return False
         began = self.store.work
         call = OWN_CALL if self.store.visits_in_order else CALL
-        other = began - self.work + call * self.run.oracle_calls
+        other = began - self.work + call * run.oracle_calls
         most = min(self.share * other - self.work, LONGEST)
         left = self.store.solve_jointly(stop_gap, most, recombine)
         self.solved = left is not None and left <= stop_gap
         self.work += self.store.work - began
-        self.run.count_hits(0 if left is None else self.run.n)
+        run.count_hits(0 if left is None else run.n)
         return self.solved

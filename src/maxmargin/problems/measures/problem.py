@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
+from ...engine.cuts.sample_pool import Candidate, SamplePool
 from ...engine.native import NativeProblem, entries_of, matrix_of
 from ...engine.oracle import Oracle
+from ...engine.row_sums import add_rows, score_rows
 from ...engine.rows import make_rows
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes
@@ -30,9 +32,7 @@ from ...problem import LARGE
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Bools, Floats, Ints
 from .measure import Measure
-from .pool import SamplePool
-from .row_kernels import add_rows, score_rows
-from .search import Candidate, LabelSearch, RankingSearch
+from .search import LabelSearch, RankingSearch
 
 __all__ = ["MeasureProblem"]
 
@@ -186,6 +186,10 @@ class MeasureProblem(NativeProblem):
         score_rows(self.rows, w, scores)
         return scores
 
+    def best(self, scores: Floats, formulation: Formulation) -> Candidate:
+        """The most violated output where the rows have these scores; the truth if none is."""
+        return self.search.best(scores, formulation)
+
     def add_difference(self, candidate: Candidate, factor: float, total: Floats) -> None:
         """Add ``factor * dpsi`` of a candidate to ``total``."""
         add_rows(self.rows, candidate.coefficients, factor, total)
@@ -201,7 +205,7 @@ class MeasureProblem(NativeProblem):
         n = len(as_examples(indices, self.n_examples))
         w = as_weights(w, self.n_features)
         formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
-        candidate = self.search.best(self.scores(w), formulation)
+        candidate = self.best(self.scores(w), formulation)
         difference = np.zeros(self.n_features)
         self.add_difference(candidate, 1.0, difference)
         columns = np.flatnonzero(difference)

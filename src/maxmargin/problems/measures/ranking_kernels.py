@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
+from ...search.average_precision import write_swaps
 from ...search.modes import DEVIATION
 from ...search.violation import violation
 
@@ -56,60 +57,6 @@ def precision_loss(shares, positive, out):
 
 
 @kernel(allocates=False)
-def place_negatives(scores, positive, negative, harmonic, sums, places, out):
-    """Ranking of the largest 1 - average precision + gain; returns its loss.
-
-    Problem solved (Yue, Finley, Radlinski & Joachims 2007, sec. 4.3): the j-th best negative row
-    is placed below ``i`` positive ones, which costs precision at those that are then below it.
-    Given that rows of a kind are sorted by their scores the sum of loss and gain falls apart into
-    one function of i for each j,
-
-        - (H(i + j - 1) + j / (i + j)) / P + (sums(i) - i s_j) / (P N),   H the harmonic numbers,
-
-    with the sums of the scores of the i best positive rows. Its maximiser never falls with j. So
-    that of a row in the middle halves the choice of all others: O((P + N) log N) in place of P N.
-    ``places`` is scratch for N + 2 numbers.
-    """
-    P, N = len(positive), len(negative)
-    places[0], places[N + 1] = 0, P
-    step = 1
-    while 2 * step <= N:
-        step *= 2
-    while step > 0:
-        for j in range(step, N + 1, 2 * step):
-            score = scores[negative[j - 1]]
-            low, high = places[j - step], places[min(j + step, N + 1)]
-            best, value = low, -np.inf
-            for i in range(low, high + 1):
-                here = (sums[i] - i * score) / N - harmonic[i + j - 1] - j / (i + j)
-                if here > value:
-                    best, value = i, here
-            places[j] = best
-        step //= 2
-    total, above = 0.0, 0
-    for k in range(1, P + 1):
-        while above < N and places[above + 1] < k:
-            above += 1
-        total += above / (k + above)
-    write_swaps(positive, negative, places, out)
-    return total / P
-
-
-@kernel(allocates=False)
-def write_swaps(positive, negative, places, out):
-    """Weights of the rows in a ranking with ``places[j]`` positive rows above the j-th negative."""
-    P, N = len(positive), len(negative)
-    pairs = float(P) * N
-    above = 0
-    for k in range(1, P + 1):
-        while above < N and places[above + 1] < k:
-            above += 1
-        out[positive[k - 1]] = above / pairs
-    for j in range(1, N + 1):
-        out[negative[j - 1]] = -(P - places[j]) / pairs
-
-
-@kernel(allocates=False)
 def place_negatives_at(a, mode, scores, positive, negative, sums, places, out):
     """Ranking of the largest violation; returns its loss, 1 - precision at the a-th positive row.
 
@@ -144,5 +91,5 @@ def place_negatives_at(a, mode, scores, positive, negative, sums, places, out):
         return 0.0
     for j in range(1, N + 1):
         places[j] = min(places[j], a - 1) if j <= most else max(places[j], a)
-    write_swaps(positive, negative, places, out)
+    write_swaps(positive, negative, places, pairs, out)
     return most / (a + most)

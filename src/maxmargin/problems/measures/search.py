@@ -10,16 +10,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...engine.cuts.sample_pool import Candidate
 from ...formulation import Formulation
+from ...search.average_precision import harmonic_numbers, place_negatives, write_swaps
 from ...search.modes import ADDITIVE, DEVIATION, search_mode
 from ...types import Bools, Floats, Ints
 from .measure import Measure
-from .ranking_kernels import (
-    place_negatives,
-    place_negatives_at,
-    precision_loss,
-    swap_pairs,
-)
+from .ranking_kernels import place_negatives_at, precision_loss, swap_pairs
 from .table_kernels import (
     ERROR,
     F_BETA,
@@ -32,7 +29,7 @@ from .table_kernels import (
     loss_of_table,
 )
 
-__all__ = ["Candidate", "LabelSearch", "RankingSearch", "Search", "TableTerms"]
+__all__ = ["LabelSearch", "RankingSearch", "Search", "TableTerms"]
 
 KINDS = {
     "error": ERROR,
@@ -43,13 +40,6 @@ KINDS = {
     "recall@k": RECALL_OF_COUNT,
     "recall@precision": RECALL_AT_PRECISION,
 }
-
-
-class Candidate(NamedTuple):
-    """An output: its loss, and what rows count in the difference of its features to the truth's."""
-
-    loss: float
-    coefficients: Floats
 
 
 class Search(Protocol):
@@ -181,8 +171,7 @@ class RankingSearch:
         self.shares: Floats = np.where(positive, weights / totals[0], -weights / totals[1])
         # The positive row, from the best on, down to which "precision@recall" is measured.
         self.row = int(np.ceil(float(measure.floor or 1.0) * len(self.positive_rows) - 1e-9))
-        harmonic = np.cumsum(1.0 / np.arange(1.0, len(positive) + 1.0))
-        self.harmonic: Floats = np.concatenate([[0.0], harmonic])
+        self.harmonic = harmonic_numbers(len(positive))
 
     def swapped(self, scores: Floats, margin: float) -> Candidate:
         """The ranking in which all pairs are swapped whose scores differ by less than a margin."""
@@ -219,7 +208,8 @@ class RankingSearch:
             return self.swapped(scores, 1.0)
         above, below = self._sorted(scores)
         coefficients, sums, places = self._scratch(scores, above)
-        loss = place_negatives(scores, above, below, self.harmonic, sums, places, coefficients)
+        loss = place_negatives(scores, above, below, self.harmonic, sums, places)
+        write_swaps(above, below, places, float(len(above)) * len(below), coefficients)
         return Candidate(float(loss), coefficients)
 
     def _best_wrong(self, scores: Floats) -> Candidate:

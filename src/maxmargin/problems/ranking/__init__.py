@@ -1,1 +1,1 @@
-"""Rankings of the documents of queries, with losses of whole rankings."""
+"""Rankings of the documents of queries; grades by thresholds on the same scores."""

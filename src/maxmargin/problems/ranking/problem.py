@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
+from ...engine.cuts.sample_pool import Candidate, SamplePool
 from ...engine.native import NativeProblem, matrix_of, pieces_of, rows_at
+from ...engine.oracle import Oracle
+from ...engine.row_sums import add_rows, score_rows
 from ...engine.rows import make_rows, row_scores
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -19,7 +22,17 @@ from ...search.modes import ADDITIVE, search_mode
 from ...types import Floats, Ints
 from .average_precision import find_by_average_precision
 from .ndcg import find_by_ndcg, gain_tables, gains_of
-from .queries import Queries, grades_of, make_ranked, pairs_of, score_and_sort, write_planes
+from .queries import (
+    Queries,
+    Ranked,
+    grades_of,
+    make_ranked,
+    pairs_of,
+    score_documents,
+    sort_documents,
+    weight_of_pairs,
+    write_planes,
+)
 from .swaps import find_swaps
 
 __all__ = ["LOSSES", "RankingLoss", "RankingProblem"]
@@ -30,10 +43,11 @@ LOSSES = ("swaps", "normalized-swaps", "ndcg", "average-precision")
 
 
 class Query(NamedTuple):
-    """An input: documents in rows, and the relevance that says which pairs are compared."""
+    """An input: documents in rows, the relevance that says which pairs are compared, weights."""
 
     documents: Any
     relevance: Floats
+    weights: Floats
 
 
 class RankingProblem(NativeProblem):
@@ -59,6 +73,9 @@ class RankingProblem(NativeProblem):
         above 0 are relevant. The last two are found for margin rescaling only.
     k : int, optional
         Places that NDCG counts; by default all.
+    document_weights : array of shape (n_documents,), optional
+        What documents count, where there is one query only: a pair counts the product of its two.
+        For "swaps" of either kind, with margin rescaling.
     """
 
     def __init__(
@@ -68,6 +85,7 @@ class RankingProblem(NativeProblem):
         offsets: ArrayLike,
         loss: RankingLoss = "swaps",
         k: int | None = None,
+        document_weights: ArrayLike | None = None,
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
@@ -85,8 +103,13 @@ class RankingProblem(NativeProblem):
         self.gains = gain_tables(self.relevance, bounds, k) if loss == "ndcg" else None
         grades, n_grades = grades_of(self._judged(self.relevance), bounds)
         n_pairs = pairs_of(grades, bounds)
-        units = np.minimum(n_pairs, 1.0) if loss == "swaps" else 1.0 / np.maximum(n_pairs, 1.0)
-        self.queries = Queries(rows, bounds, grades, n_grades, units * (n_pairs > 0))
+        weights: Floats = np.empty(0)
+        if document_weights is not None:
+            weights = _checked_weights(document_weights, bounds, loss)
+            n_pairs[0] = weight_of_pairs(grades, weights)
+        units = np.zeros(len(n_pairs))
+        np.divide(1.0, 1.0 if loss == "swaps" else n_pairs, out=units, where=n_pairs > 0.0)
+        self.queries = Queries(rows, bounds, grades, n_grades, units, weights)
 
     @property
     def n_examples(self) -> int:
@@ -104,6 +127,7 @@ class RankingProblem(NativeProblem):
             self.queries.grades[documents],
             self.queries.n_grades[indices],
             self.queries.units[indices],
+            self.queries.weights[documents] if len(self.queries.weights) else self.queries.weights,
         )
         if self.gains is not None:
             part.gains = gain_tables(part.relevance, offsets, self.k)
@@ -115,7 +139,8 @@ class RankingProblem(NativeProblem):
         """Documents of query i, with what says which pairs are compared."""
         first, end = self.queries.offsets[i], self.queries.offsets[i + 1]
         documents = matrix_of(self.queries.rows, int(first), int(end))
-        return Query(documents, self.relevance[first:end].copy())
+        weights = self.queries.weights if len(self.queries.weights) else np.ones(end - first)
+        return Query(documents, self.relevance[first:end].copy(), weights)
 
     def output_of(self, i: int) -> Floats:
         """Relevances of the documents of query i."""
@@ -123,9 +148,9 @@ class RankingProblem(NativeProblem):
 
     def joint_feature(self, x: Any, y: Any) -> Floats:
         """See `Problem.joint_feature`: the documents, by how many others they stand before."""
-        compared = self._compared(x.relevance)
-        ahead = np.where(compared != 0.0, _signs(np.asarray(y)), 0.0).sum(axis=1)
-        unit = 1.0 if self.loss_name == "swaps" else 1.0 / max(np.count_nonzero(compared) / 2, 1)
+        pairs = np.outer(x.weights, x.weights) * (self._compared(x.relevance) != 0.0)
+        ahead = (pairs * _signs(np.asarray(y))).sum(axis=1)
+        unit = 1.0 if self.loss_name == "swaps" else 2.0 / (pairs.sum() or 1.0)
         psi: Floats = np.asarray(x.documents.T @ ahead, dtype=np.float64) * (unit / 2.0)
         return psi
 
@@ -141,9 +166,11 @@ class RankingProblem(NativeProblem):
             found = np.arange(1.0, len(places) + 1.0) / places
             return float(1.0 - found.mean()) if len(places) else 0.0
         compared = self._compared(relevance)
-        swaps = np.abs(compared - _signs(np.asarray(y_hat)))[compared != 0.0].sum() / 4.0
-        n_pairs = 1.0 if self.loss_name == "swaps" else max(np.count_nonzero(compared) / 2, 1)
-        return float(swaps / n_pairs)
+        weights = self.queries.weights if len(self.queries.weights) else np.ones(len(relevance))
+        pairs = np.outer(weights, weights) * (compared != 0.0)
+        swaps = (pairs * np.abs(compared - _signs(np.asarray(y_hat)))).sum() / 4.0
+        n_pairs = 1.0 if self.loss_name == "swaps" else pairs.sum() / 2.0
+        return float(swaps / (n_pairs or 1.0))
 
     def predict(self, x: Any, w: Floats) -> Floats:
         """The scores; see `Problem.predict`."""
@@ -171,15 +198,30 @@ class RankingProblem(NativeProblem):
         """Most violated ranking (or set of swaps) of each listed query; see `Problem.oracle`."""
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
-        mode = search_mode(rescaling, sqrt_loss)
         queries, ranked = self.queries, make_ranked(self.queries, examples)
-        score_and_sort(queries, examples, w, ranked)
+        score_documents(queries, examples, w, ranked)
         entries, most_entries = self._n_entries(examples)
         out = empty_planes(len(examples), entries)
+        self._find(examples, ranked, rescaling, sqrt_loss, out.losses)
+        touched = np.empty(most_entries, np.int32)
+        write_planes(queries, examples, ranked, np.zeros(self.n_features), touched, out)
+        return trim(out)
+
+    def _find(
+        self, examples: Ints, ranked: Ranked, rescaling: Rescaling, sqrt_loss: bool, losses: Floats
+    ) -> None:
+        """Losses and counts of the most violated rankings of documents whose scores are known."""
+        mode, queries = search_mode(rescaling, sqrt_loss), self.queries
+        sort_documents(ranked)
         if self.loss_name in ("swaps", "normalized-swaps"):
-            edge = np.empty(1)
-            more = np.empty(len(ranked.spare) if mode.kind != ADDITIVE else 0)
-            find_swaps(queries, examples, mode, ranked, more, edge, edge.view(np.int64), out.losses)
+            edge, weighted = np.empty(1), len(queries.weights) > 0
+            if weighted and mode.kind != ADDITIVE:
+                raise ValueError(
+                    "weights of documents need rescaling='margin' and the plain loss, got "
+                    f"rescaling={rescaling!r} and sqrt_loss={sqrt_loss}"
+                )
+            more = np.empty(len(ranked.spare) + 1 if weighted or mode.kind != ADDITIVE else 0)
+            find_swaps(queries, examples, mode, ranked, more, edge, edge.view(np.int64), losses)
         elif mode.kind != ADDITIVE:
             raise ValueError(
                 f"the most violated ranking for loss={self.loss_name!r} can be found for "
@@ -187,12 +229,9 @@ class RankingProblem(NativeProblem):
                 "'normalized-swaps' know the others"
             )
         elif self.gains is not None:
-            find_by_ndcg(queries, self.gains, examples, ranked, out.losses)
+            find_by_ndcg(queries, self.gains, examples, ranked, losses)
         else:
-            find_by_average_precision(queries, examples, ranked, out.losses)
-        touched = np.empty(most_entries, np.int32)
-        write_planes(queries, examples, ranked, np.zeros(self.n_features), touched, out)
-        return trim(out)
+            find_by_average_precision(queries, examples, ranked, losses)
 
     def _n_entries(self, examples: Ints) -> tuple[int, int]:
         """Entries that planes of these queries have at most; entries of the longest query."""
@@ -202,19 +241,64 @@ class RankingProblem(NativeProblem):
         sizes = rows.indptr[offsets[examples + 1]] - rows.indptr[offsets[examples]]
         return int(np.minimum(sizes, rows.n_columns).sum()), int(sizes.max(initial=0))
 
-    def accelerators(self, formulation: Formulation) -> Accelerators:
-        """What an oracle call costs, on average."""
-        offer = Accelerators()
-        rows, n_queries = self.queries.rows, max(self.n_examples, 1)
+    # ----- one query by itself: see `engine.cuts.sample_pool` -----------------------------------
+
+    def scores(self, w: Floats) -> Floats:
+        """Scores of all documents."""
+        scores = np.empty(self.queries.rows.n_rows)
+        score_rows(self.queries.rows, w, scores)
+        return scores
+
+    def best(self, scores: Floats, formulation: Formulation) -> Candidate:
+        """The most violated ranking of the only query, whose documents have these scores."""
+        ranked = make_ranked(self.queries, np.zeros(1, np.int64))._replace(scores=scores)
+        losses, kind = np.empty(1), formulation
+        self._find(np.zeros(1, np.int64), ranked, kind.rescaling, kind.uses_sqrt_loss, losses)
+        return Candidate(float(losses[0]), self.queries.units[0] * ranked.counts)
+
+    def add_difference(self, candidate: Candidate, factor: float, total: Floats) -> None:
+        """Add ``factor * dpsi`` of a candidate to ``total``."""
+        add_rows(self.queries.rows, candidate.coefficients, factor, total)
+
+    def accelerators(self, formulation: Formulation) -> RankingAccelerators:
+        """A pool for a single query."""
+        return RankingAccelerators(self)
+
+
+class RankingAccelerators(Accelerators):
+    """Lines are searched with scores of documents where there is one query."""
+
+    def __init__(self, problem: RankingProblem) -> None:
+        self.problem = problem
+        rows, n_queries = problem.queries.rows, max(problem.n_examples, 1)
         entries = rows.dense.size if rows.dense.shape[0] else len(rows.values)
-        offer.oracle_work = 2000.0 + (entries + 40.0 * rows.n_rows) / n_queries
-        return offer
+        self.oracle_work = 2000.0 + (entries + 40.0 * rows.n_rows) / n_queries
+
+    def pool(self, oracle: Oracle) -> SamplePool | None:
+        """One candidate at a time, any of all that there are."""
+        return SamplePool(oracle, self.problem) if self.problem.n_examples == 1 else None
 
 
 def _signs(values: Any) -> Floats:
     """Sign of the difference of every two values."""
     numbers = np.asarray(values, dtype=np.float64)
     return np.sign(numbers[:, None] - numbers)
+
+
+def _checked_weights(given: ArrayLike, offsets: Ints, loss: str) -> Floats:
+    """Weights of documents as floats; ValueError unless they are good ones, and of one query."""
+    weights = np.ascontiguousarray(given, dtype=np.float64)
+    if len(offsets) != 2 or loss not in ("swaps", "normalized-swaps"):
+        raise ValueError(
+            "document_weights are for swapped pairs of one query, got "
+            f"{len(offsets) - 1} queries and loss={loss!r}"
+        )
+    if weights.shape != (offsets[-1],):
+        raise ValueError(f"there are {offsets[-1]} documents, but weights of {weights.shape}")
+    bad = np.flatnonzero(~(weights >= 0.0) | ~np.isfinite(weights))
+    if len(bad):
+        raise ValueError(f"the weight of document {bad[0]} is {weights[bad[0]]}; it must be >= 0")
+    return weights
 
 
 def _check_queries(n_documents: int, relevance: Floats, offsets: Ints, loss: str) -> None:

@@ -24,7 +24,9 @@ __all__ = [
     "count_swaps",
     "grades_of",
     "pairs_of",
-    "score_and_sort",
+    "score_documents",
+    "sort_documents",
+    "weight_of_pairs",
     "write_planes",
 ]
 
@@ -46,6 +48,8 @@ class Queries(NamedTuple):
         Number of grades of each query.
     units : array
         What a swapped pair counts in each query; 0 where there is no pair.
+    weights : array
+        What documents count: a pair counts the product of its two. Empty if that is 1 for all.
     """
 
     rows: Rows
@@ -53,6 +57,7 @@ class Queries(NamedTuple):
     grades: Ints
     n_grades: Ints
     units: Floats
+    weights: Floats
 
 
 class Ranked(NamedTuple):
@@ -123,9 +128,15 @@ def pairs_of(grades: Ints, offsets: Ints) -> Floats:
     return pairs
 
 
+def weight_of_pairs(grades: Ints, weights: Floats) -> float:
+    """Sum over the pairs of different grades of one query, which count the product of weights."""
+    of_grades = np.bincount(grades, weights)
+    return float(of_grades[1:] @ np.cumsum(of_grades)[:-1])
+
+
 @kernel(allocates=False)
-def score_and_sort(queries, examples, w, ranked):
-    """Scores of all documents of the listed queries, and their order; see `Ranked`."""
+def score_documents(queries, examples, w, ranked):
+    """Scores of all documents of the listed queries."""
     rows = queries.rows
     for q in range(len(examples)):
         first, start = queries.offsets[examples[q]], ranked.starts[q]
@@ -144,16 +155,22 @@ def score_and_sort(queries, examples, w, ranked):
                 for e in range(rows.indptr[first + d], rows.indptr[first + d + 1]):
                     total += rows.values[e] * w[rows.indices[e]]
                 scores[d] = total
-        order = ranked.order[start : start + m]
-        for d in range(m):
-            order[d] = d
-        _sort(scores, order, ranked.spare)
+
+
+@kernel(allocates=False)
+def sort_documents(ranked):
+    """The order of documents whose scores are known; see `Ranked`."""
+    for q in range(len(ranked.starts) - 1):
+        start, end = ranked.starts[q], ranked.starts[q + 1]
+        _sort(ranked.scores[start:end], ranked.order[start:end], ranked.spare)
 
 
 @kernel(allocates=False)
 def _sort(scores, order, spare):
-    """Sort ``order`` by falling scores, stably: runs by insertion, which are then merged."""
+    """Order by falling scores, stably: runs by insertion, which are then merged."""
     m = len(order)
+    for d in range(m):
+        order[d] = d
     for first in range(0, m, RUN):
         for k in range(first + 1, min(first + RUN, m)):
             d = order[k]
@@ -194,18 +211,18 @@ def clear_tree(tree, n_grades):
 
 
 @kernel(inline=True)
-def add_grade(tree, n_grades, grade):
-    """One more document of this grade."""
+def add_grade(tree, n_grades, grade, amount):
+    """One more document of this grade, that counts so much."""
     g = grade + 1
     while g <= n_grades:
-        tree[g] += 1
+        tree[g] += amount
         g += g & -g
 
 
 @kernel(inline=True)
 def count_below(tree, grade):
     """Documents of lower grades."""
-    total = 0
+    total = tree[0]  # which is zero
     g = grade
     while g > 0:
         total += tree[g]
@@ -221,12 +238,12 @@ def count_swaps(order, grades, n_grades, tree, counts):
     for place in range(m):  # worse documents before it
         grade = grades[order[place]]
         counts[order[place]] = count_below(tree, grade)
-        add_grade(tree, n_grades, grade)
+        add_grade(tree, n_grades, grade, np.int64(1))
     clear_tree(tree, n_grades)
     for place in range(m - 1, -1, -1):  # better documents behind it
         grade = grades[order[place]]
         counts[order[place]] -= m - 1 - place - count_below(tree, grade + 1)
-        add_grade(tree, n_grades, grade)
+        add_grade(tree, n_grades, grade, np.int64(1))
 
 
 @kernel(allocates=False)

@@ -64,7 +64,7 @@ def _count_worse(scores, order, grades, n_grades, threshold, tree, counts):
     for place in range(len(order)):
         better = order[place]
         while reached < len(order) and _is_below(scores[better], scores[order[reached]], threshold):
-            add_grade(tree, n_grades, grades[order[reached]])
+            add_grade(tree, n_grades, grades[order[reached]], np.int64(1))
             reached += 1
         n_worse = count_below(tree, grades[better])
         counts[better] = n_worse
@@ -80,7 +80,7 @@ def _subtract_better(scores, order, first, end, grades, n_grades, threshold, tre
     for place in range(len(order) - 1, -1, -1):
         worse = order[place]
         while reached >= first and _is_below(scores[order[reached]], scores[worse], threshold):
-            add_grade(tree, n_grades, grades[order[reached]])
+            add_grade(tree, n_grades, grades[order[reached]], np.int64(1))
             reached -= 1
         counts[worse] -= end - 1 - reached - count_below(tree, grades[worse] + 1)
 
@@ -95,6 +95,32 @@ def _swap_below(scores, order, grades, n_grades, threshold, tree, counts):
     for d in range(m):
         D += counts[d] * scores[d]
     return k, D
+
+
+@kernel(allocates=False)
+def _swap_weighted(scores, order, grades, n_grades, weights, sums, counts):
+    """Swap all pairs with d < 1, which count the product of weights; returns what they count."""
+    clear_tree(sums, n_grades)
+    m, total, reached = len(order), 0.0, 0
+    for place in range(m):
+        better = order[place]
+        while reached < m and _is_below(scores[better], scores[order[reached]], 1.0):
+            worse = order[reached]
+            add_grade(sums, n_grades, grades[worse], weights[worse])
+            reached += 1
+        counts[better] = weights[better] * count_below(sums, grades[better])
+        total += counts[better]
+    # Grades from the other end, for differences of sums would leave something where there is none.
+    clear_tree(sums, n_grades)
+    last, reached = n_grades - 1, m - 1
+    for place in range(m - 1, -1, -1):
+        worse = order[place]
+        while reached >= 0 and _is_below(scores[order[reached]], scores[worse], 1.0):
+            better = order[reached]
+            add_grade(sums, n_grades, last - grades[better], weights[better])
+            reached -= 1
+        counts[worse] -= weights[worse] * count_below(sums, last - grades[worse])
+    return total
 
 
 @kernel(allocates=False)
@@ -174,7 +200,8 @@ def _swap_best(scores, order, grades, n_grades, unit, mode, tree, counts, more, 
 def find_swaps(queries, examples, mode, ranked, more, edge, bits, losses):
     """Counts and losses of the most violated set of swaps of each listed query.
 
-    ``more`` is scratch for a count of each document of a query; see `_swap_best` for the others.
+    ``more`` is scratch for a count of each document of a query, and one more with weights; see
+    `_swap_best` for the others.
     """
     for q in range(len(examples)):
         first, unit = queries.offsets[examples[q]], queries.units[examples[q]]
@@ -182,9 +209,12 @@ def find_swaps(queries, examples, mode, ranked, more, edge, bits, losses):
         m, n_grades = ranked.starts[q + 1] - start, queries.n_grades[examples[q]]
         scores, order = ranked.scores[start : start + m], ranked.order[start : start + m]
         counts, grades = ranked.counts[start : start + m], queries.grades[first : first + m]
-        n_swaps = 0
+        n_swaps = 0.0
         if unit == 0.0:
             counts[:] = 0.0
+        elif len(queries.weights) > 0:  # with margin rescaling only
+            weights = queries.weights[first : first + m]
+            n_swaps = _swap_weighted(scores, order, grades, n_grades, weights, more, counts)
         elif mode.kind == ADDITIVE:
             n_swaps, _ = _swap_below(scores, order, grades, n_grades, 1.0, ranked.tree, counts)
         else:

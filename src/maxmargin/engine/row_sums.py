@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from .._jit import kernel
 
 # Unsigned indices spare each access the test for a negative one.
 

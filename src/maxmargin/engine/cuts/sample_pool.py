@@ -1,26 +1,46 @@
 """The pool of a sample: of its one example it can find the best candidate anywhere on a line.
 
-Scores of rows are linear in w, and all that a search needs. So between two points whose scores are
-known the true objective is known too, at the price of a search and without a pass over the rows.
+A sample is a problem of one example that has rows, whose scores are linear in w, and all that a
+search needs. So between two points whose scores are known the true objective is known too, at the
+price of a search and without a pass over the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...engine.cuts.lines import minimum_on_line
-from ...engine.oracle import Oracle
-from ...engine.state import Arrays
+from ...formulation import Formulation
 from ...types import Floats, Ints
-from .search import Candidate
+from ..oracle import Oracle
+from ..state import Arrays
+from .lines import minimum_on_line
 
-if TYPE_CHECKING:
-    from .problem import MeasureProblem
+__all__ = ["Candidate", "Sample", "SamplePool"]
 
-__all__ = ["SamplePool"]
+
+class Candidate(NamedTuple):
+    """An output: its loss, and what rows count in the difference of its features to the truth's."""
+
+    loss: float
+    coefficients: Floats
+
+
+class Sample(Protocol):
+    """What the pool asks of a problem."""
+
+    n_features: int
+
+    def scores(self, w: Floats) -> Floats:
+        """Scores of all rows."""
+
+    def best(self, scores: Floats, formulation: Formulation) -> Candidate:
+        """The most violated output where the rows have these scores; the truth if none is."""
+
+    def add_difference(self, candidate: Candidate, factor: float, total: Floats) -> None:
+        """Add ``factor * dpsi`` of a candidate to ``total``."""
 
 
 class Chosen(NamedTuple):
@@ -44,7 +64,7 @@ class SamplePool:
     complete = True
     grows = False
 
-    def __init__(self, oracle: Oracle, problem: MeasureProblem) -> None:
+    def __init__(self, oracle: Oracle, problem: Sample) -> None:
         self.oracle = oracle
         self.problem = problem
         self._chosen: Chosen | None = None
@@ -130,7 +150,7 @@ class SamplePool:
     def _best(self, scores: Floats) -> Chosen | None:
         """The most violated candidate, None if that is the truth."""
         formulation = self.oracle.formulation
-        candidate = self.problem.search.best(scores, formulation)
+        candidate = self.problem.best(scores, formulation)
         offsets, scales = formulation.plane_terms(np.array([candidate.loss]))
         found = Chosen(candidate, float(offsets[0]), float(scales[0]))
         return found if found.value(scores) > 0.0 else None

@@ -1,0 +1,263 @@
+"""Grades by thresholds on a linear score, which have weights of their own.
+
+With grades 0 .. R - 1 and the thresholds b_1, ..., b_{R-1}, the grade of x is the number of
+thresholds below its score <w, x>. So an example is R - 1 decisions, whether the score is above each
+threshold, and its loss is the number of wrong ones, which is the distance of the grades. Every
+decision is an output of its own, so with margin rescaling the slack is the sum of the hinges
+``1 - s_k (<w, x> - b_k)`` with s_k = 1 for the thresholds below the true grade and -1 for others:
+Chu & Keerthi's SVOR with implicit constraints (2007), the all-threshold loss of Rennie & Srebro
+(2005). At the optimum thresholds are in order without a constraint that says so: two that are not
+can change places, which lets no example lose, and those with grades between them win.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._jit import kernel
+from ...engine.accelerators import Accelerators
+from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, sparse_row
+from ...engine.parts import rows_under_labels
+from ...engine.rows import Rows, add_scores, check_codes, make_rows
+from ...engine.work import scoring_work
+from ...formulation import Formulation, Rescaling
+from ...plane_rows import Planes, empty_planes, trim
+from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, DEVIATION, search_mode
+from ...search.violation import violation
+from ...types import Bools, Floats, Ints
+
+__all__ = ["ThresholdProblem", "best_thresholds"]
+
+
+class ThresholdProblem(NativeProblem):
+    """Grades of examples, by thresholds on a linear score.
+
+    An output says of each threshold whether the score is above it. Weights are those of the inputs,
+    then the thresholds. Joint features are half the sum over the thresholds of x and -1 for the
+    threshold, or minus that where the score is not above it.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_examples, n_inputs)
+        Inputs.
+    grades : array of int of shape (n_examples,)
+        Grades from 0 on.
+    n_grades : int
+        Number of grades, at least 2.
+    """
+
+    def __init__(self, X: Any, grades: ArrayLike, n_grades: int) -> None:
+        # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
+        rows = make_rows(X, sparse=True)
+        rows = rows._replace(
+            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
+        )
+        given = np.ascontiguousarray(grades, dtype=np.int64)
+        if given.shape != (rows.n_rows,):
+            raise ValueError(f"X has {rows.n_rows} rows, but grades have shape {given.shape}")
+        if n_grades < 2:
+            raise ValueError(f"there must be 2 grades at least, got n_grades={n_grades}")
+        check_codes(given, n_grades, "grades")
+        self.n_thresholds = n_grades - 1
+        self.n_features = rows.n_inputs + self.n_thresholds
+        check_number_of_weights(self.n_features)
+        self._hold(rows, given)
+
+    def _hold(self, rows: Rows, grades: Ints) -> None:
+        """Take the examples."""
+        self.rows, self.grades = rows, grades
+        parts = rows_under_labels(rows, 1, self.n_features)
+        self.parts = parts if parts.n_parts < 2**31 else None
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.grades)
+
+    def subset(self, indices: Ints) -> ThresholdProblem:
+        """See `Problem.subset`."""
+        part = copy.copy(self)
+        part._hold(rows_at(self.rows, indices), self.grades[indices])
+        return part
+
+    # ----- one example at a time ----------------------------------------------------------------
+
+    def input_of(self, i: int) -> Any:
+        """Row i of the inputs, a CSR matrix of one row."""
+        return matrix_of(self.rows, i, i + 1)
+
+    def output_of(self, i: int) -> Bools:
+        """Thresholds below the grade of example i."""
+        above: Bools = self.grades[i] > np.arange(self.n_thresholds)
+        return above
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """See `Problem.joint_feature`."""
+        signs = np.where(np.asarray(y, dtype=np.bool_), 0.5, -0.5)
+        _, inputs, values = entries_of(x, self.rows)
+        thresholds = self.rows.n_inputs + np.arange(self.n_thresholds)
+        return sparse_row(
+            np.concatenate([inputs, thresholds]),
+            np.concatenate([values * signs.sum(), -signs]),
+            self.n_features,
+        )
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Number of thresholds that the score is on the wrong side of."""
+        return float(np.count_nonzero(np.asarray(y) != np.asarray(y_hat)))
+
+    def predict(self, x: Any, w: Floats) -> Bools:
+        """Thresholds that are below the score."""
+        w = as_weights(w, self.n_features)
+        _, inputs, values = entries_of(x, self.rows)
+        above: Bools = values @ w[inputs] > w[self.rows.n_inputs :]
+        return above
+
+    # ----- the search ---------------------------------------------------------------------------
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated decisions of each listed example; see `Problem.oracle`."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
+
+    def part_oracle(
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
+    ) -> Planes:
+        """The oracle in parts: an example's whole input, and thresholds."""
+        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
+
+    def _search(
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool, as_parts: bool
+    ) -> Planes:
+        """Find the decisions, and write their rows in features or in parts."""
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
+        n_entries = len(examples) * (1 + self.n_thresholds)
+        if not as_parts:
+            n_entries += int((self.rows.indptr[examples + 1] - self.rows.indptr[examples]).sum())
+        out = empty_planes(len(examples), n_entries)
+        work = np.empty(self.n_thresholds), np.empty(self.n_thresholds, np.int64), np.empty(1)
+        mode = search_mode(rescaling, sqrt_loss)
+        _find_wrong(self.rows, self.grades, examples, w, mode, as_parts, *work, out)
+        return trim(out)
+
+    def accelerators(self, formulation: Formulation) -> ThresholdAccelerators:
+        """Inputs as parts."""
+        return ThresholdAccelerators(self, formulation)
+
+
+class ThresholdAccelerators(Accelerators):
+    """An input is a part, and so is a threshold."""
+
+    def __init__(self, problem: ThresholdProblem, formulation: Formulation) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.parts = problem.parts
+        inputs = float(problem.rows.indptr[-1]) / max(problem.rows.n_rows, 1)
+        # Asked in small batches, whose cost is counted too.
+        self.oracle_work = scoring_work(inputs, 1) + 10.0 * problem.n_thresholds + 1e4
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """See `Accelerators`."""
+        kind = self.formulation
+        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
+
+
+@kernel(allocates=False)
+def _find_wrong(rows, grades, examples, w, mode, as_parts, margins, order, score, out):
+    """The most violated decisions of each listed example: rows of dpsi, and losses.
+
+    The decisions of the smallest margins s_k (<w, x> - b_k) are wrong: those below 1 where losses
+    and hinges add up, else as many as have the largest violation together. ``margins``, ``order``
+    and ``score`` are scratch.
+    """
+    T = len(margins)
+    first_weight, first_part = np.int64(rows.n_columns), len(rows.indptr) - 1
+    filled = 0
+    for r in range(len(examples)):
+        i = examples[r]
+        score[0] = 0.0
+        add_scores(rows, i, w, 1, score)
+        for k in range(T):
+            margin = score[0] - w[first_weight + k]
+            margins[k] = margin if grades[i] > k else -margin
+        n_wrong = _choose(margins, order, mode)
+        n_above = 0  # true thresholds below the grade, minus others, that are wrong
+        for place in range(n_wrong):
+            n_above += 1 if grades[i] > order[place] else -1
+        if n_above != 0:
+            if as_parts:
+                out.indices[filled], out.values[filled] = i, n_above
+                filled += 1
+            else:
+                for e in range(rows.indptr[i], rows.indptr[i + 1]):
+                    out.indices[filled] = rows.indices[e]
+                    out.values[filled] = n_above * rows.values[e]
+                    filled += 1
+        for place in range(n_wrong):
+            k = order[place]
+            out.indices[filled] = (first_part if as_parts else first_weight) + k
+            out.values[filled] = -1.0 if grades[i] > k else 1.0
+            filled += 1
+        out.losses[r] = n_wrong
+        out.indptr[r + 1] = filled
+
+
+@kernel(allocates=False)
+def _choose(margins, order, mode):
+    """Put the decisions to get wrong first in ``order``; returns their number."""
+    T = len(margins)
+    if mode.kind == ADDITIVE:
+        n_wrong = 0
+        for k in range(T):
+            if margins[k] < 1.0:
+                order[n_wrong] = k
+                n_wrong += 1
+        return n_wrong
+    for k in range(T):  # sorted by insertion: thresholds are mostly in order
+        place = k
+        while place > 0 and margins[order[place - 1]] > margins[k]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
+    total, best, n_wrong = 0.0, 0.0, 0
+    for count in range(1, T + 1):
+        total += margins[order[count - 1]]
+        value = 1.0 - total if mode.kind == DEVIATION else violation(1.0 * count, -total, mode)
+        if value > best:
+            best, n_wrong = value, count
+    return n_wrong
+
+
+def best_thresholds(
+    scores: Floats, grades: Ints, n_grades: int, weights: Floats | None = None
+) -> Floats:
+    """Thresholds with the least mean absolute error of examples with these scores, in order.
+
+    The error is a sum over the thresholds, each of which has its own minimum. With k rising the
+    examples that should be below the threshold get more, so the first minimum never falls.
+    """
+    order = np.argsort(scores, kind="stable")
+    ranked, graded = scores[order], grades[order]
+    shares = np.ones(len(order)) if weights is None else weights[order]
+    ends = np.flatnonzero(np.append(np.diff(ranked) > 0.0, True))  # of runs of equal scores
+    above = ranked[np.append(0, ends[:-1] + 1)]  # the scores that lie just above each place
+    places = np.concatenate([[ranked[0] - 1.0], (above[:-1] + above[1:]) / 2.0])
+    places = np.append(np.minimum(places, np.nextafter(above, -np.inf)), ranked[-1] + 1.0)
+    thresholds = np.empty(n_grades - 1)
+    for k in range(n_grades - 1):
+        # By how much the error grows if the threshold rises above an example.
+        steps = np.where(graded > k, shares, -shares)
+        errors = np.concatenate([[0.0], np.cumsum(steps)[ends]])
+        thresholds[k] = places[np.argmin(errors)]
+    return np.maximum.accumulate(thresholds)  # which rounding of weights could disturb
