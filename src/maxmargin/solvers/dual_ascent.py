@@ -11,6 +11,7 @@ the blocks' gaps at a fixed w is the duality gap, so a pass without steps certif
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ from .passes import runs_in_order
 
 __all__ = ["BCFW", "SDA", "DualAscent", "DualAscentRun", "DualAscentState"]
 
+logger = logging.getLogger("maxmargin")
 
 NO_STEPS = StepRule(WSS2, 0)
 SETTLE = StepRule(WSS2, 50, precision=0.1)
@@ -301,6 +303,8 @@ class DualAscent(Solver):
             state = DualAscentState(make_store(oracle, caps, int(self.cache_mb * 2**20)))
             earlier = warm_start.state if warm_start is not None else None
             if not isinstance(earlier, DualAscentState) or not earlier.is_of_less_than(state):
+                if warm_start is not None:
+                    logger.debug("the data is not that of the fit before: training starts afresh")
                 return self._begin(state, C, weights, callbacks)
             state.store.take_over(earlier.store)
         state.store.rescale(caps)
