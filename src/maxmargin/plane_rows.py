@@ -7,18 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from .types import Floats, Ints, Ints32
 
 __all__ = [
+    "BoundedPlanes",
     "Planes",
     "concatenate",
     "difference",
     "empty_planes",
     "entries",
+    "split_bounds",
     "stack",
     "stack_k_best",
     "trim",
+    "validate_bounds",
     "validate_planes",
 ]
 
@@ -35,6 +39,35 @@ class Planes(NamedTuple):
     indices: Ints32
     values: Floats
     losses: Floats
+
+    def with_bounds(self, bounds: ArrayLike) -> BoundedPlanes:
+        """These candidates of a search that is not exact, with what it can promise.
+
+        Parameters
+        ----------
+        bounds : array of shape (n_rows,)
+            Upper bounds on each example's largest violation at the weights that were asked about,
+            in the units of what the oracle maximises; inf where nothing is known.
+
+        Returns
+        -------
+        BoundedPlanes
+            What an oracle may return in place of planes.
+        """
+        return BoundedPlanes(self, np.asarray(bounds, dtype=np.float64))
+
+
+# Not a field of `Planes`: kernels take those, and would all be compiled again.
+class BoundedPlanes(NamedTuple):
+    """Candidates that may not be the most violated ones, and bounds on what these would reach."""
+
+    planes: Planes
+    bounds: Floats
+
+
+def split_bounds(answer: Planes | BoundedPlanes) -> tuple[Planes, Floats | None]:
+    """The planes of an oracle's answer, and its bounds if it has any."""
+    return answer if isinstance(answer, BoundedPlanes) else (answer, None)
 
 
 def entries(features: Any) -> Row:
@@ -136,6 +169,17 @@ def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
             f"{planes.values[entry]} at index {planes.indices[entry]}; values must be finite and "
             f"indices in 0..{n_features - 1}"
         )
+
+
+def validate_bounds(bounds: Floats, indices: Ints) -> None:
+    """Raise ValueError, naming the example, if an answer's bounds cannot be used."""
+    if bounds.shape != (len(indices),):
+        raise ValueError(
+            f"the oracle was asked for {len(indices)} examples and returned bounds of shape "
+            f"{bounds.shape}"
+        )
+    if np.isnan(bounds).any():
+        raise ValueError(f"the oracle's bound for example {indices[np.isnan(bounds)][0]} is nan")
 
 
 def concatenate(pieces: Sequence[Planes]) -> Planes:
