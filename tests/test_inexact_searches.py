@@ -67,7 +67,7 @@ class Listed(Problem):
 
 
 class Sloppy(Listed):
-    """It overlooks outputs, but knows by how much at most; ``slop`` is what bounds have to spare."""
+    """It overlooks outputs, and knows by how much; ``slop`` is what bounds have to spare."""
 
     slop = 0.0
     overlooked = 1
