@@ -480,6 +480,7 @@ STRUCTURES = {
             sizes=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3),
         ),
         training=({}, {"partial": True, "fit_intercept": True}),
+        scale=0.3,
         k_best=never,
         refusal="AssignmentProblem has no search for the k best outputs",
         decode=decode_slots,
@@ -495,7 +496,7 @@ STRUCTURES = {
     ),
     "trees of factors": Structure(
         factor_case,
-        NODE_LOSSES,
+        ("hamming", "zero-one"),
         drawn(sizes(n=(1, 3), n_variables=(1, 4), most=(1, 3), n_inputs=(1, 3)), flags("forest")),
         training=({}, {"n_variables": 4, "most": 2, "forest": True}),
         k_best=never,
