@@ -81,7 +81,7 @@ def entries(features: Any) -> Row:
         row = features.tocoo()
         return row.col.astype(np.int32), row.data.astype(np.float64)
     dense = np.asarray(features, dtype=np.float64).ravel()
-    indices = np.flatnonzero(dense)
+    indices = dense.nonzero()[0]
     return indices.astype(np.int32), dense[indices]
 
 
@@ -99,6 +99,9 @@ def difference(gold: Any, candidate: Any) -> Row:
 
 def stack(rows: list[Row], losses: Floats) -> Planes:
     """Stack (indices, values) rows."""
+    if len(rows) == 1:  # as solvers ask most often; the rest would take five times as long
+        (indices, values) = rows[0]
+        return Planes(np.array([0, len(indices)]), indices, values, losses)
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(indices) for indices, _ in rows], out=indptr[1:])
     if not rows:
@@ -143,6 +146,8 @@ def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
 
 def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
     """Raise ValueError, naming the example, if an oracle's answer cannot be used."""
+    if len(indices) == 1 and _is_valid_row(planes, n_features):
+        return
     losses = np.asarray(planes.losses)
     if losses.shape != (len(indices),) or len(planes.indptr) != len(indices) + 1:
         raise ValueError(
@@ -169,6 +174,20 @@ def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
             f"{planes.values[entry]} at index {planes.indices[entry]}; values must be finite and "
             f"indices in 0..{n_features - 1}"
         )
+
+
+def _is_valid_row(planes: Planes, n_features: int) -> bool:
+    """Whether a single row is valid for certain, by a few short steps: they are asked for often."""
+    ends, numbers, values, losses = planes
+    n = len(numbers)
+    if (len(ends), len(values), len(losses)) != (2, n, 1) or not 0.0 <= losses[0] < np.inf:
+        return False
+    if ends[0] != 0 or ends[1] != n:
+        return False
+    # The sum of squares may overflow where all is well, but is finite only then.
+    return n == 0 or bool(
+        numbers.min() >= 0 and numbers.max() < n_features and np.isfinite(np.dot(values, values))
+    )
 
 
 def validate_bounds(bounds: Floats, indices: Ints) -> None:

@@ -40,6 +40,8 @@ class CandidateProblem(Problem):
     def bind(self, X: Sequence[Any], Y: Sequence[Any]) -> Problem:
         """Return a copy of the problem that holds these examples; see `Problem.bind`."""
         features = [_features(i, x) for i, x in enumerate(X)]
+        given = zip(features, Y, strict=False)  # of how many there are the next line tells
+        costs = [_costs(i, x.shape[0], y) for i, (x, y) in enumerate(given)]
         bound = super().bind(features, Y)
         assert isinstance(bound, CandidateProblem)
         for i, x in enumerate(features):
@@ -47,7 +49,7 @@ class CandidateProblem(Problem):
                 raise ValueError(
                     f"example {i} has {x.shape[1]} features, but example 0 has {bound.n_features}"
                 )
-        bound.costs = [_costs(i, x.shape[0], y) for i, (x, y) in enumerate(zip(X, Y, strict=True))]
+        bound.costs = costs
         return bound
 
     #: Losses of the candidates of each example.
