@@ -146,7 +146,7 @@ def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
 
 def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
     """Raise ValueError, naming the example, if an oracle's answer cannot be used."""
-    if len(indices) == 1 and _is_valid_row(planes, n_features):
+    if _are_valid(planes, len(indices), n_features):
         return
     losses = np.asarray(planes.losses)
     if losses.shape != (len(indices),) or len(planes.indptr) != len(indices) + 1:
@@ -176,13 +176,21 @@ def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
         )
 
 
-def _is_valid_row(planes: Planes, n_features: int) -> bool:
-    """Whether a single row is valid for certain, by a few short steps: they are asked for often."""
-    ends, numbers, values, losses = planes
+def _are_valid(planes: Planes, n_rows: int, n_features: int) -> bool:
+    """Whether rows are valid for certain, by few steps: it is asked for at every oracle call."""
+    ends, values = planes.indptr, planes.values
+    numbers, losses = np.asarray(planes.indices), np.asarray(planes.losses)
     n = len(numbers)
-    if (len(ends), len(values), len(losses)) != (2, n, 1) or not 0.0 <= losses[0] < np.inf:
+    if (len(ends), len(values), losses.shape) != (n_rows + 1, n, (n_rows,)):
         return False
-    if ends[0] != 0 or ends[1] != n:
+    if ends[0] != 0 or ends[-1] != n:
+        return False
+    if n_rows == 1:
+        if not 0.0 <= losses[0] < np.inf:
+            return False
+    elif n_rows and not (
+        losses.min() >= 0.0 and losses.max() < np.inf and np.diff(ends).min() >= 0
+    ):
         return False
     # The sum of squares may overflow where all is well, but is finite only then.
     return n == 0 or bool(
