@@ -35,22 +35,24 @@ def most_violated_chains(tokens, offsets, gold, examples, w, planes):  # type: i
     n_labels = K
     emissions = w[: -n_labels * n_labels].reshape((-1, n_labels))
     transitions = w[-n_labels * n_labels :].reshape((n_labels, n_labels))
-    filled = 0
+    filled, longest = 0, np.max(np.diff(offsets))
+    scores, best = np.empty((longest, n_labels)), np.empty(n_labels)
+    back, path = np.empty((longest, n_labels), np.int64), np.empty(longest, np.int64)
     for r in range(len(examples)):
         first, end = offsets[examples[r]], offsets[examples[r] + 1]
         length = end - first
-        scores = np.ones((length, n_labels))
         for t in range(length):
+            for k in range(n_labels):
+                scores[t, k] = 1.0
             scores[t, gold[first + t]] = 0.0
             for e in range(starts[first + t], starts[first + t + 1]):
                 number, f = numbers[e], inputs[e]
                 for k in range(n_labels):
                     scores[t, k] += number * emissions[f, k]
-        back = np.zeros((length, n_labels), np.int64)
-        best = np.empty(n_labels)
         for t in range(1, length):
-            best[:] = -np.inf
-            for j in range(n_labels):
+            for k in range(n_labels):
+                best[k], back[t, k] = scores[t - 1, 0] + transitions[0, k], 0
+            for j in range(1, n_labels):
                 before = scores[t - 1, j]
                 for k in range(n_labels):
                     total = before + transitions[j, k]
@@ -59,8 +61,7 @@ def most_violated_chains(tokens, offsets, gold, examples, w, planes):  # type: i
                     back[t, k] = j if better else back[t, k]
             for k in range(n_labels):
                 scores[t, k] += best[k]
-        path = np.empty(length, np.int64)
-        path[-1] = np.argmax(scores[-1])
+        path[length - 1] = np.argmax(scores[length - 1])
         for t in range(length - 1, 0, -1):
             path[t - 1] = back[t, path[t]]
         for t in range(length):

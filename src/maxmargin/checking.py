@@ -115,6 +115,12 @@ class _Answer(NamedTuple):
         """Whose answer it is."""
         return f"the {self.formulation.rescaling} oracle's"
 
+    @property
+    def method(self) -> str:
+        """The method that the answer comes from, as the user wrote it."""
+        inherited = getattr(type(self.problem), "oracle", None) is Problem.oracle
+        return "most_violated" if inherited else "oracle"
+
     def value(self, loss: float, margin: float) -> float:
         """What the oracle maximises, for a candidate."""
         offset, scale = self.formulation.plane_terms(np.array([loss]))
@@ -141,7 +147,7 @@ class _Answer(NamedTuple):
             if found < -_tolerance(found):
                 raise ValueError(
                     f"{self.name} candidate for example {i} has value {found:.6g}, worse than the "
-                    "truth, whose value is 0"
+                    f"truth, whose value is 0: {self.method} does not find the best"
                 )
 
     @property
@@ -164,7 +170,7 @@ class _Answer(NamedTuple):
         elif self.problem_is_exact and rival > found + _tolerance(found):
             raise ValueError(
                 f"{self.name} candidate for example {i} has value {found:.6g}, but {name} has "
-                f"{rival:.6g}"
+                f"{rival:.6g}: {self.method} does not find the best"
             )
 
     def check_against(self, name: str, planes: Planes) -> None:
@@ -202,7 +208,7 @@ def _check_answers(problem: Problem, i: int) -> None:
                 f"joint_feature returned {size} features for example {i}, but n_features is "
                 f"{n_features}"
             )
-    _dense(features, n_features)
+    _dense(features, n_features, i)
     loss = problem.loss(y, y)
     if loss is None:
         raise ValueError(f"loss(y, y) returned None for example {i}; is a return missing?")
@@ -222,13 +228,13 @@ def _check_example(
 ) -> None:
     """Check the oracle's answer for one example against what the problem's methods say."""
     x, y, w = problem.X[i], problem.Y[i], answer.w
-    psi_truth = _dense(problem.joint_feature(x, y), problem.n_features)
+    psi_truth = _dense(problem.joint_feature(x, y), problem.n_features, i)
 
     def candidate_value(y_hat: Any) -> float:
         loss = problem.loss(y, y_hat)
         if not loss >= 0:
             raise ValueError(f"loss(y, y_hat) is {loss} for example {i}; it must be >= 0")
-        psi = _dense(problem.joint_feature(x, y_hat), len(w))
+        psi = _dense(problem.joint_feature(x, y_hat), len(w), i)
         return answer.value(loss, float(w @ (psi_truth - psi)))
 
     rescaling = answer.formulation.rescaling
@@ -244,8 +250,8 @@ def _check_example(
     for name, y_hat in rivals:
         answer.refuse_better(i, f"{name} ({y_hat!r})", candidate_value(y_hat))
     if listed and answer.problem_is_exact:
-        scores = [float(w @ _dense(problem.joint_feature(x, y_hat), len(w))) for y_hat in listed]
-        score = float(w @ _dense(problem.joint_feature(x, problem.predict(x, w)), len(w)))
+        scores = [float(w @ _dense(problem.joint_feature(x, y_hat), len(w), i)) for y_hat in listed]
+        score = float(w @ _dense(problem.joint_feature(x, problem.predict(x, w)), len(w), i))
         if score < max(scores) - _tolerance(score):
             raise ValueError(
                 f"predict gives example {i} an output of score {score:.6g}, but the best has "
@@ -263,19 +269,21 @@ def _check_row(
     row = slice(planes.indptr[i], planes.indptr[i + 1])
     dpsi = np.bincount(planes.indices[row], planes.values[row], minlength=len(w))
     candidate = problem.most_violated(x, y, w, rescaling)
-    expected = psi_truth - _dense(problem.joint_feature(x, candidate), len(w))
+    expected = psi_truth - _dense(problem.joint_feature(x, candidate), len(w), i)
     same_loss = np.isclose(planes.losses[i], problem.loss(y, candidate))
     if same_loss and not np.allclose(dpsi @ w, expected @ w):
         raise ValueError(
             f"the oracle's row for example {i} is not psi(x, y_i) - psi(x, y) of most_violated's "
-            "candidate"
+            f"candidate: times the weights, it is {dpsi @ w:.6g} and not {expected @ w:.6g}"
         )
 
 
-def _dense(features: Any, n_features: int | None) -> Floats:
-    """Turn any joint feature vector into a dense one, checking its size."""
+def _dense(features: Any, n_features: int | None, i: int) -> Floats:
+    """Turn any joint feature vector of example i into a dense one, checking its size."""
     indices, values = entries(features)
     if len(indices) and (indices.min() < 0 or (n_features and indices.max() >= n_features)):
         wrong = indices.min() if indices.min() < 0 else indices.max()
-        raise ValueError(f"joint_feature returned index {wrong}, but n_features is {n_features}")
+        raise ValueError(
+            f"joint_feature returned index {wrong} for example {i}, but n_features is {n_features}"
+        )
     return np.bincount(indices, values, minlength=n_features or 0).astype(np.float64)
