@@ -33,9 +33,10 @@ def check_problem(
     candidate; the oracle's value is no worse than that of the truth, of the prediction and of
     random candidates, and, where all outputs can be listed, equals the best of them; no candidate
     found at other weights is better; a candidate asked for alone is the same; the prediction has
-    the best score. A problem without ``X``, ``Y`` and ``joint_feature``, as native ones may be, is
-    tested by its answers alone. Where an oracle gives bounds, nothing may be above those; of one
-    that is not ``exact`` and gives none, only the form of its answers is tested.
+    the best score. A problem without ``X``, ``Y`` and ``joint_feature``, as native ones may be, or
+    whose losses depend on more than outputs, is tested by its answers alone. Where an oracle gives
+    bounds, nothing may be above those; of one that is not ``exact`` and gives none, only the form
+    of its answers is tested.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def check_problem(
         raise ValueError("the problem has no examples; bind them with problem.bind(X, Y)")
     if problem.n_features is None:
         raise ValueError("the problem has no n_features")
-    in_python = min(len(problem.X), len(problem.Y)) >= n
+    in_python = min(len(problem.X), len(problem.Y)) >= n and _has_losses(problem)
     if not in_python and (outputs is not None or candidates is not None):
         raise ValueError(
             f"{type(problem).__name__} holds its examples in a form of its own; to compare outputs "
@@ -99,6 +100,17 @@ def check_problem(
         for answer in answers:
             for name, planes in rivals + predicted:
                 answer.check_against(name, planes)
+
+
+def _has_losses(problem: Problem) -> bool:
+    """Whether the loss is one of outputs; those of native problems may depend on the example."""
+    if not problem.trusted:
+        return True
+    try:
+        problem.loss(problem.Y[0], problem.Y[0])
+    except ValueError:
+        return False
+    return True
 
 
 class _Answer(NamedTuple):
