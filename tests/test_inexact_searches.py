@@ -1,6 +1,7 @@
 """Searches that are not exact: bounds keep certificates true, and without them there are none."""
 
 import dataclasses
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -261,6 +262,21 @@ def test_without_bounds_all_is_relative_to_the_oracle(name, slack):
     assert "relative to the oracle" in str(result) and "relative to the oracle" in repr(result)
     assert result.primal <= true_primal(problem, result.w, formulation, 0.5) + 1e-9
     assert tolerated(result, 0.5, 0.1, None, 6.0) == (np.inf, -np.inf)
+
+
+@pytest.mark.parametrize(
+    ("problem", "x", "rescaling"),
+    [
+        (mm.AssignmentProblem(), np.eye(2)[..., None], "margin"),
+        (mm.LinearProgramProblem(relaxed=True), (np.eye(2), None), "slack"),
+    ],
+)
+def test_what_warm_starts_keep_can_be_pickled(problem, x, rescaling):
+    X, y = [x], [[0, 1]]
+    model = mm.StructuralSVM(problem, rescaling=rescaling, warm_start=True, tol=0.5).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.result_.state is not None
+    assert np.array_equal(again.fit(X, y).coef_, model.fit(X, y).coef_)
 
 
 def test_saved_models_keep_it(tmp_path):

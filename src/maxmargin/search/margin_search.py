@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,23 @@ def search_of(problem: Any, rescaling: Rescaling, sqrt_loss: bool) -> Search:
     margins_only = "slack" not in known
     if margins_only and (rescaling == "slack" or (rescaling == "margin" and sqrt_loss)):
         return MarginSearch(problem, Violation(rescaling == "slack", sqrt_loss))
-    return lambda indices, w: problem.oracle(indices, w, rescaling, sqrt_loss)
+    return OwnSearch(problem, rescaling, sqrt_loss)
+
+
+@dataclass(frozen=True)
+class OwnSearch:
+    """The problem's oracle for one question; states that keep it are pickled, so no closure."""
+
+    problem: Any
+    rescaling: Rescaling
+    sqrt_loss: bool
+
+    def __call__(self, indices: Ints, w: Floats) -> Planes | BoundedPlanes:
+        """The oracle's answer."""
+        found: Planes | BoundedPlanes = self.problem.oracle(
+            indices, w, self.rescaling, self.sqrt_loss
+        )
+        return found
 
 
 class MarginSearch:
