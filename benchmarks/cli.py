@@ -46,6 +46,7 @@ BENCHMARKS = {
     "stiff": ".stiff",
     "memory": ".memory",
     "paths": ".datasets.paths",
+    "own-problem": ".own_problem",
 }
 RESULTS = Path(__file__).parent / "results"
 

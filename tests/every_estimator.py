@@ -70,6 +70,14 @@ def intervals(n_features, n=6):
     return X, [(k % 3, k % 3 + 2) for k in range(n)]
 
 
+def matchings(n_left, n_right, n_features, n=6):
+    Y = [(np.arange(n_left) + k) % (n_right + 1) - 1 for k in range(n)]
+    X = [RNG.normal(size=(n_left, n_right, n_features)) for _ in Y]
+    for x, y in zip(X, Y, strict=True):
+        x[np.flatnonzero(y >= 0), y[y >= 0]] += 2.0
+    return X, Y
+
+
 def images(n_parts, size, n=5):
     Y = (np.arange(n)[:, None, None] + np.arange(n_parts)[:, None] * [1, 2]) % size
     return RNG.normal(size=(n, size, size)), Y
@@ -119,6 +127,9 @@ KINDS = {
     ),
     "ranker": Kind(mm.RankSVM, examples(3, 3), examples(5, 2)),
     "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
+    "matcher": Kind(
+        lambda **p: mm.SetMatcher(partial=True, **p), matchings(2, 3, 2), matchings(3, 3, 4)
+    ),
     "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),
     "positions": Kind(
         lambda **p: mm.TreeLabeler(outputs="positions", patch=3, **p), images(3, 8), images(4, 9)

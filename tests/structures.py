@@ -15,6 +15,14 @@ from hypothesis import strategies as st
 from brute_alignment import alignment_case, decode_alignments, homologue_case
 from brute_classes import FORMS, class_feature_case, python_case
 from brute_dependency import decode_trees, rank_trees, tree_case
+from brute_general import (
+    candidate_case,
+    decode_candidates,
+    decode_slots,
+    factor_case,
+    matching_case,
+    program_case,
+)
 from brute_grammar import grammar_case
 from brute_histories import decode_histories, history_case, rank_histories
 from brute_measures import (
@@ -455,6 +463,45 @@ STRUCTURES = {
         k_best=never,
         refusal="SegmentProblem has no search for the k best outputs",
         decode=decode_segments,
+    ),
+    "candidates": Structure(
+        candidate_case,
+        CLASS_LOSSES,
+        drawn(sizes(n=(1, 4), most=(1, 5), n_inputs=(1, 3)), flags("sparse")),
+        training=({}, {"sparse": True, "most": 6}),
+        decode=decode_candidates,
+    ),
+    "matchings": Structure(
+        matching_case,
+        NODE_LOSSES,
+        drawn(
+            sizes(n_inputs=(1, 3)),
+            flags("partial", "fit_intercept"),
+            sizes=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3),
+        ),
+        training=({}, {"partial": True, "fit_intercept": True}),
+        scale=0.3,
+        k_best=never,
+        refusal="AssignmentProblem has no search for the k best outputs",
+        decode=decode_slots,
+    ),
+    "0/1 programs": Structure(
+        program_case,
+        ("hamming", "zero-one"),
+        drawn(sizes(n=(1, 2), n_variables=(1, 4), n_inputs=(1, 3)), flags("sparse")),
+        training=({"n": 2, "n_variables": 3},),
+        k_best=never,
+        refusal="LinearProgramProblem has no search for the k best outputs",
+        decode=decode_slots,
+    ),
+    "trees of factors": Structure(
+        factor_case,
+        ("hamming", "zero-one"),
+        drawn(sizes(n=(1, 3), n_variables=(1, 4), most=(1, 3), n_inputs=(1, 3)), flags("forest")),
+        training=({}, {"n_variables": 4, "most": 2, "forest": True}),
+        k_best=never,
+        refusal="FactorTree has no search for the k best outputs",
+        decode=decode_slots,
     ),
     "plain Python": Structure(
         python_case,

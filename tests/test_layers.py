@@ -13,9 +13,9 @@ PACKAGE = ROOT / "src" / "maxmargin"
 LAYERS = """\
     _version  _warn  _compiling  _numba  _jit  types  tables  defaults  registry  declared
     formulation  result  time_left  plane_rows
+    search
     problem  objective  checking
     engine
-    search
     problems
     solvers
     formats

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .estimators.dependency import DependencyParser as DependencyParser
     from .estimators.grammar import GrammarParser as GrammarParser
     from .estimators.grammar import PCFGParser as PCFGParser
+    from .estimators.matching import SetMatcher as SetMatcher
     from .estimators.multiclass import MulticlassSVM as MulticlassSVM
     from .estimators.multilabel import MultilabelSVM as MultilabelSVM
     from .estimators.ordinal import OrdinalSVM as OrdinalSVM
@@ -41,17 +42,31 @@ if TYPE_CHECKING:
     from .features import Taxonomy as Taxonomy
     from .formulation import Formulation as Formulation
     from .persistence import load as load
+    from .plane_rows import BoundedPlanes as BoundedPlanes
     from .plane_rows import Planes as Planes
     from .problem import Problem as Problem
+    from .problems.general.assignment import AssignmentProblem as AssignmentProblem
+    from .problems.general.candidates import CandidateProblem as CandidateProblem
+    from .problems.general.factor_tree import Factors as Factors
+    from .problems.general.factor_tree import FactorTree as FactorTree
+    from .problems.general.linear_program import LinearProgramProblem as LinearProgramProblem
+    from .problems.general.slots import SlotProblem as SlotProblem
 
 _HOME = {
     **{entry.name: entry.module for entry in ESTIMATORS},
+    "AssignmentProblem": "problems.general.assignment",
+    "BoundedPlanes": "plane_rows",
+    "CandidateProblem": "problems.general.candidates",
     "ClassFeatures": "features.class_features",
+    "FactorTree": "problems.general.factor_tree",
+    "Factors": "problems.general.factor_tree",
     "Formulation": "formulation",
+    "LinearProgramProblem": "problems.general.linear_program",
     "Planes": "plane_rows",
     "Problem": "problem",
     "RegularizationPath": "estimators.path",
     "SearchCV": "estimators.path",
+    "SlotProblem": "problems.general.slots",
     "Taxonomy": "problems.classes.taxonomy",
     "check_problem": "checking",
     "kernel": "_jit",

@@ -90,7 +90,8 @@ def peek(path: PathLike) -> tuple[str, bool]:
     with _reading(path) as archive:
         header = _read_header(path, archive)
         result = header["result"]
-        return str(header["estimator"]), result is not None and result["dual"] is not None
+        certified = result is not None and result["dual"] is not None
+        return str(header["estimator"]), certified and not result.get("relative_to_oracle", False)
 
 
 def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = None) -> None:

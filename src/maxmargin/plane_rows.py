@@ -7,18 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from .types import Floats, Ints, Ints32
 
 __all__ = [
+    "BoundedPlanes",
     "Planes",
     "concatenate",
     "difference",
     "empty_planes",
     "entries",
+    "split_bounds",
     "stack",
     "stack_k_best",
     "trim",
+    "validate_bounds",
     "validate_planes",
 ]
 
@@ -36,6 +40,35 @@ class Planes(NamedTuple):
     values: Floats
     losses: Floats
 
+    def with_bounds(self, bounds: ArrayLike) -> BoundedPlanes:
+        """These candidates of a search that is not exact, with what it can promise.
+
+        Parameters
+        ----------
+        bounds : array of shape (n_rows,)
+            Upper bounds on each example's largest violation at the weights that were asked about,
+            in the units of what the oracle maximises; inf where nothing is known.
+
+        Returns
+        -------
+        BoundedPlanes
+            What an oracle may return in place of planes.
+        """
+        return BoundedPlanes(self, np.asarray(bounds, dtype=np.float64))
+
+
+# Not a field of `Planes`: kernels take those, and would all be compiled again.
+class BoundedPlanes(NamedTuple):
+    """Candidates that may not be the most violated ones, and bounds on what these would reach."""
+
+    planes: Planes
+    bounds: Floats
+
+
+def split_bounds(answer: Planes | BoundedPlanes) -> tuple[Planes, Floats | None]:
+    """The planes of an oracle's answer, and its bounds if it has any."""
+    return answer if isinstance(answer, BoundedPlanes) else (answer, None)
+
 
 def entries(features: Any) -> Row:
     """Turn any joint feature vector into (indices, values)."""
@@ -48,7 +81,7 @@ def entries(features: Any) -> Row:
         row = features.tocoo()
         return row.col.astype(np.int32), row.data.astype(np.float64)
     dense = np.asarray(features, dtype=np.float64).ravel()
-    indices = np.flatnonzero(dense)
+    indices = dense.nonzero()[0]
     return indices.astype(np.int32), dense[indices]
 
 
@@ -66,6 +99,9 @@ def difference(gold: Any, candidate: Any) -> Row:
 
 def stack(rows: list[Row], losses: Floats) -> Planes:
     """Stack (indices, values) rows."""
+    if len(rows) == 1:  # as solvers ask most often; the rest would take five times as long
+        (indices, values) = rows[0]
+        return Planes(np.array([0, len(indices)]), indices, values, losses)
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(indices) for indices, _ in rows], out=indptr[1:])
     if not rows:
@@ -110,6 +146,8 @@ def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
 
 def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
     """Raise ValueError, naming the example, if an oracle's answer cannot be used."""
+    if _are_valid(planes, len(indices), n_features):
+        return
     losses = np.asarray(planes.losses)
     if losses.shape != (len(indices),) or len(planes.indptr) != len(indices) + 1:
         raise ValueError(
@@ -136,6 +174,39 @@ def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
             f"{planes.values[entry]} at index {planes.indices[entry]}; values must be finite and "
             f"indices in 0..{n_features - 1}"
         )
+
+
+def _are_valid(planes: Planes, n_rows: int, n_features: int) -> bool:
+    """Whether rows are valid for certain, by few steps: it is asked for at every oracle call."""
+    ends, values = planes.indptr, planes.values
+    numbers, losses = np.asarray(planes.indices), np.asarray(planes.losses)
+    n = len(numbers)
+    if (len(ends), len(values), losses.shape) != (n_rows + 1, n, (n_rows,)):
+        return False
+    if ends[0] != 0 or ends[-1] != n:
+        return False
+    if n_rows == 1:
+        if not 0.0 <= losses[0] < np.inf:
+            return False
+    elif n_rows and not (
+        losses.min() >= 0.0 and losses.max() < np.inf and np.diff(ends).min() >= 0
+    ):
+        return False
+    # The sum of squares may overflow where all is well, but is finite only then.
+    return n == 0 or bool(
+        numbers.min() >= 0 and numbers.max() < n_features and np.isfinite(np.dot(values, values))
+    )
+
+
+def validate_bounds(bounds: Floats, indices: Ints) -> None:
+    """Raise ValueError, naming the example, if an answer's bounds cannot be used."""
+    if bounds.shape != (len(indices),):
+        raise ValueError(
+            f"the oracle was asked for {len(indices)} examples and returned bounds of shape "
+            f"{bounds.shape}"
+        )
+    if np.isnan(bounds).any():
+        raise ValueError(f"the oracle's bound for example {indices[np.isnan(bounds)][0]} is nan")
 
 
 def concatenate(pieces: Sequence[Planes]) -> Planes:

@@ -16,6 +16,11 @@ A problem of your own subclasses `Problem` and writes three small methods in pla
 oracle from them. A problem that wants native speed overrides ``oracle`` itself. `check_problem`
 tests either kind. A problem that can search for more than one output at a time also offers
 ``k_best``.
+
+A search that is not exact says so: by bounds on what it may have missed
+(``planes.with_bounds(bounds)``), with which certificates stay true, or else by ``exact = False``.
+One that knows margin rescaling only says ``rescalings = ("margin",)``, and serves slack rescaling
+all the same (see `search.margin_search`).
 """
 
 from __future__ import annotations
@@ -28,10 +33,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .formulation import Formulation, Rescaling
-from .plane_rows import Planes, difference, stack
+from .plane_rows import BoundedPlanes, Planes, difference, split_bounds, stack
 from .types import Floats, Ints
 
-__all__ = ["Planes", "Problem"]
+__all__ = ["BoundedPlanes", "Planes", "Problem"]
 
 LARGE = 2.0**40  # times weights, makes any loss small; a power of two, so that nothing is rounded
 
@@ -48,6 +53,15 @@ class Problem:
         ``joint_feature`` returns dense arrays.
     X, Y : sequence
         The bound examples (see `bind`).
+    exact : bool
+        Whether the oracle finds the most violated outputs. Set it to False where it may miss them
+        and gives no bounds: results are then relative to the oracle, and have no gap.
+    rescalings : tuple of str
+        What the oracle can be asked for. With ``("margin",)`` alone, slack rescaling is searched
+        for through the margin oracle, with bounds where that does not tell.
+    loss_unit : float
+        All losses are multiples of it; 0 if they may have any value. It makes the bounds of such
+        a search tighter.
 
     Examples
     --------
@@ -71,6 +85,9 @@ class Problem:
     n_features: int | None = None
     #: Native problems build valid planes by construction; those of a user are checked in training.
     trusted: bool = False
+    exact: bool = True
+    rescalings: tuple[Rescaling, ...] = ("margin", "slack", "none")
+    loss_unit: float = 0.0
 
     @property
     def n_examples(self) -> int:
@@ -109,8 +126,8 @@ class Problem:
         """``argmax_y`` of what the rescaling asks for; see `oracle`.
 
         With margin rescaling that is ``loss(y) + <w, psi(x, y)>``. An oracle that serves one
-        rescaling only should refuse the others: an output that is not the most violated one makes
-        certificates wrong.
+        rescaling only should refuse the others, or declare ``rescalings``: an output that is not
+        the most violated one makes certificates wrong.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define most_violated(x, y, w, rescaling)"
@@ -128,7 +145,7 @@ class Problem:
         w: Floats,
         rescaling: Rescaling = "margin",
         sqrt_loss: bool = False,
-    ) -> Planes:
+    ) -> Planes | BoundedPlanes:
         """Return the most violated candidate of each listed example.
 
         Parameters
@@ -145,8 +162,9 @@ class Problem:
 
         Returns
         -------
-        Planes
-            One row of ``dpsi`` and one (plain) loss for each index.
+        Planes or BoundedPlanes
+            One row of ``dpsi`` and one (plain) loss for each index; with bounds on the largest
+            violations where the candidates may not reach them.
         """
         if sqrt_loss:
             raise ValueError(
@@ -205,7 +223,7 @@ class Problem:
         Rows are like those of `oracle`: empty, with loss 0, where the prediction is the truth. Here
         the predictions are the oracle's answers at weights so large that the loss breaks ties only.
         """
-        return self.oracle(indices, w * LARGE, "margin")
+        return split_bounds(self.oracle(indices, w * LARGE, "margin"))[0]
 
     def subset(self, indices: Ints) -> Problem:
         """Return the problem of these examples alone, in this order.

@@ -106,6 +106,7 @@ ESTIMATORS = (
     Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),
     Estimator("SequenceSegmenter", "estimators.segments"),
+    Estimator("SetMatcher", "estimators.matching"),
     Estimator("TreeLabeler", "estimators.tree"),
     Estimator("PerformanceSVM", "estimators.performance"),
     # Made of code of the user's own, which no file holds.

@@ -76,14 +76,16 @@ class Result:
         The weights.
     primal, dual, gap, relative_gap : float or None
         ``primal`` comes from a full pass of true oracle calls at ``w``; ``gap = primal - dual``
-        bounds its distance from the optimum. Solvers without a dual leave dual and gap None.
+        bounds its distance from the optimum. Solvers without a dual leave dual and gap None. Where
+        the oracle gave bounds on what it may have missed, ``primal`` is the bound that follows.
     converged : bool
         Whether the requested precision was reached.
     status : str
         Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted",
         "callback", "rounding" (the gap is as small as floating-point numbers allow, and that is
-        more than was asked for), "stalled" (neither bound moved any more) or "inexact oracle" (the
-        dual value exceeds the primal one).
+        more than was asked for), "stalled" (neither bound moved any more), "loose bounds" (the
+        candidates found would do, but the oracle's bounds on others leave a larger gap) or "inexact
+        oracle" (the dual value exceeds the primal one).
     n_passes : float
         Oracle calls divided by the number of examples.
     n_oracle_calls, n_cache_hits : int
@@ -94,6 +96,10 @@ class Result:
         Time of the training, without that of compiling kernels.
     compile_seconds : float
         Time of compiling kernels on the way, or of reading them from the cache.
+    relative_to_oracle : bool
+        Whether the problem's search may miss the most violated outputs and gave no bounds. The
+        primal value is then that of what it found, convergence is judged by it, and the gaps are
+        None.
     history : list of Progress
         One record per outer iteration.
     state : SolverState or None
@@ -111,6 +117,7 @@ class Result:
     n_planes: int
     seconds: float
     compile_seconds: float = 0.0
+    relative_to_oracle: bool = False
     history: list[Progress] = field(default_factory=list)
     state: KeptState | None = None
 
@@ -119,6 +126,7 @@ class Result:
         for name in ("primal", "dual", "relative_gap", "n_passes", "seconds"):
             value = getattr(self, name)
             parts += [f"{name}={_number(value)}"] if value is not None else []
+        parts += ["relative to the oracle"] if self.relative_to_oracle else []
         return f"Result({', '.join(parts)})"
 
     def __str__(self) -> str:
@@ -126,7 +134,9 @@ class Result:
         for name in ("primal", "dual", "gap", "relative_gap"):
             value = getattr(self, name)
             rows += [(name.replace("_", " "), _number(value))] if value is not None else []
-        if self.gap is None:
+        if self.relative_to_oracle:
+            rows.append(("gap", "unknown: all is relative to the oracle, which is not exact"))
+        elif self.gap is None:
             rows.append(("gap", "not certified"))
         rows += [
             ("passes", f"{self.n_passes:.1f}"),
@@ -147,7 +157,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Certified duality gap."""
-        if self.primal is None or self.dual is None:
+        if self.primal is None or self.dual is None or self.relative_to_oracle:
             return None
         return self.primal - self.dual
 

@@ -15,8 +15,16 @@ import numpy as np
 
 from .._warn import warn_user
 from ..formulation import Formulation
-from ..plane_rows import Planes, concatenate, validate_planes
+from ..plane_rows import (
+    BoundedPlanes,
+    Planes,
+    concatenate,
+    split_bounds,
+    validate_bounds,
+    validate_planes,
+)
 from ..problem import Problem
+from ..search.margin_search import search_of
 from ..types import Floats, Ints
 from .accelerators import accelerators_of
 from .parts import Parts, single_weights
@@ -25,13 +33,20 @@ __all__ = ["Answer", "Executor", "Oracle", "batches", "hinge_values", "violation
 
 BATCH = 512  # examples per call in a full pass: bounds the memory of the planes
 WORSE = -1e-6  # value of a candidate below which it is worse than the given output
+LOW_BOUND = 1e-6  # by so much, relatively, a candidate's value may exceed its bound: rounding
 
 
 class Executor(Protocol):
     """Runs pieces of a batch, as those of `concurrent.futures` do; answers come in their order."""
 
-    def map(self, function: Callable[[Ints], Planes], pieces: Iterable[Ints]) -> Iterable[Planes]:
+    def map(
+        self, function: Callable[[Ints], Planes | BoundedPlanes], pieces: Iterable[Ints]
+    ) -> Iterable[Planes | BoundedPlanes]:
         """The function's value for each piece."""
+
+
+#: Finds candidates for some examples at some weights.
+Search = Callable[[Ints, Floats], Planes | BoundedPlanes]
 
 
 class Answer(NamedTuple):
@@ -62,6 +77,12 @@ class Oracle:
         Examples that were asked for so far.
     work : float
         Counted work of one call, on average.
+    exact : bool
+        Whether the problem says that it finds the most violated candidates.
+    bounds : array of shape (n_examples,) or None
+        Upper bounds on the largest violations, by each example's latest answer to `ask` or
+        `ask_features`; None as long as no answer had any. Of an exact answer without one the
+        candidate's own value is the bound, here -inf.
     """
 
     def __init__(
@@ -78,25 +99,34 @@ class Oracle:
         self.parts: Parts = parts if parts is not None else single_weights(self.n_features)
         self.work = float(self.accelerators.oracle_work)
         self.calls = 0
+        self.exact = bool(getattr(problem, "exact", True))
+        self.bounds: Floats | None = None
         # Native problems build valid planes by construction; those of a user are checked.
         self.trusted = bool(getattr(problem, "trusted", False))
         # Without rescaling the given output is no candidate, and negative values are right.
-        self._compares = not self.trusted and formulation.rescaling != "none"
+        self._compares = self.exact and not self.trusted and formulation.rescaling != "none"
         self._kind = (formulation.rescaling, formulation.uses_sqrt_loss)
+        self._search: Search = search_of(problem, *self._kind)
+        self._no_bound = -np.inf if self.exact else np.inf
+
+    @property
+    def certifies(self) -> bool:
+        """Whether slacks that are measured here are true ones, or bounds on them."""
+        return self.exact or self.bounds is not None
 
     # ----- questions ----------------------------------------------------------------------------
 
     def ask(self, examples: Ints, w: Floats) -> Answer:
         """The most violated candidate of each example at ``w``, in parts."""
         search = self.accelerators.part_oracle if self.in_parts else self._search
-        return self._answer(search, examples, w, size=self.parts.n_parts)
+        return self._answer(search, examples, w, size=self.parts.n_parts, measures=True)
 
     def ask_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> Answer:
         """The most violated candidate of each example at ``scale * w``, in features."""
-        search: Callable[[Ints, Floats], Planes] = self._search
+        search = self._search
         if scale != 1.0:
             search = partial(self._search_at_scale, scale=scale)
-        return self._answer(search, examples, w)
+        return self._answer(search, examples, w, measures=True)
 
     def ask_k_best(self, examples: Ints, w: Floats, k: int, *, by_score: bool = False) -> Answer:
         """The k best candidates of each example at ``w``, in features; see `Problem.k_best`.
@@ -133,8 +163,12 @@ class Oracle:
     def compare(self, examples: Ints, values: Floats) -> None:
         """Warn, once, of candidates that are worse than the given output, whose value is 0.
 
-        ``values`` are those of the candidates at the weights they were found at.
+        ``values`` are those of the candidates at the weights they were found at. Where they have
+        bounds, these are what is tested: ValueError if one is below the value of its candidate.
         """
+        if self.bounds is not None:
+            self._refuse_low_bounds(examples, values)
+            return
         if not self._compares or len(values) == 0:
             return
         worst = int(np.argmin(values))
@@ -146,12 +180,25 @@ class Oracle:
                 "gaps are not certificates; check_problem() may say why"
             )
 
+    def bounded(self, slacks: Floats) -> Floats:
+        """Slacks by a full pass at some weights, raised to the bounds of the same pass."""
+        return slacks if self.bounds is None else np.maximum(slacks, self.bounds)
+
+    def _refuse_low_bounds(self, examples: Ints, values: Floats) -> None:
+        """Raise ValueError for a bound that a candidate exceeds."""
+        assert self.bounds is not None
+        bounds = self.bounds[examples]
+        low = (bounds < values - LOW_BOUND * (1.0 + np.abs(values))) & (bounds > -np.inf)
+        if low.any():
+            row = int(np.argmax(low))
+            raise ValueError(
+                f"the oracle's bound for example {examples[row]} is {bounds[row]:.6g}, but the "
+                f"candidate itself has value {values[row]:.6g}"
+            )
+
     # ----- searches -----------------------------------------------------------------------------
 
-    def _search(self, examples: Ints, w: Floats) -> Planes:
-        return self.problem.oracle(examples, w, *self._kind)
-
-    def _search_at_scale(self, examples: Ints, v: Floats, scale: float) -> Planes:
+    def _search_at_scale(self, examples: Ints, v: Floats, scale: float) -> Planes | BoundedPlanes:
         found = self.accelerators.oracle_at_scale(examples, v, scale)
         return self._search(examples, scale * v) if found is None else found
 
@@ -161,22 +208,28 @@ class Oracle:
 
     def _answer(
         self,
-        search: Callable[[Ints, Floats], Planes],
+        search: Search,
         examples: Ints,
         w: Floats,
         *,
         size: int | None = None,
         rows: int = 1,
         count: bool = True,
+        measures: bool = False,
     ) -> Answer:
-        """Search for candidates, ``rows`` of each example, with entries among ``size`` numbers."""
+        """Search for candidates, ``rows`` of each example, with entries among ``size`` numbers.
+
+        Where the answer ``measures`` violations, its bounds are kept.
+        """
         if self.executor is None or len(examples) <= BATCH:
-            planes = search(examples, w)
+            planes, bounds = split_bounds(search(examples, w))
         else:
             pieces = batches(examples, BATCH)
-            planes = concatenate(list(self.executor.map(lambda piece: search(piece, w), pieces)))
+            planes, bounds = self._joined(self.executor.map(lambda piece: search(piece, w), pieces))
         if count:
             self.calls += len(examples)
+        if measures and (bounds is not None or self.bounds is not None):
+            self._keep_bounds(examples, bounds)
         if not self.trusted:
             asked = examples if rows == 1 else examples.repeat(rows)
             validate_planes(planes, asked, self.n_features if size is None else size)
@@ -187,6 +240,28 @@ class Oracle:
                 np.asarray(planes.losses, np.float64),
             )
         return Answer(planes, *self.formulation.plane_terms(planes.losses))
+
+    def _joined(self, pieces: Iterable[Planes | BoundedPlanes]) -> tuple[Planes, Floats | None]:
+        """The planes of all pieces, and their bounds if any has some."""
+        planes, bounds = zip(*map(split_bounds, pieces), strict=True)
+        together = concatenate(planes)
+        if all(bound is None for bound in bounds):
+            return together, None
+        filled = [
+            np.full(len(rows.losses), self._no_bound) if bound is None else bound
+            for rows, bound in zip(planes, bounds, strict=True)
+        ]
+        return together, np.concatenate(filled)
+
+    def _keep_bounds(self, examples: Ints, bounds: Floats | None) -> None:
+        """Keep the bounds of an answer, or that it has none."""
+        if self.bounds is None:
+            self.bounds = np.full(self.n_examples, self._no_bound)
+        if bounds is None:
+            self.bounds[examples] = self._no_bound
+        else:
+            validate_bounds(bounds, examples)
+            self.bounds[examples] = bounds
 
 
 class Violations(NamedTuple):
@@ -210,8 +285,9 @@ def violations(answer: Answer, w: Floats) -> Floats:
 
 
 def hinge_values(problem: Problem, formulation: Formulation, w: Floats) -> Floats:
-    """Slacks ``xi_i`` at ``w``, by one true oracle call for each example."""
-    return Oracle(problem, formulation).violations(w).hinges
+    """Slacks ``xi_i`` at ``w``, by one true oracle call for each example, or bounds on them."""
+    oracle = Oracle(problem, formulation)
+    return oracle.bounded(oracle.violations(w).hinges)
 
 
 def batches(examples: Ints, size: int) -> Iterator[Ints]:

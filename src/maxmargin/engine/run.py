@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol
 
+import numpy as np
+
 from .._compiling import compile_seconds, interrupted_compiling
 from .._warn import warn_user
 from ..objective import Certificate, Stopping, primal_value
@@ -18,7 +20,7 @@ from ..types import Floats
 from .interrupts import InterruptWatch
 from .one_core import one_core
 from .oracle import Oracle
-from .stalling import ROUNDING, Stalling
+from .stalling import ROUNDING, Looseness, Stalling
 from .state import SolverState
 
 __all__ = ["CertifiedRun", "Run", "StopTraining"]
@@ -183,7 +185,13 @@ class Run(ABC):
     ) -> Result:
         """What `solve` returns; warns of a certificate that is none."""
         status = self.final_status(status)
-        if certificate is not None:
+        relative = certificate is not None and not self.oracle.certifies
+        if relative:
+            warn_user(
+                "the problem's search is not exact and gives no bounds: the result is relative to "
+                "the oracle, and its gap is unknown"
+            )
+        elif certificate is not None:
             if status == "stalled" and certificate.relative_gap <= ROUNDING:
                 status = "rounding"
             if certificate.is_contradictory:
@@ -191,8 +199,9 @@ class Run(ABC):
                 warn_user(
                     f"the dual value {certificate.dual:.6g} exceeds the primal value "
                     f"{certificate.primal:.6g}: the oracle does not find the most violated output, "
-                    "and the gap is no certificate; check_problem(problem, rescalings=[...]) says "
-                    "where, with the rescaling that is trained with"
+                    "or gives bounds that are none, and the gap is no certificate; "
+                    "check_problem(problem, rescalings=[...]) says where, with the rescaling that "
+                    "is trained with"
                 )
         return Result(
             w=w,
@@ -206,6 +215,7 @@ class Run(ABC):
             n_planes=planes,
             seconds=self.seconds,
             compile_seconds=self.compile_seconds,
+            relative_to_oracle=relative,
             history=self.history,
             state=state,
         )
@@ -247,8 +257,10 @@ class CertifiedRun(Run):
         self.weights = weights
         self.stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
         self.best: tuple[float, Floats] | None = None  # primal value and weights
+        self.found_primal = np.inf  # the last one measured, by the candidates without bounds
         self.certified = False  # whether the primal value of the current weights is known
         self.stalling = Stalling()
+        self.looseness = Looseness()
 
     # ----- what each family has -----------------------------------------------------------------
 
@@ -296,9 +308,19 @@ class CertifiedRun(Run):
         """Whether the certificate meets the stopping criterion."""
         return self.certificate is not None and self.stopping.is_satisfied(self.certificate)
 
-    def primal(self, w: Floats, slacks: Floats) -> float:
-        """Primal value at w, given the slacks there."""
+    def objective(self, w: Floats, slacks: Floats) -> float:
+        """Objective at w with these slacks."""
         return primal_value(w, slacks, self.formulation, self.C, self.weights)
+
+    def primal(self, w: Floats, slacks: Floats) -> float:
+        """Primal value at w, given the slacks that a full pass has just found there.
+
+        Where the oracle's answers have bounds, it is the bound on it that follows from them.
+        """
+        self.found_primal = self.objective(w, slacks)
+        if self.oracle.bounds is None:
+            return self.found_primal
+        return self.objective(w, self.oracle.bounded(slacks))
 
     def offer(self, primal: float, w: Floats, *, copy: bool = True) -> None:
         """Keep the weights, or a copy, if their certified primal value is the best so far."""
@@ -316,19 +338,31 @@ class CertifiedRun(Run):
         """End an outer iteration: history, callbacks, limits."""
         stuck = gap_estimate is not None and self.is_stuck(gap_estimate)
         certificate = self.certificate if self.certified else None
+        is_true = self.oracle.certifies
+        if certificate is not None and not is_true:
+            gap_estimate = certificate.gap
         self.note(
             Progress(
                 seconds=self.seconds,
                 oracle_calls=self.oracle_calls,
                 primal=certificate.primal if certificate else None,
                 dual=certificate.dual if certificate else self.dual,
-                gap=certificate.gap if certificate else None,
+                gap=certificate.gap if certificate and is_true else None,
                 planes=self.n_planes,
                 gap_estimate=gap_estimate,
                 target=self.target,
             )
         )
+        if certificate is not None and self._fails_by_bounds(certificate):
+            raise StopTraining("loose bounds")
         self.check_passes(stuck)
+
+    def _fails_by_bounds(self, certificate: Certificate) -> bool:
+        """Whether the candidates found would do, and it is their bounds that do not get better."""
+        if self.oracle.bounds is None or self.converged():
+            return False
+        found = Certificate(self.found_primal, certificate.dual)
+        return self.stopping.is_satisfied(found) and self.looseness.seen(certificate.gap)
 
     def finish(self, status: str) -> Result:
         """Certify the last weights if need be, and gather the result."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..objective import Certificate
 
-__all__ = ["ROUNDING", "Plateau", "Stalling"]
+__all__ = ["ROUNDING", "Looseness", "Plateau", "Stalling"]
 
 WINDOW = 20  # iterations in which something has to move
 LESS = 0.99  # of the gap: this counts as a move
@@ -30,6 +30,22 @@ class Plateau:
         else:
             self._since += 1
         return self._since > 0 and self._since % WINDOW == 0
+
+
+class Looseness:
+    """Tells when bounds of the oracle keep a gap from falling that its candidates would close."""
+
+    def __init__(self) -> None:
+        self._lowest = float("inf")
+        self._no_better = 0
+
+    def seen(self, gap: float) -> bool:
+        """Take note of the gap of a certificate that fails by its bounds alone."""
+        if gap < min(self._lowest, LESS * self._lowest):
+            self._lowest, self._no_better = gap, 0
+            return False
+        self._no_better += 1
+        return self._no_better >= NO_BETTER
 
 
 class Stalling:

@@ -390,6 +390,9 @@ def warn_unless_converged(result: Result, solver: Solver) -> None:
     elif result.status == "stalled":
         ended = "training ended since neither the objective nor its bound moved any more,"
         advice = "scale the features, lower C, use another solver"
+    elif result.status == "loose bounds":
+        ended = "training ended since the oracle's bounds are too loose for a smaller gap,"
+        advice = "make the problem's search tighter"
     elif limit is not None:
         ended, advice = f"training reached {result.status}={limit:g}", f"raise {result.status}"
     else:
@@ -397,6 +400,8 @@ def warn_unless_converged(result: Result, solver: Solver) -> None:
     reached = (
         f"a certified relative gap of {result.relative_gap:.3g} (gap {result.gap:.4g})"
         if result.gap is not None and result.relative_gap is not None
+        else "a gap that is known relative to the oracle only"
+        if result.relative_to_oracle
         else "no certified gap"
     )
     warn_user(

@@ -35,7 +35,15 @@ import numpy as np
 from ..types import Floats
 from .violation import plane_terms
 
-__all__ = ["Candidate", "Decoder", "Violation", "best_with_loss", "common_unit", "most_violated"]
+__all__ = [
+    "Candidate",
+    "Decoder",
+    "Violation",
+    "best_with_loss",
+    "common_unit",
+    "hull_bound",
+    "most_violated",
+]
 
 CLOSE = 1e-10  # bounds that exceed the best value by less, relatively, are not followed up
 NOTHING = 1e-12  # the same for outputs that would hardly be violated at all
@@ -157,6 +165,19 @@ def best_with_loss(decode: Decoder, largest: Floats, free_counts: bool) -> Candi
             if 1.0 + found.gain > top:
                 best, top = found, 1.0 + found.gain
     return best if top > 0.0 else None
+
+
+def hull_bound(
+    decode: Decoder, largest: float, violation: Violation, unit: float = 0.0
+) -> tuple[Candidate | None, float]:
+    """The best vertex of the hull of all outputs, and a bound on the violations of all of them.
+
+    As `most_violated` with a decoder for the whole of the outputs alone: nothing is split.
+    ``largest`` is the largest loss.
+    """
+    search = _Search(decode, violation, unit, NOTHING * violation.value(largest, 0.0))
+    search.enclose(_Region(np.full(1, -1.0), np.full(1, largest)), 2.0 / largest, None, None)
+    return search.best, -search.heap[0][0] if search.heap else search.enough
 
 
 class _Region(NamedTuple):

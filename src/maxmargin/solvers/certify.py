@@ -84,7 +84,7 @@ def certificate_of(
         linear += float(alpha @ offsets)
         factors = np.repeat(alpha * scales, np.diff(planes.indptr))
         np.add.at(total, planes.indices, factors * planes.values)
-    primal = primal_value(w, slacks, formulation, C, weights)
+    primal = primal_value(w, oracle.bounded(slacks), formulation, C, weights)
     point = start if start is not None else DualPoint(np.zeros(len(w)), 0.0)
     change = total - point.w
     slope = linear - point.linear - float(change @ point.w)
@@ -118,11 +118,18 @@ def certify(
     Returns
     -------
     Result
-        The same with ``primal`` and ``dual`` set; ``gap`` follows from them.
+        The same with ``primal`` and ``dual`` set; ``gap`` follows from them, where the problem's
+        search is exact or gives bounds.
     """
     weights = checked_weights(sample_weight, problem.n_examples)
     start = None
     if isinstance(result.state, HasDualPoint) and result.state.trained_on is problem:
         start = result.state.dual_point(C * weights)
-    certificate = certificate_of(Oracle(problem, formulation), C, result.w, weights, start)
-    return dataclasses.replace(result, primal=certificate.primal, dual=certificate.dual)
+    oracle = Oracle(problem, formulation)
+    certificate = certificate_of(oracle, C, result.w, weights, start)
+    return dataclasses.replace(
+        result,
+        primal=certificate.primal,
+        dual=certificate.dual,
+        relative_to_oracle=not oracle.certifies,
+    )

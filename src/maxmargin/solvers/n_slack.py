@@ -105,9 +105,9 @@ class NSlackRun(CertifiedRun):
         """Whether the certificate, or the last pass, meets the stopping criterion."""
         return self.within_violation or super().converged()
 
-    def primal(self, w: Floats, slacks: Floats) -> float:
-        """Primal value at w; examples without weight do not count."""
-        return super().primal(w, np.where(self.weights > 0, np.maximum(slacks, 0.0), 0.0))
+    def objective(self, w: Floats, slacks: Floats) -> float:
+        """See `CertifiedRun`; examples without weight do not count."""
+        return super().objective(w, np.where(self.weights > 0, np.maximum(slacks, 0.0), 0.0))
 
     @property
     def has_slacks(self) -> bool:
@@ -116,7 +116,7 @@ class NSlackRun(CertifiedRun):
 
     def gap_estimate(self, hinges: Floats) -> float:
         """The gap, were the hinge values of the last pass those of the current weights."""
-        return max(self.primal(self.sets.w, hinges) - self.dual, 0.0)
+        return max(self.objective(self.sets.w, hinges) - self.dual, 0.0)
 
     def certify(self, w: Floats) -> Violations:
         """A pass of true oracle calls at w, without limits."""

@@ -111,18 +111,17 @@ class OneSlackRun(CertifiedRun):
     def ask(self) -> tuple[float, Floats, Ints]:
         """A full pass of true oracle calls at the center.
 
-        Returns its certified primal value, and hinge values and candidates of all examples. Weights
-        that new candidates bring are 0 at the center.
+        Returns its primal value, and hinge values and candidates of all examples: those found, for
+        bounds on others are no planes. Weights that new candidates bring are 0 at the center.
         """
         self.n_cached = self.n_useless = 0
         hinges, chosen = self.pool.ask(self.center, self.check)
-        primal = self.primal(self.center, hinges)
-        self.offer(primal, self.center)
+        self.offer(self.primal(self.center, hinges), self.center)
         new = self.pool.n_weights - len(self.center)
         if new:
             self.center = np.concatenate((self.center, np.zeros(new)))
             self.bundle.widen(self.pool.n_weights)
-        return primal, hinges, chosen
+        return self.found_primal, hinges, chosen
 
     def cut(self, chosen: Ints) -> None:
         """Add the aggregated plane of the chosen candidates, unless that is zero."""

@@ -131,7 +131,7 @@ def tolerated(
 
     Empty, ``(inf, -inf)``, where the result itself is not within the precision.
     """
-    if result.primal is None or result.dual is None:
+    if result.primal is None or result.dual is None or result.gap is None:
         return np.inf, -np.inf
     half = 0.5 * float(result.w @ result.w)
     slacks = result.primal - half

@@ -1,0 +1,185 @@
+"""Matchings of two sets, learned from the features of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..declared import Count
+from ..features.containers import as_list
+from ..problems.general.assignment import AssignmentProblem
+from ..problems.general.slots import SlotLoss
+from ..types import Floats, Ints
+from .base import MaxMarginEstimator
+from .labels import Outputs
+from .parameters import with_inherited_parameters
+
+__all__ = ["SetMatcher"]
+
+
+@with_inherited_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
+class SetMatcher(MaxMarginEstimator):
+    """Match the items of two sets, each with one other at most, certified by a duality gap.
+
+    Parameters
+    ----------
+    loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
+        What a wrong matching costs: the number of left items with a wrong partner, their share, or
+        1 if there are any.
+    partial : bool, default=False
+        Whether items may stay alone. Without it there are as many pairs as the smaller set has
+        items.
+    fit_intercept : bool, default=True
+        Add a constant feature of pairs: what a pair is worth against two items that stay alone. It
+        has no effect unless matchings are partial.
+    {parameters of SharedParameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_features + 1,)
+        Weights of the features of pairs, and that of the constant.
+    result_ : Result
+        Certificate and history of the training.
+    n_features_in_ : int
+        Number of features of a pair.
+
+    Notes
+    -----
+    The best matching is found as a linear assignment, in time cubic in the number of items. For
+    slack rescaling, and for square roots of losses, the search is a branch and bound that takes
+    tens of assignments. `AssignmentProblem` is the same for `StructuralSVM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = [np.array([[[1.0], [0.0]], [[0.9], [0.2]]]), np.array([[[0.1], [0.7]]])]
+    >>> SetMatcher().fit(X, [[0, 1], [1]]).predict(X)
+    [array([0, 1]), array([1])]
+    """
+
+    loss: SlotLoss = "hamming"
+    partial: bool = False
+    fit_intercept: bool = True
+
+    def fit(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> SetMatcher:
+        """Train on matchings.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (n_left, n_right, n_features)
+            Features of every pair of items, for each pair of sets.
+        y : list of arrays of int, shape (n_left,)
+            The partner of each left item, -1 for those that stay alone.
+        sample_weight : array of shape (n_examples,), optional
+            Multiplies each example's slack.
+
+        Returns
+        -------
+        self
+        """
+        X, y = as_list(X), as_list(y, "y")
+        if len(X) == 0:
+            raise ValueError("expected at least one example, found none")
+        self._matcher = AssignmentProblem(
+            self.loss, partial=bool(self.partial), fit_intercept=bool(self.fit_intercept)
+        )
+        problem = self._matcher.bind(X, y)
+        self.n_features_in_ = int(problem.X[0].shape[2])
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        arrays = (*problem.X, *map(np.asarray, y))
+        data = (len(X), self.loss, self.partial, self.fit_intercept, *arrays)
+        self._train(lambda: problem, data, weights)
+        return self
+
+    def predict(self, X: Sequence[Any]) -> list[Ints]:
+        """Best matching of each pair of sets.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (n_left, n_right, n_features)
+            Features of every pair of items.
+
+        Returns
+        -------
+        list of ndarray of int, shape (n_left,)
+            The partner of each left item, -1 for those that stay alone.
+        """
+        weights = self._weights
+        inputs = [self._matcher.input_of(x, f"example {i}: ") for i, x in enumerate(as_list(X))]
+        for i, x in enumerate(inputs):
+            if x.shape[2] != self.n_features_in_:
+                raise ValueError(
+                    f"example {i}: pairs have {x.shape[2]} features, but the model was trained "
+                    f"with {self.n_features_in_}"
+                )
+        return Outputs(self._matcher.predict(x, weights) for x in inputs)
+
+    def score(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Share of the left items whose partner is right, of all examples together.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (n_left, n_right, n_features)
+            Features of every pair of items.
+        y : list of arrays of int, shape (n_left,)
+            True partners.
+        sample_weight : array of shape (n_examples,), optional
+            What the items of each example count.
+
+        Returns
+        -------
+        float
+        """
+        X, y = as_list(X), as_list(y, "y")
+        if len(X) != len(y):
+            raise ValueError(
+                f"X has {len(X)} examples but y has {len(y)}; first without a partner: "
+                f"{min(len(X), len(y))}"
+            )
+        right: list[Floats] = []
+        for i, (found, true) in enumerate(zip(self.predict(X), y, strict=True)):
+            if np.shape(true) != found.shape:
+                raise ValueError(
+                    f"example {i} has {len(found)} left items, but {np.size(true)} partners"
+                )
+            right.append((found == np.asarray(true)).astype(np.float64))
+        weights = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight)
+        total = float(weights @ np.array([len(items) for items in right]))
+        if total == 0.0:
+            return 1.0
+        return float(weights @ np.array([items.sum() for items in right])) / total
+
+    # ----- persistence --------------------------------------------------------------------------
+
+    def _get_state(self) -> MatcherState:
+        """See `Savable`."""
+        matcher = self._matcher
+        return MatcherState(self.n_features_in_, matcher.partial, matcher.fit_intercept)
+
+    def _set_state(self, state: MatcherState) -> None:
+        """See `Savable`."""
+        self.n_features_in_ = state.n_features
+        self._matcher = AssignmentProblem(
+            self.loss, partial=state.partial, fit_intercept=state.fit_intercept
+        )
+
+    def _n_weights(self) -> int:
+        """See `Savable`."""
+        return self.n_features_in_ + int(self._matcher.fit_intercept)
+
+
+class MatcherState(NamedTuple):
+    """What a file keeps of a matcher."""
+
+    n_features: Count
+    partial: bool
+    fit_intercept: bool

@@ -1,0 +1,176 @@
+"""One of a list of candidates, as in reranking: the outputs come with the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...formulation import Formulation, Rescaling
+from ...plane_rows import Planes, difference, stack, stack_k_best
+from ...problem import Problem
+from ...search.limits import as_examples, as_weights
+from ...types import Floats, Ints
+
+__all__ = ["CandidateProblem"]
+
+
+class CandidateProblem(Problem):
+    """Choose one of the candidates that an input lists.
+
+    An input is a matrix with a row of features for each candidate, dense or sparse; inputs may
+    differ in how many they have. An output is the number of a candidate. What is given as the truth
+    may be that, which makes every other choice cost 1, or the cost of every candidate, as in
+    reranking: the truth is then the first of the cheapest, and the loss what a choice costs more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import maxmargin as mm
+    >>> lists = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0], [2.0, 0.0], [0.0, 0.5]])]
+    >>> model = mm.StructuralSVM(mm.CandidateProblem()).fit(lists, [0, [0.3, 0.1, 0.8]])
+    >>> model.predict(lists)
+    [0, 1]
+    """
+
+    trusted = True
+
+    def bind(self, X: Sequence[Any], Y: Sequence[Any]) -> Problem:
+        """Return a copy of the problem that holds these examples; see `Problem.bind`."""
+        features = [_features(i, x) for i, x in enumerate(X)]
+        given = zip(features, Y, strict=False)  # of how many there are the next line tells
+        costs = [_costs(i, x.shape[0], y) for i, (x, y) in enumerate(given)]
+        bound = super().bind(features, Y)
+        assert isinstance(bound, CandidateProblem)
+        for i, x in enumerate(features):
+            if x.shape[1] != bound.n_features:
+                raise ValueError(
+                    f"example {i} has {x.shape[1]} features, but example 0 has {bound.n_features}"
+                )
+        bound.costs = costs
+        return bound
+
+    #: Losses of the candidates of each example.
+    costs: Sequence[Floats] = ()
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """Features of a candidate."""
+        return x[[truth_of(y)]] if sp.issparse(x) else np.asarray(x)[truth_of(y)]
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """What a candidate costs more than the truth."""
+        chosen = truth_of(y_hat)
+        if np.ndim(y) == 0:
+            return float(int(y) != chosen)
+        costs = np.asarray(y, np.float64)
+        return float(costs[chosen] - costs.min())
+
+    def predict(self, x: Any, w: Floats) -> int:
+        """The candidate of the largest score."""
+        return int(np.argmax((x if sp.issparse(x) else np.asarray(x, np.float64)) @ w))
+
+    def most_violated(self, x: Any, y: Any, w: Floats, rescaling: Rescaling) -> int:
+        """The most violated candidate of one example."""
+        truth, costs = truth_of(y), _costs(0, x.shape[0], y)
+        values = _values(x, costs, truth, w, Formulation(rescaling))
+        best = int(np.argmax(values))
+        return best if values[best] > 0.0 else truth
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated candidate of each listed example; see `Problem.oracle`."""
+        found, rows, losses = self._violations(indices, w, rescaling, sqrt_loss), [], []
+        for i, truth, values in found:
+            best = int(np.argmax(values))
+            best = best if values[best] > 0.0 else truth
+            rows.append(self._row(i, truth, best))
+            losses.append(self.costs[i][best])
+        return stack(rows, np.array(losses, np.float64))
+
+    def k_best(
+        self,
+        indices: Ints,
+        w: Floats,
+        k: int,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """The k best wrong candidates of each listed example; see `Problem.k_best`."""
+        listed = []
+        for i, truth, values in self._violations(indices, w, rescaling, sqrt_loss):
+            order = [y for y in np.argsort(-values, kind="stable") if np.isfinite(values[y])][:k]
+            listed.append([(self._row(i, truth, y), float(self.costs[i][y])) for y in order])
+        return stack_k_best(listed, k)
+
+    def _violations(
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
+    ) -> list[tuple[int, int, Floats]]:
+        """Example, truth and violations of all candidates, for each listed example."""
+        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+        w = as_weights(w, int(self.n_features or 0))
+        found = []
+        for i in as_examples(indices, self.n_examples).tolist():
+            truth = truth_of(self.Y[i])
+            found.append((i, truth, _values(self.X[i], self.costs[i], truth, w, formulation)))
+        return found
+
+    def _row(self, i: int, truth: int, y: int) -> Any:
+        """The feature difference of a candidate."""
+        x = self.X[i]
+        return difference(self.joint_feature(x, truth), self.joint_feature(x, y))
+
+
+def truth_of(y: Any) -> int:
+    """The number of a candidate, or of the first of the cheapest."""
+    return int(y) if np.ndim(y) == 0 else int(np.argmin(y))
+
+
+def _values(x: Any, costs: Floats, truth: int, w: Floats, formulation: Formulation) -> Floats:
+    """Violations of all candidates; -inf for the truth and what counts as the truth."""
+    scores = np.asarray(x @ w, np.float64)
+    offsets, scales = formulation.plane_terms(costs)
+    values: Floats = offsets + scales * (scores - scores[truth])
+    values[truth] = -np.inf
+    if formulation.rescaling != "margin":
+        values[costs == 0.0] = -np.inf
+    return values
+
+
+def _features(i: int, x: Any) -> Any:
+    """The candidates of an example as a matrix of numbers; ValueError that names the example."""
+    rows = sp.csr_matrix(x, dtype=np.float64) if sp.issparse(x) else np.asarray(x, np.float64)
+    if rows.ndim != 2 or rows.shape[0] == 0:
+        raise ValueError(
+            f"example {i}: expected a row of features for each of its candidates, got shape "
+            f"{rows.shape}"
+        )
+    if not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
+        raise ValueError(f"example {i} has features that are not finite")
+    return rows
+
+
+def _costs(i: int, n_candidates: int, y: Any) -> Floats:
+    """Loss of every candidate; ValueError that names the example."""
+    if np.ndim(y) == 0:
+        number = int(y)
+        if number != y or not 0 <= number < n_candidates:
+            raise ValueError(
+                f"example {i}: there is no candidate {y!r}; they are numbered from 0 to "
+                f"{n_candidates - 1}"
+            )
+        return (np.arange(n_candidates) != number).astype(np.float64)
+    costs = np.asarray(y, np.float64)
+    if costs.shape != (n_candidates,) or not np.isfinite(costs).all():
+        raise ValueError(
+            f"example {i} has {n_candidates} candidates; expected the number of one, or as many "
+            f"finite costs, got {y!r:.60}"
+        )
+    losses: Floats = costs - costs.min()
+    return losses
