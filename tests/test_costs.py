@@ -1,6 +1,7 @@
 """Costs of labels and weights of classes, as estimators take them."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -350,6 +351,32 @@ def test_class_weight_of_a_sample():
 
 
 # ----- the metric --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (lambda: tagger(loss=1j * (1.0 - np.eye(2))).fit(*sentences(4)), "loss must be the name"),
+        (lambda: tagger(class_weight={"O": "much"}).fit(*sentences(4)), r"\['O'\] is 'much'"),
+        (lambda: svm(loss=1j * (1.0 - np.eye(3))).fit(*classes()[:2]), "loss must be 'zero-one'"),
+        (lambda: svm(loss=[["a"] * 3] * 3).fit(*classes()[:2]), "loss must be 'zero-one'"),
+        (lambda: svm().fit(*classes()[:2], costs=[["a"] * 3] * 120), r"shape \(120, 3\), got"),
+        (lambda: svm().fit(*classes()[:2], costs=[[0.0]] * 119 + [[]]), r"shape \(120, 3\), got"),
+        (lambda: sets(loss=np.array([1j, 1.0])).fit(*label_sets()), "the costs of a missed"),
+    ],
+)
+def test_costs_are_real_numbers(fit, message):
+    with pytest.raises(ValueError, match=message):
+        fit()
+
+
+def test_balanced_weights_where_nothing_counts():
+    """Without a warning of NumPy's."""
+    X, y = sentences(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = tagger(class_weight="balanced").fit(X, y, sample_weight=np.zeros(4))
+    assert not model.coef_.any()
 
 
 def test_mean_cost():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.costs import cost_matrix
+from ..metrics.costs import as_reals, cost_matrix
 from ..types import Bools, Floats, Ints
 from .example_weights import class_factors
 from .labels import LabelEncoder, flatten_labels
@@ -115,7 +115,7 @@ def costs_of_sets(
 def _pair_costs(loss: Any, n_labels: int) -> Floats:
     """Costs of missing and of adding each label; ValueError unless the parameter says them."""
     try:
-        costs = np.array(loss, dtype=np.float64)
+        costs = as_reals(loss)
     except (TypeError, ValueError):
         raise ValueError(
             "loss must be the name of one, or the costs of a missed and of an added label, for all "
