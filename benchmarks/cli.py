@@ -40,6 +40,7 @@ BENCHMARKS = {
     "segments": ".datasets.segments",
     "orders": ".datasets.orders",
     "partial": ".datasets.partial",
+    "costs": ".datasets.costs",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",

@@ -186,6 +186,22 @@ def test_labels_known_in_part(bench):
     assert runs["all tags"]["f1"] > runs["alternate"]["f1"] > runs["hidden as O"]["f1"]
 
 
+def test_costs_of_mistakes(bench):
+    for name in ("covtype/covtype.npz", "conll2002/esp.train.xz"):
+        find_data(name)
+    classes, entities = bench("datasets.costs").cases(bench("case").Options(quick=True))
+    runs = [
+        {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
+        for case in (classes, entities)
+    ]
+    for name in ("MulticlassSVM", "LinearSVC"):
+        plain, balanced = runs[0][name], runs[0][f"{name}, balanced"]
+        assert balanced["balanced"] > plain["balanced"] > 100 / 7
+        assert balanced["right"] < plain["right"]
+    equal, *_, dear = runs[1].values()
+    assert dear["recall"] > equal["recall"] and dear["precision"] < equal["precision"]
+
+
 def test_grades(bench):
     (case,) = bench("datasets.ordinal").cases(bench("case").Options(quick=True, peers=False))
     runs = {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}

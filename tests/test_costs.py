@@ -1,6 +1,7 @@
 """Costs of labels and weights of classes, as estimators take them."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -275,6 +276,23 @@ def test_costs_of_trees():
         assert np.array_equal(problem.true_labels.costs, again.true_labels.costs)
 
 
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ([[0.0, 3.0], [1.0, 1.0]], "node 1: loss says that 'z' costs 1.0 where 'z' is right"),
+        ([[0.0, 3.0], [1.0]], "node 1: loss must be the name of one or a table"),
+        ({("b", "z"): "much"}, "node 1: loss has 'much'"),
+    ],
+)
+def test_tables_of_nodes(second, message):
+    X, y = nodes()
+    shared = problem_of(labeler(loss={("a", "c"): 5.0, ("b", "z"): 3.0}), X, y)
+    listed = problem_of(labeler(loss=[{("a", "c"): 5.0}, {("b", "z"): 3.0}]), X, y)
+    assert np.array_equal(shared.true_labels.costs, listed.true_labels.costs)
+    with pytest.raises(ValueError, match=message):
+        labeler(loss=[1.0 - np.eye(3), second]).fit(X, y)
+
+
 def test_class_weights_of_trees():
     X, y = nodes()
     costs = problem_of(labeler(class_weight="balanced"), X, y).true_labels.costs
@@ -331,6 +349,7 @@ def test_class_weights_of_sets():
         ({"loss": {"a": 1.0}}, "the costs of a missed and of an added label"),
         ({"loss": "f1", "class_weight": "balanced"}, "does not add up"),
         ({"class_weight": [{}]}, "1 labels, expected 3"),
+        ({"class_weight": [{}, {1: -2.0}, {}]}, r"label 1: class_weight\[1\] is -2.0"),
     ],
 )
 def test_costs_of_sets_that_are_refused(options, message):
@@ -350,6 +369,32 @@ def test_class_weight_of_a_sample():
 
 
 # ----- the metric --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (lambda: tagger(loss=1j * (1.0 - np.eye(2))).fit(*sentences(4)), "loss must be the name"),
+        (lambda: tagger(class_weight={"O": "much"}).fit(*sentences(4)), r"\['O'\] is 'much'"),
+        (lambda: svm(loss=1j * (1.0 - np.eye(3))).fit(*classes()[:2]), "loss must be 'zero-one'"),
+        (lambda: svm(loss=[["a"] * 3] * 3).fit(*classes()[:2]), "loss must be 'zero-one'"),
+        (lambda: svm().fit(*classes()[:2], costs=[["a"] * 3] * 120), r"shape \(120, 3\), got"),
+        (lambda: svm().fit(*classes()[:2], costs=[[0.0]] * 119 + [[]]), r"shape \(120, 3\), got"),
+        (lambda: sets(loss=np.array([1j, 1.0])).fit(*label_sets()), "the costs of a missed"),
+    ],
+)
+def test_costs_are_real_numbers(fit, message):
+    with pytest.raises(ValueError, match=message):
+        fit()
+
+
+def test_balanced_weights_where_nothing_counts():
+    """Without a warning of NumPy's."""
+    X, y = sentences(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = tagger(class_weight="balanced").fit(X, y, sample_weight=np.zeros(4))
+    assert not model.coef_.any()
 
 
 def test_mean_cost():

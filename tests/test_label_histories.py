@@ -15,6 +15,7 @@ from checking import SEARCHES, check_k_best, check_oracle, dense_rows, values_of
 from maxmargin import check_problem
 from maxmargin.cli import main
 from maxmargin.engine.accelerators import accelerators_of
+from maxmargin.engine.state import extends
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.histories.problem import HistoryChainProblem, HistoryDecoder
@@ -377,3 +378,44 @@ def test_too_many_states_are_named():
     ):
         tagger(order=3, label_tuples="allowed").fit([np.ones((90, 1))], labels)
     tagger(order=3, max_passes=1, tol=None).fit([np.ones((90, 1))], labels)
+
+
+# ----- what a hostile user may try ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": True}, "order must be 1, 2 or 3, got True"),
+        ({"emission_order": True}, "emission_order must be 0 or 1, got True"),
+        ({"eta": True}, "eta must be a positive, finite number, got True"),
+        ({"label_tuples": np.array([1, 2])}, "label_tuples must be 'seen' or 'allowed'"),
+        ({"transition_features": b"x0"}, "must be an extractor.* got b'x0'"),
+        (
+            {"transition_features": WindowFeatures(["w[0]"])},
+            "transition_features: sequence 0, token 0 ",
+        ),
+    ],
+)
+def test_odd_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        tagger(**options).fit(*runs(2))
+
+
+def test_no_more_than_all_labellings_are_ranked():
+    model = tagger(order=2).fit([[[1.0], [0.0], [1.0]], [[0.0]]], [[0, 1, 0], [1]])
+    assert [len(ranked) for ranked in model.predict_k([[[1.0]] * 3, [[0.0]]], 10**9)] == [8, 2]
+    with pytest.raises(ValueError, match="use a smaller k"):
+        model.predict_k([[[1.0]] * 40], 10**9)
+
+
+def test_more_examples_go_on_from_the_planes_there_are():
+    """Whether the earlier problem has been searched does not make it another one."""
+    labels, offsets = np.tile([0, 1, 2, 0, 2, 1], 6), np.arange(0, 37, 6)
+    tokens = np.random.default_rng(0).normal(size=(36, 3))
+    tuples = label_tuples(labels, offsets, 3, order=2, pairs=False)
+    few = HistoryChainProblem(tokens[:24], offsets[:5], labels[:24], 3, tuples)
+    few.oracle(np.arange(4), np.zeros(few.n_features))
+    assert extends(HistoryChainProblem(tokens, offsets, labels, 3, tuples), few)
+    other = label_tuples(labels[:4], np.array([0, 4]), 3, order=2, pairs=False)
+    assert not extends(HistoryChainProblem(tokens, offsets, labels, 3, other), few)

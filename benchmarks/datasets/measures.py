@@ -68,7 +68,7 @@ def load_a9a() -> Sample:
 
 
 @cache
-def _covertype() -> tuple[Any, NDArray[np.int64]]:
+def covertype() -> tuple[Any, NDArray[np.int64]]:
     """All rows of Covertype, and their classes."""
     arrays = np.load(data_path("covtype/covtype.npz"))
     numeric = arrays["numeric"].astype(np.float64)
@@ -83,7 +83,7 @@ def _covertype() -> tuple[Any, NDArray[np.int64]]:
 
 def load_covertype(label: int, part: str) -> Sample:
     """A class of Covertype against the rest, "train" or "test"."""
-    X, labels = _covertype()
+    X, labels = covertype()
     chosen = (np.arange(len(labels)) % 10 == 9) == (part == "test")
     return Sample(X[chosen], np.where(labels[chosen] == label, 1, -1))
 
@@ -183,7 +183,7 @@ def _gain(features: str, n_splits: int, options: Options) -> Contestant:
         return max(found)[1]
 
     def run() -> Outcome:
-        X, labels = _covertype()
+        X, labels = covertype()
         y = np.where(labels == 4, 1, -1)
         scores: dict[str, list[float]] = {"error": [], "average_precision": []}
         for seed in range(n_splits):

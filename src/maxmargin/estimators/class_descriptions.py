@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.class_features import ClassFeatures
-from ..metrics.costs import cost_matrix
+from ..metrics.costs import as_reals, cost_matrix
 from ..problems.classes.taxonomy import Taxonomy
 from ..types import Floats
 
@@ -85,7 +85,14 @@ def class_costs(
         return None
     if isinstance(loss, Mapping):
         return cost_matrix(loss, classes.tolist())
-    costs, K = np.array(loss, dtype=np.float64), len(classes)
+    K = len(classes)
+    try:
+        costs = as_reals(loss)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "loss must be 'zero-one', 'taxonomy', a mapping from pairs of classes or a table of "
+            f"costs, numbers in {K} rows of {K}; got {loss!r:.60}"
+        ) from None
     if costs.shape != (K, K):
         found = f"{K} classes are described" if are_described else f"y has {K} classes"
         raise ValueError(f"loss has shape {costs.shape}, but {found}: expected {(K, K)}")

@@ -35,7 +35,7 @@ def class_factors(
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals: Floats = np.bincount(codes, weights, len(classes)).astype(np.float64)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             factors = totals.sum() / (len(classes) * totals)
         factors[totals == 0.0] = 0.0  # no example of weight is there to be multiplied
         return factors
@@ -64,7 +64,7 @@ def _listed_factors(class_weight: Mapping[Any, Any], classes: list[Any]) -> Floa
             f"class_weight has {extra[0]!r:.40}, which is no class of y (a misspelling? there is "
             f"nothing for {missing[0]!r:.40})"
         )
-    factors = np.array([class_weight.get(label, 1.0) for label in classes], dtype=np.float64)
+    factors = np.array([_number(class_weight, label) for label in classes])
     bad = np.flatnonzero(~(factors >= 0.0) | ~np.isfinite(factors))
     if len(bad):
         raise ValueError(
@@ -72,6 +72,17 @@ def _listed_factors(class_weight: Mapping[Any, Any], classes: list[Any]) -> Floa
             "and >= 0"
         )
     return factors
+
+
+def _number(class_weight: Mapping[Any, Any], label: Any) -> float:
+    """The weight of a class; ValueError unless it is a number."""
+    weight = class_weight.get(label, 1.0)
+    try:
+        return float(weight)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"class_weight[{label!r:.40}] is {weight!r:.40}; weights must be finite and >= 0"
+        ) from None
 
 
 def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:

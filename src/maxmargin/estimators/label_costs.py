@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.costs import cost_matrix
+from ..metrics.costs import as_reals, cost_matrix
 from ..types import Bools, Floats, Ints
 from .example_weights import class_factors
 from .labels import LabelEncoder, flatten_labels
@@ -60,7 +60,7 @@ def costs_of_nodes(
         return None
     every = LabelEncoder.of(flatten_labels([labels.tolist() for labels in classes]))
     numbers = [every.encode(flatten_labels([labels.tolist()])) for labels in classes]
-    by_node = isinstance(loss, (list, tuple, np.ndarray)) and all(np.ndim(t) == 2 for t in loss)
+    by_node = isinstance(loss, (list, tuple, np.ndarray)) and all(map(_is_table, loss))
     if by_node and len(loss) != len(classes):
         raise ValueError(f"loss has tables of {len(loss)} nodes, expected {len(classes)}")
     shared = None if isinstance(loss, str) or by_node else cost_matrix(loss, every.classes.tolist())
@@ -70,7 +70,10 @@ def costs_of_nodes(
         K = len(labels)
         costs = 1.0 - np.eye(K)
         if by_node:
-            costs = cost_matrix(loss[v], labels.tolist())
+            try:
+                costs = cost_matrix(loss[v], labels.tolist())
+            except ValueError as error:
+                raise ValueError(f"node {v}: {error}") from None
         elif shared is not None:
             costs = shared[np.ix_(numbers[v], numbers[v])]
         if isinstance(class_weight, Mapping):
@@ -84,6 +87,14 @@ def costs_of_nodes(
         table[first : first + K, :K] = costs
         first += K
     return table
+
+
+def _is_table(value: Any) -> bool:
+    """Whether this has costs of pairs of labels: it is a mapping, or made of rows."""
+    return isinstance(value, Mapping) or (
+        isinstance(value, (list, tuple, np.ndarray))
+        and all(isinstance(row, (list, tuple, np.ndarray)) and np.ndim(row) > 0 for row in value)
+    )
 
 
 def costs_of_sets(
@@ -106,7 +117,12 @@ def costs_of_sets(
         )
     listed = class_weight if by_label else [class_weight] * n_labels
     codes = gold.astype(np.int64)
-    factors = [class_factors(of, [0, 1], codes[:, k], weights) for k, of in enumerate(listed)]
+    factors = []
+    for k, of in enumerate(listed):
+        try:
+            factors.append(class_factors(of, [0, 1], codes[:, k], weights))
+        except ValueError as error:
+            raise ValueError(f"label {k}: {error}" if by_label else str(error)) from None
     # A label that is on is missed, one that is off is added.
     off_and_on = np.array(factors)[:, ::-1]
     return off_and_on * (np.ones((n_labels, 2)) if costs is None else costs)
@@ -115,7 +131,7 @@ def costs_of_sets(
 def _pair_costs(loss: Any, n_labels: int) -> Floats:
     """Costs of missing and of adding each label; ValueError unless the parameter says them."""
     try:
-        costs = np.array(loss, dtype=np.float64)
+        costs = as_reals(loss)
     except (TypeError, ValueError):
         raise ValueError(
             "loss must be the name of one, or the costs of a missed and of an added label, for all "

@@ -75,13 +75,15 @@ class LabelHistories:
         """The parameters; ValueError for bad ones, before any features are built."""
         for name, known in (("order", ORDERS), ("emission_order", (0, 1))):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or value not in known:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value not in known:
                 shown = ", ".join(map(str, known[:-1]))
                 raise ValueError(f"{name} must be {shown} or {known[-1]}, got {value!r:.40}")
-        if not isinstance(self.eta, Real) or not (np.isfinite(self.eta) and self.eta > 0):
-            raise ValueError(f"eta must be a positive, finite number, got {self.eta!r:.40}")
-        if self.label_tuples not in ("seen", "allowed"):
-            raise ValueError(f"label_tuples must be 'seen' or 'allowed', got {self.label_tuples!r}")
+        eta: Any = self.eta
+        if isinstance(eta, bool) or not isinstance(eta, Real) or not 0 < float(eta) < np.inf:
+            raise ValueError(f"eta must be a positive, finite number, got {eta!r:.40}")
+        which = self.label_tuples
+        if not isinstance(which, str) or which not in ("seen", "allowed"):
+            raise ValueError(f"label_tuples must be 'seen' or 'allowed', got {which!r:.40}")
         return ChainShape(int(self.order), int(self.emission_order), float(self.eta))
 
     def _check_same_shape(self, shape: ChainShape) -> None:
@@ -103,7 +105,10 @@ class LabelHistories:
             return None
         if hasattr(chosen, "fit_transform"):
             extractor = clone(chosen)
-            found = pack_sequences(extractor.fit_transform(as_list(X))).tokens
+            try:
+                found = pack_sequences(extractor.fit_transform(as_list(X))).tokens
+            except ValueError as error:  # other features are made of the same sequences
+                raise ValueError(f"transition_features: {error}") from error
             self._transition_inputs = TransitionInputs(None, extractor, int(found.shape[1]))
             return found
         columns = self._chosen_columns(chosen)
@@ -133,7 +138,7 @@ class LabelHistories:
 
     def _chosen_columns(self, chosen: Any) -> Ints:
         """Columns of token features by number, name, key of names, template or pattern."""
-        one = isinstance(chosen, (str, re.Pattern)) or not isinstance(chosen, Iterable)
+        one = isinstance(chosen, (str, bytes, re.Pattern)) or not isinstance(chosen, Iterable)
         entries = [chosen] if one else list(chosen)
         names = self._feature_names(np.arange(self.n_features_in_))
         found = [self._columns_of(entry, names) for entry in entries]

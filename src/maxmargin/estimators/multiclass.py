@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
 from ..engine.rows import make_rows
+from ..metrics.costs import as_reals
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
 from ..problems.classes.merging import merge_examples
@@ -254,8 +255,13 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
                 "costs of examples take the place of loss, which must be 'zero-one' then, and are "
                 "not for classes with a taxonomy or class features"
             )
-        table = np.array(costs, dtype=np.float64)
         expected = len(codes), len(self.classes_)
+        try:
+            table = as_reals(costs)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"costs must be numbers in an array of shape {expected}, got {costs!r:.60}"
+            ) from None
         if table.shape != expected:
             raise ValueError(
                 f"costs has shape {table.shape}; expected {expected}, a row for each example and a "

@@ -11,7 +11,7 @@ from .._warn import warn_user
 from ..types import Floats
 from .sequences import flat_pair
 
-__all__ = ["cost_matrix", "mean_cost"]
+__all__ = ["as_reals", "cost_matrix", "mean_cost"]
 
 
 def mean_cost(
@@ -77,7 +77,7 @@ def cost_matrix(table: Any, labels: list[Any], are_all: bool = True) -> Floats:
             costs[true, predicted] = _number(cost, labels[true], labels[predicted])
     else:
         try:
-            costs = np.array(table, dtype=np.float64)
+            costs = as_reals(table)
         except (TypeError, ValueError):
             raise ValueError(
                 f"loss must be the name of one or a table of costs, numbers in {K} rows of {K} or "
@@ -98,6 +98,14 @@ def cost_matrix(table: Any, labels: list[Any], are_all: bool = True) -> Floats:
             f"{labels[true]!r:.40} is right; expected {expected}"
         )
     return costs
+
+
+def as_reals(table: Any) -> Floats:
+    """A table as an array of its own; TypeError or ValueError unless it holds real numbers."""
+    given = np.asarray(table)
+    if np.iscomplexobj(given):  # NumPy would drop the imaginary parts
+        raise TypeError("expected real numbers, got complex ones")
+    return np.array(given, dtype=np.float64)
 
 
 def _pairs(

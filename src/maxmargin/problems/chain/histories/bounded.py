@@ -18,14 +18,20 @@ __all__ = ["bounded_path"]
 
 
 def bounded_path(
-    model: HistoryModel, gold: Ints32, costs: Floats, violation: Violation, work: HistoryScratch
+    model: HistoryModel,
+    gold: Ints32,
+    costs: Floats,
+    unit: float,
+    violation: Violation,
+    work: HistoryScratch,
 ) -> Ints32:
     """The path of the largest violation, or the gold one if none is positive.
 
-    ``costs`` are those of the labels of each token; the token's scores are in ``work``.
+    ``costs`` are those of the labels of each token, multiples of the ``unit`` if it is not 0; the
+    token's scores are in ``work``.
     """
     decode, largest = _decoder(model, gold, costs, work), costs.max(axis=1)
-    best = most_violated(decode, largest, violation)
+    best = most_violated(decode, largest, violation, unit)
     if not violation.slack:
         # Labellings without loss, of which there may be several, are violated by their gain.
         free = decode(np.full(len(gold), -1.0), np.zeros(len(gold)), 0.0)

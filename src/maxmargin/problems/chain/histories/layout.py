@@ -14,7 +14,7 @@ All transitions and transition features count ``eta`` times.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,6 +124,10 @@ class HistoryLayout:
             place.astype(np.int32),
             make_automaton(self.tuples, K),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What layouts are told apart by: whether one has been used does not count."""
+        return {name: value for name, value in vars(self).items() if name != "model"}
 
     def emissions(self, w: Floats) -> Floats:
         """View of the token weights of single labels, shape (n_inputs, n_labels)."""

@@ -27,7 +27,7 @@ from ....engine.rows import check_codes
 from ....engine.work import scoring_work
 from ....formulation import Formulation, Rescaling
 from ....plane_rows import Planes, empty_planes, trim
-from ....search.bounded_search import Violation
+from ....search.bounded_search import Violation, common_unit
 from ....search.limits import as_examples, as_weights, check_number_of_weights
 from ....search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ....types import Bools, Floats, Ints, Ints32
@@ -137,6 +137,7 @@ class HistoryDecoder:
         w, model = as_weights(w, self.layout.size), self.layout.model
         n, lengths = len(offsets) - 1, np.diff(offsets)
         longest = int(lengths.max(initial=1))
+        k = min(k, model.n_labels**longest)  # there are no more
         work, lists = make_scratch(model, longest), make_lists(model, longest, k)
         given = work.all_allowed if allowed is None else np.ascontiguousarray(allowed, np.bool_)
         labels = np.empty(k * int(offsets[-1]), np.int32)
@@ -243,6 +244,7 @@ class HistoryChainProblem(NativeProblem):
         #: Whether a wrong label costs 1, so that the loss is a number of errors.
         self.unit_costs = costs is None
         table, rows = _checked_costs(costs, cost_rows, codes, K)
+        self._cost_unit = common_unit(table)
         inputs = self.decoder.inputs(tokens, pair_tokens)
         normalized, zero_one = loss == "normalized-hamming", loss == "zero-one"
         self._hold(HistoryData(inputs, bounds, codes, table, rows, normalized, zero_one))
@@ -441,8 +443,9 @@ class HistoryChainProblem(NativeProblem):
             first, end = int(data.offsets[i]), int(data.offsets[i + 1])
             n = end - first
             score_tokens(model, data.inputs, first, n, w, forbidden, work.all_allowed, work)
-            costs = data.costs[data.cost_rows[first:end]] / (n if data.normalized else 1)
-            path = bounded_path(model, data.labels[first:end], costs, violation, work)
+            share = 1.0 / n if data.normalized else 1.0
+            costs, unit = share * data.costs[data.cost_rows[first:end]], share * self._cost_unit
+            path = bounded_path(model, data.labels[first:end], costs, unit, violation, work)
             losses[r] = costs[np.arange(n), path].sum()
             paths.append(path)
         write_candidates(model, data, examples, np.concatenate(paths), losses, as_parts, out)

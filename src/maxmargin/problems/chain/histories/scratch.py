@@ -86,7 +86,7 @@ def _check_table(size: int, what: str, longest: int, n_levels: int, n_states: in
         levels = f" and {n_levels} numbers of errors" if n_levels > 1 else ""
         raise ValueError(
             f"the search{what} in {longest} tokens with {n_states} states{levels} takes "
-            f"{size / 2**30:.1f} GiB, more than {MOST_TABLE_BYTES / 2**30:.0f}; use shorter "
-            "sequences or a lower order"
+            f"{size / 2**30:.1f} GiB, more than {MOST_TABLE_BYTES / 2**30:.0f}; use "
+            f"{'a smaller k, ' if what else ''}shorter sequences or a lower order"
             + (", or rescaling='margin' with sqrt_loss=False" if n_levels > 2 else "")
         )
