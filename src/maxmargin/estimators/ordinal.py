@@ -126,9 +126,13 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
             return self
         if weights is not None and np.ptp(weights) == 0.0:
             weights = None
-        self._train(lambda: _pairs(X, grades, weights), (*data, weights), None)
-        scores = row_scores(make_rows(X), self.result_.w)
-        self._thresholds = best_thresholds(scores, grades, len(self.classes_), weights)
+        n_grades, rows = len(self.classes_), make_rows(X)
+
+        def thresholds(w: Floats) -> dict[str, Any]:
+            found = best_thresholds(row_scores(rows, w), grades, n_grades, weights)
+            return {"_thresholds": found}
+
+        self._train(lambda: _pairs(X, grades, weights), (*data, weights), None, thresholds)
         return self
 
     def decision_function(self, X: Any) -> Floats:
