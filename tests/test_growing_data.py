@@ -134,6 +134,21 @@ def test_data_that_were_written_to_are_no_beginning(n):
     assert model.result_.primal == pytest.approx(cold.result_.primal, rel=1e-5)
 
 
+def test_what_a_problem_leaves_out_of_a_pickle_still_counts():
+    class Light(Sides):
+        def __getstate__(self):
+            return {}
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    y = [int(x[0] > 0.2) for x in X]
+    model = mm.StructuralSVM(Light(), tol=1e-6, random_state=0, warm_start=True)
+    model.fit(list(X[:15]), y[:15]).fit(list(-4.0 * X), y)
+    cold = mm.StructuralSVM(Light(), tol=1e-6, random_state=0).fit(list(-4.0 * X), y)
+    assert model.result_.dual <= cold.result_.primal * (1 + 1e-9)
+    assert model.result_.primal == pytest.approx(cold.result_.primal, rel=1e-5)
+
+
 @pytest.mark.parametrize("make", [mm.MulticlassSVM, mm.OrdinalSVM])
 def test_equal_data_are_not_sought_in_arrays_that_were_written_to(make):
     X = np.random.default_rng(0).normal(size=(40, 3))

@@ -214,7 +214,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             raise
         self._set_weights(result.w)
         if following is not None:
-            vars(self).update(following(result.w))
+            self.__dict__.update(following(result.w))
         self.__dict__.pop("_online", None)
         if self.warm_start:
             self.result_ = result

@@ -119,7 +119,7 @@ class RegularizationPath:
         model.C = C
         model._set_weights(result.w)
         model.result_ = result
-        vars(model).update(self._following[i])
+        model.__dict__.update(self._following[i])
         return model
 
     def __repr__(self) -> str:
@@ -152,7 +152,9 @@ def path(
     Parameters
     ----------
     estimator : estimator
-        It is cloned, and stays as it is; its ``C`` plays no part.
+        It is cloned, and stays as it is; its ``C`` plays no part. ``max_passes`` and ``max_time``
+        are limits of each C. An interrupt ends the path, which is returned with the points so far
+        where ``on_interrupt="return"``.
     X, y
         What its ``fit`` takes.
     Cs : array-like of float
@@ -221,9 +223,10 @@ def _checked_Cs(Cs: Any) -> Floats:
 
 def _checked_C(C: Any) -> float:
     """One value of C, or ValueError."""
-    if not isinstance(C, Real) or not (np.isfinite(C) and C > 0):
+    value = float(C) if isinstance(C, Real) else np.nan
+    if not (np.isfinite(value) and value > 0.0):
         raise ValueError(f"C must be a positive, finite number, got {C!r:.40}")
-    return float(C)
+    return value
 
 
 def _searched(name: str) -> Any:
@@ -304,7 +307,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         self.Cs_: Floats = np.unique(_checked_Cs(grid))
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         needed = self._needed_for_scores(fit_params)
-        rows = []
+        rows: list[Floats] = []
         for train, test in folds.split(X, y, groups):
             params = _check_method_params(X, fit_params, indices=train)
             models = path(self.estimator, _part(X, train), _part(y, train), self.Cs_, **params)
