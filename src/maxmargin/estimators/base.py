@@ -60,6 +60,15 @@ class _Kept(NamedTuple):
         """Whether the problem is still that of the fit before."""
         return self.held is not None and content_of(self.problem) == self.held
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, as the hash of equal objects differs where they share others."""
+        return _copied, (self.fingerprint, self.problem, self.is_untouched)
+
+
+def _copied(fingerprint: str, problem: Problem, is_untouched: bool) -> _Kept:
+    """What was kept, out of a pickle."""
+    return _Kept(fingerprint, problem, content_of(problem) if is_untouched else None)
+
 
 class Savable(AllOrNothing):
     """Estimators with ``coef_`` that can be written to a file, and read by `maxmargin.load`."""
