@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import maxmargin as mm
+from maxmargin.engine.native import same_columns
+from maxmargin.engine.rows import make_rows
 from maxmargin.engine.state import extends
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
@@ -103,6 +106,74 @@ def test_a_feature_that_becomes_frequent_enough_changes_the_first_sentences():
     model.fit(words, tags)
     assert not extends(model.result_.state.oracle.problem, before)
     assert model.result_.converged
+
+
+@pytest.mark.parametrize("factor", [-1.0, 2.0, 1.0 + 2.0**-52])
+def test_a_value_that_changes_is_another_column(factor):
+    """Doubles that differ in the sign or the exponent differ in their highest bits alone."""
+    for n in range(1, 400):
+        column = sp.csr_matrix(np.ones((n, 1)))
+        other = column.copy()
+        other.data[n // 2] *= factor
+        assert same_columns(make_rows(column, sparse=True), make_rows(column, sparse=True))
+        assert not same_columns(make_rows(column, sparse=True), make_rows(other, sparse=True))
+
+
+@pytest.mark.parametrize("n", [30, 40])
+def test_data_that_were_written_to_are_no_beginning(n):
+    """The problem of the fit before refers to the same arrays: its planes are of none now."""
+    rng = np.random.default_rng(0)
+    X = list(rng.normal(size=(40, 2)))
+    y = [int(x[0] + 0.5 * rng.normal() > 0) for x in X]
+    model = mm.StructuralSVM(Sides(), tol=1e-6, random_state=0, warm_start=True).fit(X[:n], y[:n])
+    for x in X[:10]:
+        x *= -1.0
+    model.fit(X, y)
+    cold = mm.StructuralSVM(Sides(), tol=1e-6, random_state=0).fit(X, y)
+    assert model.result_.dual <= cold.result_.primal * (1 + 1e-9)
+    assert model.result_.primal == pytest.approx(cold.result_.primal, rel=1e-5)
+
+
+def test_what_a_problem_leaves_out_of_a_pickle_still_counts():
+    class Light(Sides):
+        def __getstate__(self):
+            return {}
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    y = [int(x[0] > 0.2) for x in X]
+    model = mm.StructuralSVM(Light(), tol=1e-6, random_state=0, warm_start=True)
+    model.fit(list(X[:15]), y[:15]).fit(list(-4.0 * X), y)
+    cold = mm.StructuralSVM(Light(), tol=1e-6, random_state=0).fit(list(-4.0 * X), y)
+    assert model.result_.dual <= cold.result_.primal * (1 + 1e-9)
+    assert model.result_.primal == pytest.approx(cold.result_.primal, rel=1e-5)
+
+
+@pytest.mark.parametrize("make", [mm.MulticlassSVM, mm.OrdinalSVM])
+def test_equal_data_are_not_sought_in_arrays_that_were_written_to(make):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0)
+    given = X.copy()
+    model = make(tol=1e-6, random_state=0, warm_start=True).fit(given, y)
+    primal = model.result_.primal
+    given *= 5.0
+    assert model.fit(X, y).result_.primal == pytest.approx(primal, rel=1e-5)
+
+
+class Sides(mm.Problem):
+    """Two classes, x under either."""
+
+    def joint_feature(self, x, y):
+        return np.concatenate([x * (1 - y), x * y])
+
+    def loss(self, y, y_hat):
+        return float(y != y_hat)
+
+    def most_violated(self, x, y, w, rescaling):
+        return max((0, 1), key=lambda c: self.loss(y, c) + w @ self.joint_feature(x, c))
+
+    def predict(self, x, w):
+        return max((0, 1), key=lambda c: w @ self.joint_feature(x, c))
 
 
 @pytest.mark.parametrize("solver", ["n-slack", "one-slack", "sgd"])

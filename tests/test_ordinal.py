@@ -238,6 +238,15 @@ def test_check_estimator():
         ({"grades": [0, 1, 2]}, Y, r"y\[\d+\] is 3, which is none of the grades \[0, 1, 2\]"),
         ({"grades": [0, 1, 1]}, Y, "grades must be 2 different values or more"),
         ({"grades": "abc"}, Y, "grades must be a list of them, got 'abc'"),
+        ({"grades": [0, None]}, Y, "grades must be 2 different values or more"),
+        ({"grades": [0, 1, np.nan]}, Y, "grades must be 2 different values or more"),
+        ({}, ["a", None] * 100, r"y\[1\] is None, which has no order beside y\[0\], 'a'"),
+        ({}, [None, "a"] * 100, r"y\[0\] is None"),
+        (
+            {"loss": "pairs"},
+            pd.Series(pd.Categorical(["a"] * 200, ["a"], ordered=True)),
+            r"category \['a'\] alone; expected 2 grades",
+        ),
     ],
 )
 def test_bad_input(parameters, y, message):

@@ -133,6 +133,7 @@ def test_the_parser_learns_from_heads_known_in_part():
         ([[None, 5, 0]], "sentence 0, word 1: 5, expected 0"),
         ([[2, 1, None]], "sentence 0: no projective tree has allowed arcs only"),
         ([[2, set(), None]], "sentence 0, word 1: an empty set"),
+        ([[None, None, None]], "y says nothing: any head of any word of all 1 sentences"),
         ([[2, "x", None]], "sentence 0, word 1: 'x', expected 0"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -327,6 +328,7 @@ def test_repairs_leave_alone_what_may_continue_something():
         ([["O", "B-X"], [set()]], {}, "sequence 1, token 0: an empty set leaves no label"),
         ([["O", None], [["B-X"]]], {}, r"sequence 1, token 0: label \['B-X'\] is not hashable"),
         ([["O", None], ["O"]], {}, "y has only one label"),
+        ([[{"O", "B-X"}, None], [None]], {}, "y says nothing: any label of any token of all 2 seq"),
         ([["O", None], ["B-X"]], {"partial": "mean"}, "partial must be 'alternate' or 'convex'"),
         ([["O", None], ["B-X"]], {"order": 2}, "known in part are for order=1"),
         ([["O", None], ["B-X"]], {"max_rounds": 0}, "max_rounds must be a whole number >= 1"),
@@ -342,6 +344,53 @@ def test_rounds_that_do_not_suffice_are_told():
     X, _, part = make_sentences(hidden=0.7)
     with pytest.warns(ConvergenceWarning, match="max_rounds=1"):
         tagger(tol=1e-3, max_rounds=1).fit(X, part)
+
+
+@pytest.mark.parametrize("on_interrupt", ["raise", "return"])
+@pytest.mark.parametrize("training", [0, 1, 2])
+def test_an_interrupt_ends_the_alternation(training, on_interrupt):
+    """Whichever training it meets: that of the first weights, the first round, or a later one."""
+    X, _, part = make_sentences(hidden=0.7)
+    begun = []  # oracle calls of the trainings so far
+
+    def interrupt(progress):
+        if not begun or progress.oracle_calls < begun[-1]:
+            begun.append(0)
+        begun[-1] = progress.oracle_calls
+        if len(begun) == training + 1:
+            raise KeyboardInterrupt
+
+    model = tagger(tol=1e-6, callbacks=[interrupt], on_interrupt=on_interrupt)
+    if on_interrupt == "raise":
+        with pytest.raises(KeyboardInterrupt, match="interrupted"):
+            model.fit(X, part)
+    else:
+        with pytest.warns(UserWarning, match="interrupted") as told:
+            model.fit(X, part)
+        assert len(told) == 1
+    assert len(begun) == training + 1 and model.result_.status == "interrupted"
+    assert model.result_.gap >= 0.0
+    assert model.rounds_[-1].bound == pytest.approx(model.result_.primal)
+    assert model.predict(X[:1])
+
+
+def test_a_round_that_has_no_time_settles_nothing(monkeypatch):
+    class Hurried(Recorder):
+        """It has no time for its third training."""
+
+        def solve(self, problem, *args, **options):
+            result = super().solve(problem, *args, **options)
+            ended = replace(result, status="max_time", converged=False, primal=1e9)
+            return result if len(self.steps) < 3 else ended
+
+    def in_a_hurry(partial, solver, *args, **options):
+        return alternate(partial, Hurried(solver), *args, **options)
+
+    monkeypatch.setattr("maxmargin.estimators.partial_labels.alternate", in_a_hurry)
+    X, _, part = make_sentences(hidden=0.7)
+    with pytest.warns(ConvergenceWarning, match="after 1 rounds; raise max_time"):
+        model = tagger(tol=1e-3).fit(X, part)
+    assert len(model.rounds_) == 1 and model.result_.converged
 
 
 # ----- trees --------------------------------------------------------------------------------------

@@ -1,11 +1,18 @@
 """Paths of C: every point certified, for its own C and for those around it."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import is_classifier
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from brute import slacks
@@ -164,12 +171,70 @@ def test_an_interrupt_ends_the_path():
     assert len(models) < 10 and models.results[-1].status == "interrupted"
 
 
+def test_every_point_that_was_ended_is_told():
+    with pytest.warns(ConvergenceWarning) as told:
+        mm.path(digits(tol=1e-6, max_passes=2), X, Y, [0.01, 1.0])
+    assert [str(warning.message)[:7] for warning in told] == ["C=0.01:", "C=1: tr"]
+
+
+def test_a_cover_by_epsilon():
+    models = mm.path(digits(tol=None, epsilon=0.02), X, Y, [0.001, 0.1], cover=True)
+    assert all(models.covers(C) for C in np.logspace(-3, -1, 50))
+
+
+def test_a_cover_ends_where_intervals_are_single_points():
+    def solve_for(solver, C, start):
+        return make_result(C)
+
+    solver = make_solver("auto", tol=0.0)
+    assert len(solve_path(solve_for, solver, [0.1, 1.0], 1.0, cover=True)) == 1
+
+
+def make_result(C):
+    """An optimum with the least interval there can be: no gap is allowed, and there is a slack."""
+    case = multiclass_case(np.random.default_rng(0), n=3)
+    result = solve("auto", case.problem, 1.0, Formulation(), tol=1e-9, random_state=0)
+    return replace(result, state=None, primal=C, dual=C, w=np.zeros_like(result.w))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "pairs"])
+def test_thresholds_are_those_of_the_point(loss):
+    """Grades by pairs have thresholds that are set after the weights."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.digitize(X @ [1.0, 2.0, 0.0] + 0.5 * rng.normal(size=60), [-1.0, 0.5])
+    make = partial(mm.OrdinalSVM, loss=loss, tol=1e-9, random_state=0)
+    models = mm.path(make(), X, y, [0.01, 1.0])
+    for C in (0.01, 1.0):
+        alone = make(C=C).fit(X, y)
+        assert models.at(C).thresholds_ == pytest.approx(alone.thresholds_, rel=1e-3)
+        assert np.array_equal(models.at(C).predict(X), alone.predict(X))
+
+
+@pytest.mark.parametrize("C", [0, -1.0, np.nan, np.inf, "1", None, [1.0]])
+def test_what_is_no_c(C):
+    models = mm.path(digits(), X, Y, [0.01])
+    for method in (models.at, models.covers):
+        with pytest.raises(ValueError, match="C must be a positive, finite number, got"):
+            method(C)
+
+
+def test_only_our_estimators_have_paths():
+    for search in (mm.path, lambda *data: mm.SearchCV(data[0], data[3]).fit(*data[1:3])):
+        with pytest.raises(TypeError, match=r"one of maxmargin.*make SearchCV the last step"):
+            search(make_pipeline(digits()), X, Y, [0.01])
+    search = make_pipeline(StandardScaler(), mm.SearchCV(digits(), [0.01, 0.1], cv=2))
+    assert search.fit(X, Y).score(X, Y) > 0.9
+
+
 @pytest.mark.parametrize(
     ("parameters", "Cs", "message"),
     [
         ({}, [], "at least one"),
         ({}, [1.0, -1.0], "positive, finite"),
         ({}, [np.nan], "positive, finite"),
+        ({}, "many", "positive, finite .* got 'many'"),
+        ({}, {1.0}, "positive, finite"),
         ({"slack": "none", "solver": "n-slack"}, [1.0], "has no C"),
         ({"solver": "sgd"}, [1.0], "certifies nothing"),
         ({"tol": None, "max_passes": 3}, [1.0], "needs a precision"),
@@ -224,3 +289,44 @@ def test_search_splits_weights_with_the_examples():
     found = mm.SearchCV(tagger, [0.1, 1.0], cv=2).fit(words, [["A", "B"]] * 4)
     assert not hasattr(found, "decision_function")
     assert found.predict(words) == [["A", "B"]] * 4
+
+
+def test_search_scores_each_query_by_itself():
+    """Documents of several queries are not to be compared, also where they are held out."""
+    rng = np.random.default_rng(0)
+    X, queries = rng.normal(size=(60, 3)), np.repeat(np.arange(10), 6)
+    y = np.round(X[:, 0] + 3.0 * queries + rng.normal(size=60))
+    ranker, folds = mm.RankSVM(tol=1e-6, random_state=0), GroupKFold(2)
+    search = mm.SearchCV(ranker, [0.1, 1.0], cv=folds)
+    search.fit(X, y, groups=queries, qid=queries)
+    for row, (train, test) in enumerate(folds.split(X, y, queries)):
+        ranker.set_params(C=0.1).fit(X[train], y[train], qid=queries[train])
+        expected = ranker.score(X[test], y[test], qid=queries[test])
+        assert search.scores_[row, 0] == pytest.approx(expected)
+
+
+def test_search_passes_over_scores_that_are_no_numbers():
+    def score(model, X, y):
+        return np.nan if model.C < 0.1 else model.score(X, y)
+
+    search = mm.SearchCV(digits(), [0.01, 0.1], cv=2, scoring=score).fit(X, Y)
+    assert search.best_C_ == 0.1
+    with pytest.raises(ValueError, match="not a number"):
+        mm.SearchCV(digits(), [0.01], cv=2, scoring=score).fit(X, Y)
+
+
+def test_an_interrupt_ends_a_search():
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    estimator = digits(callbacks=[interrupt], on_interrupt="return")
+    with pytest.warns(match="interrupted"), pytest.raises(KeyboardInterrupt, match="fold 0"):
+        mm.SearchCV(estimator, [0.01, 0.1], cv=2).fit(X, Y)
+
+
+def test_a_search_is_what_its_estimator_is():
+    search = mm.SearchCV(digits(), 2, cv=2)
+    assert is_classifier(search) and not hasattr(search, "classes_")
+    assert search.fit(X, Y).classes_.tolist() == list(range(10))
+    with pytest.raises(ValueError, match="Cs must be 1 or more"):
+        mm.SearchCV(digits(), 0).fit(X, Y)

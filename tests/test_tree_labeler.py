@@ -194,6 +194,9 @@ def test_faces():
     [
         ({"outputs": "words"}, {}, "outputs must be 'labels' or 'positions', got 'words'"),
         ({"tree": [(0, 1)]}, {}, "1 edges reach 2 of 4 nodes"),
+        ({"tree": [-1, 0, 1]}, {}, "edge 0 of the tree is -1; expected a pair of nodes"),
+        ({}, {"Y": [["a", "b"], ["a", np.nan]]}, "example 1, node 1: nan is not a label"),
+        ({}, {"Y": [[{"a", "b"}] * 4] * 120}, "y says nothing: any label of any node of all 120"),
         ({"loss": "deviation"}, {}, "loss='deviation' is for positions: set outputs='positions'"),
         ({}, {"Y": [["a"] * 4] * 120}, "every node has a single label"),
         ({}, {"Y": [["a", "b"], ["a"]]}, r"y\[1\] has 1 labels, but y\[0\] has 2"),

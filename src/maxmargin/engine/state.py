@@ -104,7 +104,9 @@ def extends(problem: Problem, earlier: Problem) -> bool:
 def fingerprint(problem: Problem) -> str | None:
     """Hash of all that a problem holds; None where that cannot be told."""
     try:
-        held = problem.__getstate__() if hasattr(problem, "__getstate__") else vars(problem)
+        # A user's own __getstate__ may leave out what its oracle needs; ours leave out caches.
+        own = isinstance(problem, NativeProblem) and hasattr(problem, "__getstate__")
+        held = problem.__getstate__() if own else vars(problem)
         return str(joblib.hash((type(problem).__qualname__, held)))
     except Exception:  # whatever a user's objects raise when they are pickled
         return None

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
+from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
 from ..problem import Problem
 from ..progress import ProgressDisplay
@@ -44,10 +45,29 @@ __all__ = [
 
 
 class _Kept(NamedTuple):
-    """What a warm start needs of the fit before."""
+    """What a warm start needs of the fit before.
+
+    The problem may refer to arrays of the user, who may have written to them since; ``held`` is
+    what it had in it then.
+    """
 
     fingerprint: str
     problem: Problem
+    held: str | None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the problem is still that of the fit before."""
+        return self.held is not None and content_of(self.problem) == self.held
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, as the hash of equal objects differs where they share others."""
+        return _copied, (self.fingerprint, self.problem, self.is_untouched)
+
+
+def _copied(fingerprint: str, problem: Problem, is_untouched: bool) -> _Kept:
+    """What was kept, out of a pickle."""
+    return _Kept(fingerprint, problem, content_of(problem) if is_untouched else None)
 
 
 class Savable(AllOrNothing):
@@ -133,6 +153,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
     #: Set by `path` on an estimator of its own, and what its fit leaves there.
     _path_request: ClassVar[PathRequest | None] = None
     _path_points: list[PathPoint]
+    _path_following: list[dict[str, Any]]
 
     # ----- training -----------------------------------------------------------------------------
 
@@ -158,14 +179,19 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         make_problem: Callable[[], Problem],
         data: tuple[Any, ...],
         sample_weight: Floats | None,
+        following: Callable[[Floats], dict[str, Any]] | None = None,
     ) -> Problem:
         """Solve the problem, and set ``coef_`` and ``result_``.
 
         ``data`` is all that the problem is made of; a warm start needs it to be the same again.
+        ``following`` gives attributes that follow from weights and data, for the weights of every
+        point of a path have their own.
         """
         solver = self._make_solver()
         self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
+        if kept is not None and not kept.is_untouched:
+            kept = None
         earlier: Result | None = getattr(self, "result_", None)
         content = fingerprint(*data) if self.warm_start else ""
         if kept is not None and kept.fingerprint == content:
@@ -189,19 +215,28 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
                     solve, solver, total_weight=float(total), **self._path_request._asdict()
                 )
                 result = self._path_points[-1].result
+                if following is not None:
+                    self._path_following = [following(p.result.w) for p in self._path_points]
         except BaseException:
             if start is not None and start is earlier:
                 start.state = None  # half-changed: the next fit starts afresh
             raise
         self._set_weights(result.w)
+        if following is not None:
+            self.__dict__.update(following(result.w))
         self.__dict__.pop("_online", None)
         if self.warm_start:
             self.result_ = result
-            self._kept = _Kept(content, problem)
+            self._kept = _Kept(content, problem, content_of(problem))
         else:
             self.result_ = dataclasses.replace(result, state=None)
             self.__dict__.pop("_kept", None)
-        warn_unless_converged(result, solver)
+        if self._path_request is None:
+            warn_unless_converged(result, solver)
+        else:
+            for point in self._path_points:
+                if not point.covers(point.C):
+                    warn_unless_converged(point.result, solver, f"C={point.C:g}: ")
         return problem
 
     def _solve(
@@ -368,7 +403,7 @@ def _seed(random_state: Any) -> Any:
         ) from None
 
 
-def warn_unless_converged(result: Result, solver: Solver) -> None:
+def warn_unless_converged(result: Result, solver: Solver, where: str = "") -> None:
     """Warn where training ended before the precision asked for, and say what to raise."""
     if result.converged or result.status in ("interrupted", "inexact oracle"):  # told elsewhere
         return
@@ -405,7 +440,7 @@ def warn_unless_converged(result: Result, solver: Solver) -> None:
         else "no certified gap"
     )
     warn_user(
-        f"{ended} with {reached} before {asked} was met; "
+        f"{where}{ended} with {reached} before {asked} was met; "
         + (f"{advice}, or allow a larger gap" if advice else "allow a larger gap"),
         ConvergenceWarning,
     )

@@ -25,7 +25,7 @@ from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
 from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, has_unknown
+from .partial_labels import PartialLabels, has_unknown, refuse_nothing_known
 
 __all__ = ["DependencyParser"]
 
@@ -179,6 +179,7 @@ class DependencyParser(PartialLabels):
             len(choices),
         )
         says_something = np.array([len(own) > 0 for own in choices])
+        refuse_nothing_known(says_something, known.wording)
         templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         heads, labels, is_known = some_trees(known.offsets, choices)

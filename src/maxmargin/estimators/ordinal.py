@@ -126,9 +126,13 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
             return self
         if weights is not None and np.ptp(weights) == 0.0:
             weights = None
-        self._train(lambda: _pairs(X, grades, weights), (*data, weights), None)
-        scores = row_scores(make_rows(X), self.result_.w)
-        self._thresholds = best_thresholds(scores, grades, len(self.classes_), weights)
+        n_grades, rows = len(self.classes_), make_rows(X)
+
+        def thresholds(w: Floats) -> dict[str, Any]:
+            found = best_thresholds(row_scores(rows, w), grades, n_grades, weights)
+            return {"_thresholds": found}
+
+        self._train(lambda: _pairs(X, grades, weights), (*data, weights), None, thresholds)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -245,16 +249,28 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
             categories = getattr(getattr(y, "dtype", None), "categories", None)
             if categories is None or not y.dtype.ordered:
                 return None
+            if len(categories) < 2:
+                raise ValueError(
+                    f"y has the category {list(categories)} alone; expected 2 grades or more"
+                )
             return np.asarray(categories)
         if isinstance(self.grades, (str, bytes)):
             raise ValueError(f"grades must be a list of them, got {self.grades!r}")
         grades = np.asarray(self.grades)
-        if grades.ndim != 1 or len(np.unique(grades)) != len(grades) or len(grades) < 2:
+        values = grades.tolist() if grades.ndim == 1 else []
+        missing = any(value is None or value != value for value in values)
+        if len(set(values)) != len(values) or len(values) < 2 or missing:
             raise ValueError(f"grades must be 2 different values or more, got {self.grades!r:.60}")
         return grades
 
     def _found_grades(self, y: NDArray[Any]) -> NDArray[Any]:
         """The values of y, sorted."""
+        for i, value in enumerate(y if y.dtype == object else ()):
+            if not isinstance(value, type(y[0])) or value is None:
+                raise ValueError(
+                    f"y[{i}] is {value!r:.40}, which has no order beside y[0], {y[0]!r:.40}; give "
+                    "the grades from the lowest to the highest as grades=[...]"
+                )
         if type_of_target(y, input_name="y") == "continuous":
             raise ValueError(
                 f"Unknown label type: y has {len(np.unique(y))} different real values; if these "

@@ -13,12 +13,12 @@ from .._warn import warn_user
 from ..defaults import TOL
 from ..formulation import Formulation
 from ..solvers.alternation import Alternation, PartialProblem, Round, alternate
-from ..types import Floats
+from ..types import Bools, Floats
 from .base import MaxMarginEstimator, warn_unless_converged
 from .known_labels import is_choice
-from .labels import FlatLabels, is_hashable
+from .labels import FlatLabels, Wording, is_hashable
 
-__all__ = ["PartialLabels", "has_unknown", "listed_labels"]
+__all__ = ["PartialLabels", "has_unknown", "listed_labels", "refuse_nothing_known"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,10 +74,13 @@ class PartialLabels(MaxMarginEstimator):
         for name in ("_online", "_kept"):
             self.__dict__.pop(name, None)
         warn_unless_converged(found.result, solver)
-        if self.partial == "alternate" and not found.settled and found.result.converged:
+        is_told = not found.result.converged or found.result.status == "interrupted"
+        if self.partial == "alternate" and not found.settled and not is_told:
+            n_rounds = len(found.rounds)
+            limit = "max_rounds" if n_rounds >= self.max_rounds else "max_time"
             warn_user(
-                f"completions still changed the objective after max_rounds={self.max_rounds} "
-                "rounds; raise it",
+                f"completions still changed the objective after {n_rounds} rounds; raise "
+                f"{limit}={getattr(self, limit)}",
                 ConvergenceWarning,
             )
         return found
@@ -85,6 +88,15 @@ class PartialLabels(MaxMarginEstimator):
     def _forget_rounds(self) -> None:
         """All labels are known: remove what an earlier fit has left."""
         self.__dict__.pop("rounds_", None)
+
+
+def refuse_nothing_known(says_something: Bools, wording: Wording) -> None:
+    """Raise ValueError where every label of every example is as right as any other."""
+    if not says_something.any():
+        raise ValueError(
+            f"y says nothing: any {wording.label} of any {wording.part} of all "
+            f"{len(says_something)} {wording.example}s would be right"
+        )
 
 
 def has_unknown(labels: FlatLabels) -> bool:

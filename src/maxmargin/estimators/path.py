@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
+from .._warn import warn_user
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..tables import columns
@@ -40,9 +43,15 @@ class RegularizationPath:
         Certificate and history of each training.
     """
 
-    def __init__(self, fitted: MaxMarginEstimator, points: Sequence[PathPoint]) -> None:
+    def __init__(
+        self,
+        fitted: MaxMarginEstimator,
+        points: Sequence[PathPoint],
+        following: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
         self._fitted = fitted
         self._points = list(points)
+        self._following = list(following or [{}] * len(self._points))
 
     def __len__(self) -> int:
         return len(self._points)
@@ -65,6 +74,7 @@ class RegularizationPath:
 
     def covers(self, C: float) -> bool:
         """Whether some point is within the precision for this C."""
+        C = _checked_C(C)
         return any(point.covers(C) for point in self._points)
 
     def at(self, C: float) -> Any:
@@ -78,30 +88,38 @@ class RegularizationPath:
         Returns
         -------
         estimator
-            With the weights of the nearest point whose interval has C in it.
+            With the weights of the nearest point whose interval has C in it. A point's own C gives
+            that point, also where its training was ended before (``result_.converged``).
         """
-        able = [point for point in self._points if point.covers(C) or point.C == C]
-        if not able:
-            near = min(self._points, key=lambda point: abs(np.log(point.C / C)))
-            raise ValueError(
-                f"no point of the path is within the precision for C={C:g}; the nearest is that of "
-                f"C={near.C:g}, good from {near.low:g} to {near.high:g}. Train for this C, too, or "
-                "with cover=True"
-            )
-        return self._model(min(able, key=lambda point: abs(np.log(point.C / C))), C)
+        C = _checked_C(C)
+        by_distance = np.argsort(np.abs(np.log(self.Cs / C)), kind="stable").tolist()
+        for i in by_distance:
+            if self._points[i].covers(C) or self._points[i].C == C:
+                return self._model(i, C)
+        near = self._points[by_distance[0]]
+        good = (
+            f"good from {near.low:g} to {near.high:g}"
+            if near.covers(near.C)
+            else "which is not within it either"
+        )
+        raise ValueError(
+            f"no point of the path is within the precision for C={C:g}; the nearest is that of "
+            f"C={near.C:g}, {good}. Train for this C, too, or with cover=True"
+        )
 
     def scores(self, X: Any, y: Any, scoring: Any = None, **params: Any) -> Floats:
         """Scores of all points on some data, by the estimator's own ``score`` or by ``scoring``."""
         score = check_scoring(self._fitted, scoring)
-        models = (self._model(point, point.C) for point in self._points)
+        models = (self._model(i, point.C) for i, point in enumerate(self._points))
         return np.array([score(model, X, y, **params) for model in models])
 
-    def _model(self, point: PathPoint, C: float) -> Any:
-        """The fitted estimator with the weights of a point."""
-        model = copy.copy(self._fitted)
+    def _model(self, i: int, C: float) -> Any:
+        """The fitted estimator with the weights of a point, and all that follows from them."""
+        model, result = copy.copy(self._fitted), self._points[i].result
         model.C = C
-        model._set_weights(point.result.w)
-        model.result_ = point.result
+        model._set_weights(result.w)
+        model.result_ = result
+        model.__dict__.update(self._following[i])
         return model
 
     def __repr__(self) -> str:
@@ -134,7 +152,9 @@ def path(
     Parameters
     ----------
     estimator : estimator
-        It is cloned, and stays as it is; its ``C`` plays no part.
+        It is cloned, and stays as it is; its ``C`` plays no part. ``max_passes`` and ``max_time``
+        are limits of each C. An interrupt ends the path, which is returned with the points so far
+        where ``on_interrupt="return"``.
     X, y
         What its ``fit`` takes.
     Cs : array-like of float
@@ -159,9 +179,12 @@ def path(
     >>> models.at(0.7).predict([[0.1, 0.9]])
     array(['a'], dtype='<U1')
     """
-    values = np.array(Cs, dtype=np.float64).reshape(-1)
-    if not len(values) or not np.all(np.isfinite(values)) or values.min() <= 0:
-        raise ValueError(f"Cs must be positive, finite numbers, at least one, got {Cs!r}")
+    if not isinstance(estimator, MaxMarginEstimator):
+        raise TypeError(
+            "estimator must be one of maxmargin, for paths go on from its planes; got "
+            f"{estimator!r:.60}. In a Pipeline, make SearchCV the last step"
+        )
+    values = _checked_Cs(Cs)
     if estimator.slack == "none":
         raise ValueError("slack='none' has no C, so there is no path of it")
     if is_online(estimator.solver):
@@ -176,7 +199,34 @@ def path(
     fitted.fit(X, y, **fit_params)
     del fitted._path_request
     points = fitted.__dict__.pop("_path_points")
-    return RegularizationPath(fitted, points)
+    following = fitted.__dict__.pop("_path_following", None)
+    if cover and all(point.covers(point.C) for point in points):
+        reached = max(point.high for point in points)
+        if reached < values.max() and fitted.result_.status != "interrupted":
+            warn_user(
+                f"intervals of C are too narrow to go on beyond C={reached:g}; allow a larger gap",
+                ConvergenceWarning,
+            )
+    return RegularizationPath(fitted, points, following)
+
+
+def _checked_Cs(Cs: Any) -> Floats:
+    """Values of C, or ValueError."""
+    try:
+        values = np.array(Cs, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if not len(values) or not np.all(np.isfinite(values)) or values.min() <= 0:
+        raise ValueError(f"Cs must be positive, finite numbers, at least one, got {Cs!r:.80}")
+    return values
+
+
+def _checked_C(C: Any) -> float:
+    """One value of C, or ValueError."""
+    value = float(C) if isinstance(C, Real) else np.nan
+    if not (np.isfinite(value) and value > 0.0):
+        raise ValueError(f"C must be a positive, finite number, got {C!r:.40}")
+    return value
 
 
 def _searched(name: str) -> Any:
@@ -243,29 +293,50 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             For the splitter.
         **fit_params
             For the estimator's ``fit``; those with an entry for each example are split with them.
+            Those that its ``score`` (or a callable ``scoring``) takes too, such as the ``qid`` of
+            `RankSVM`, are given to it, but for ``sample_weight``: held-out examples count alike, as
+            in GridSearchCV.
 
         Returns
         -------
         self
         """
-        if isinstance(self.Cs, Integral):
-            self.Cs_: Floats = np.logspace(-3, 2, int(self.Cs))
-        else:
-            self.Cs_ = np.unique(np.asarray(self.Cs, dtype=np.float64))
+        if isinstance(self.Cs, Integral) and self.Cs < 1:
+            raise ValueError(f"Cs must be 1 or more, or the values themselves, got {self.Cs!r}")
+        grid = np.logspace(-3, 2, int(self.Cs)) if isinstance(self.Cs, Integral) else self.Cs
+        self.Cs_: Floats = np.unique(_checked_Cs(grid))
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-        rows = []
+        needed = self._needed_for_scores(fit_params)
+        rows: list[Floats] = []
         for train, test in folds.split(X, y, groups):
             params = _check_method_params(X, fit_params, indices=train)
             models = path(self.estimator, _part(X, train), _part(y, train), self.Cs_, **params)
-            rows.append(models.scores(_part(X, test), _part(y, test), self.scoring))
+            if models.results[-1].status == "interrupted":
+                raise KeyboardInterrupt(f"the search was interrupted in fold {len(rows)}")
+            held_out = _check_method_params(X, needed, indices=test)
+            rows.append(models.scores(_part(X, test), _part(y, test), self.scoring, **held_out))
         self.scores_: Floats = np.array(rows)
         means = self.scores_.mean(axis=0)
-        best = int(np.argmax(means))
+        if np.all(np.isnan(means)):
+            raise ValueError("no C has a score in all folds: every mean is not a number")
+        best = int(np.nanargmax(means))
         self.best_C_, self.best_score_ = float(self.Cs_[best]), float(means[best])
         if self.refit:
             chosen = clone(self.estimator).set_params(C=self.best_C_)
             self.best_estimator_ = chosen.fit(X, y, **fit_params)
         return self
+
+    def _needed_for_scores(self, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """What scores of held-out data take of the parameters of ``fit``: queries, no weights."""
+        score = self.estimator.score if self.scoring is None else self.scoring
+        if not callable(score) or isinstance(score, type):
+            return {}
+        taken = inspect.signature(score).parameters
+        return {
+            name: value
+            for name, value in fit_params.items()
+            if name in taken and name != "sample_weight"
+        }
 
     @_searched("predict")
     def predict(self, X: Any) -> Any:
@@ -284,6 +355,19 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         scorer = check_scoring(self.best_estimator_, self.scoring)
         return float(scorer(self.best_estimator_, X, y, **params))
+
+    @property
+    def classes_(self) -> Any:
+        """Classes of the best estimator, if it has any."""
+        return getattr(self, "best_estimator_", self.estimator).classes_
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn should know: what it knows of the estimator."""
+        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        tags.input_tags, tags.target_tags = own.input_tags, own.target_tags
+        return tags
 
 
 def _part(data: Any, chosen: NDArray[Any]) -> Any:

@@ -39,7 +39,7 @@ from .label_costs import CostTable, label_costs, refuse_unknown_loss
 from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, has_unknown, listed_labels
+from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
 from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
@@ -328,7 +328,9 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         codes = self._decoder.decode_possible(rows, offsets, nothing, allowed)
         drop = self.on_violation == "drop"
         kept = sequences_with_completion(labels, codes, drop)
-        kept &= np.logical_or.reduceat(~allowed.all(axis=1), offsets[:-1])
+        says_something = np.logical_or.reduceat(~allowed.all(axis=1), offsets[:-1])
+        refuse_nothing_known(says_something, labels.wording)
+        kept &= says_something
         lengths = np.diff(offsets)
         chosen = np.repeat(kept, lengths)
         if weights is not None:

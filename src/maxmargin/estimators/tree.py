@@ -40,7 +40,7 @@ from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
 from .labels import FlatLabels, LabelEncoder, Wording
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, has_unknown, listed_labels
+from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
 from .tree_inputs import (
     as_images,
     as_label_rows,
@@ -176,6 +176,8 @@ class TreeLabeler(PartialLabels):
             raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
         if prepared.make_partial is not None:
             partial = prepared.make_partial()
+            wording = NODES if self.outputs == "labels" else PARTS
+            refuse_nothing_known(partial.says_something, wording)
             weights = checked_weights(weights, partial.n_examples) * partial.says_something
             self._train_partial(partial, weights)
         else:
@@ -331,12 +333,7 @@ class TreeLabeler(PartialLabels):
         n, V = labels.shape
         known = FlatLabels(labels.ravel().tolist(), V * np.arange(n + 1), NODES)
         is_partial = has_unknown(known)
-        if is_partial:
-            encoders = [LabelEncoder.of(listed_labels(known, v, V)) for v in range(V)]
-        else:
-            encoders = [
-                LabelEncoder.of(FlatLabels(list(labels[:, v]), np.arange(n + 1))) for v in range(V)
-            ]
+        encoders = [LabelEncoder.of(listed_labels(known, v, V)) for v in range(V)]
         self.classes_ = [encoder.classes for encoder in encoders]
         if max(len(classes) for classes in self.classes_) < 2:
             raise ValueError("every node has a single label; some node needs at least 2")

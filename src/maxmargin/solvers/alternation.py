@@ -35,6 +35,10 @@ from .dual_ascent import DualAscentState
 __all__ = ["Alternation", "PartialProblem", "Round", "alternate"]
 
 
+#: What ends a training from outside, so that another round might be better.
+ENDED = ("interrupted", "callback", "max_time")
+
+
 class PartialProblem(Protocol):
     """Examples of which outputs are known in part; a completion is an array of labels."""
 
@@ -82,7 +86,8 @@ class Round(NamedTuple):
 class Alternation(NamedTuple):
     """Where alternation ended: the last convex problem, its result, and all rounds.
 
-    ``settled`` tells whether no further round would lower the objective by the tolerance.
+    ``settled`` tells whether no further round would lower the objective by the tolerance. An
+    interrupt ends it, whichever training it meets: the result has that status.
     """
 
     result: Result
@@ -134,11 +139,24 @@ def alternate(
             problem, formulation, C, sample_weight=own, warm_start=warm, callbacks=callbacks
         )
 
-    w = partial.first_weights(lambda problem, origins: train(problem, weights[origins]).w)
+    begun: list[Result] = []
+
+    def first(problem: Problem, origins: Ints) -> Floats:
+        begun.append(train(problem, weights[origins]))
+        return begun[-1].w
+
+    w = partial.first_weights(first)
     completion = partial.complete(w)
+    if begun and begun[-1].status == "interrupted":
+        value = _objective(partial.completed(completion), formulation, C, w, weights)
+        # No multipliers are known, and 0 is the dual value of none.
+        dual = None if begun[-1].dual is None else 0.0
+        step = dataclasses.replace(begun[-1], w=w, primal=value, dual=dual, state=None)
+        rounds = [Round(value, value, step.gap, 0, step.n_passes)]
+        return Alternation(step, completion, rounds, settled=False)
     kept: Result | None = None
     warm: Result | None = None
-    rounds: list[Round] = []
+    rounds = []
     while True:
         problem = partial.completed(completion)
         step = train(problem, weights, warm)
@@ -146,7 +164,9 @@ def alternate(
         if bound is None:
             bound = _objective(problem, formulation, C, step.w, weights)
         if kept is not None and bound >= rounds[-1].objective:
-            return Alternation(kept, completion, rounds, settled=True)
+            if step.status == "interrupted":
+                kept = dataclasses.replace(kept, status=step.status)
+            return Alternation(kept, completion, rounds, settled=step.status not in ENDED)
         better = partial.complete(step.w)
         changed = partial.differing(completion, better)
         objective = bound

@@ -75,7 +75,7 @@ class AutoLoop:
     @staticmethod
     def _is_fine(ascent: DualAscentRun) -> bool:
         """Whether a high precision is asked for."""
-        return ascent.target <= FINE * ascent.dual
+        return bool(ascent.target <= FINE * ascent.dual)
 
     def begins_jointly(self, ascent: DualAscentRun) -> bool:
         """Whether this is the first pass, and its planes will be solved for together.

@@ -77,8 +77,8 @@ def solve_path(
     Returns
     -------
     list of PathPoint
-        By increasing C. An interrupted solution, or in a cover one that was ended by a limit, is
-        the last that was found.
+        By increasing C. An interrupted solution, or in a cover one that was ended by a limit or
+        whose interval is a single C, is the last that was found.
     """
     last = warm_start
     points: list[PathPoint] = []
@@ -113,12 +113,13 @@ def _cover(
         if point.result.status == "interrupted" or not point.covers(C):
             return
         ahead.append(point)
+        before = reached
         for other in sorted(ahead, key=lambda point: point.low):
             if other.low <= reached:
                 reached = max(reached, other.high)
         ahead = [other for other in ahead if other.high > reached]
-        if reached >= largest:
-            return
+        if reached >= largest or (reached <= before and not ahead):
+            return  # or an interval is no more than its C
         # As far ahead as the interval reaches back, one should think; where that leaves a hole,
         # a point at its lower end covers that end for certain.
         C = reached if ahead else min(largest, reached * (point.high / point.C) ** AHEAD)
@@ -146,8 +147,8 @@ def tolerated(
     low, high = np.inf, -np.inf
     for arguments in ((tol or 0.0, 0.0), (0.0, (epsilon or 0.0) * C * total_weight)):
         if excess(0.0, *arguments) <= 0.0:
-            low = min(low, C * np.exp(_end(excess, arguments, -1.0)))
-            high = max(high, C * np.exp(_end(excess, arguments, 1.0)))
+            low = min(low, C * float(np.exp(_end(excess, arguments, -1.0))))
+            high = max(high, C * float(np.exp(_end(excess, arguments, 1.0))))
     return low, high
 
 

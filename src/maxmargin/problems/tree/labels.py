@@ -43,7 +43,12 @@ def root_tree(n_nodes: int, edges: Sequence[tuple[int, int]]) -> tuple[Ints, Int
     """Parents (-1 at node 0, the root) and an order with parents first, of undirected edges."""
     neighbours: list[list[int]] = [[] for _ in range(n_nodes)]
     for number, edge in enumerate(edges):
-        a, b = (int(node) for node in edge)
+        try:
+            a, b = (int(node) for node in edge)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"edge {number} of the tree is {edge!r:.40}; expected a pair of nodes"
+            ) from None
         if not (0 <= a < n_nodes and 0 <= b < n_nodes) or a == b:
             raise ValueError(
                 f"edge {number} of the tree is {(a, b)}; expected two different nodes of "
