@@ -379,3 +379,35 @@ def test_features_without_names_have_no_weights(fitted):
     with pytest.raises(ValueError, match="top_features needs kernel='linear'"):
         tagger.top_features()
     assert tagger.top_transitions(2)
+
+
+def test_labels_known_in_part():
+    """A kernel that has the features' own inner products changes nothing."""
+    y = [labels.tolist() for labels in sequences(LABELS)]
+    y[0][1], y[2][0] = None, {0, 1}
+    linear = mm.SequenceTagger(**EXACT).fit(sequences(X), y)
+    model = mm.SequenceTagger(kernel=linear_kernel, **EXACT).fit(sequences(X), y)
+    assert model.result_.primal == pytest.approx(linear.result_.primal, rel=1e-4)
+    assert "_kernel_map" not in vars(model) and len(model.support_) == 3
+    new, labels = sequences(NEW[:16]), sequences(LABELS)
+    scores = [t.score_outputs(new, labels) for t in (model, linear)]
+    assert np.allclose(*scores, atol=0.05)
+
+
+def test_fixed_labels_some_rows_at_a_time(monkeypatch):
+    tagger = mm.SequenceTagger(**RBF, **EXACT).fit(sequences(X), sequences(LABELS))
+    new = sequences(NEW[:16])
+    fixed = [[None] * len(tokens) for tokens in new]
+    fixed[3] = [2] * len(new[3])
+    whole = tagger.predict(new, fixed=fixed)
+    assert whole[3] == fixed[3]
+    monkeypatch.setattr(kernel_map, "VALUES_AT_A_TIME", 60)
+    assert tagger.predict(new, fixed=fixed) == whole
+    assert [answers[0][0] for answers in tagger.predict_k(new, 2, fixed=fixed)] == whole
+
+
+def test_costs_of_examples():
+    costs = RNG.uniform(0.5, 2.0, (16, 3)) * (CLASSES[:, None] != np.arange(3))
+    model = mm.MulticlassSVM(**RBF, **EXACT).fit(X, CLASSES, costs=costs)
+    linear = mm.MulticlassSVM(**EXACT).fit(FEATURES, CLASSES, costs=costs)
+    assert model.result_.primal == pytest.approx(linear.result_.primal, rel=1e-5)
