@@ -66,7 +66,7 @@ def pivoted_cholesky(
     largest = float(diagonal.max(initial=0.0))
     chooser = _Chooser(basis, diagonal, random_state)
     pivots = np.empty(0, np.int64)
-    features = np.empty((n, min(max_rank, n, FIRST_WIDTH)))
+    features: NDArray[Any] = np.empty((n, 0))
     floor, negative = 0.0, 0.0
     while len(pivots) < max_rank and residuals.sum() > tol * diagonal.sum():
         rows, least = chooser.candidates(residuals, floor, max_rank - len(pivots))
@@ -74,13 +74,13 @@ def pivoted_cholesky(
             break
         block = columns(rows)
         if not len(pivots):
-            features = features.astype(block.dtype, copy=False)
+            features = np.empty((n, min(max_rank, FIRST_WIDTH)), block.dtype)
             epsilon = float(np.finfo(block.dtype).eps)
             # Below the first, what is left of a row is rounding; -negative, more than that.
             floor, negative = max(tol, 1e3 * epsilon) * largest, np.sqrt(epsilon) * largest
         chooser.has_seen(rows, block)
         known = len(pivots)
-        block -= features[:, :known] @ features[rows, :known].T
+        block = block - features[:, :known] @ features[rows, :known].T
         order, factor = _factor(block[rows], floor, max(least, floor), max_rank - known)
         residuals[rows] = np.minimum(residuals[rows], np.maximum(block[rows, range(len(rows))], 0))
         if not len(order):
