@@ -73,7 +73,7 @@ def _usps(options: Options) -> Iterator[Case]:
 
 
 def _usps_targets(name: str) -> Iterator[Target]:
-    """Errors and times; the paper's images, as LIBSVM has them, are smoother than these."""
+    """Errors and times; limits are for smoothed images, of which there are several versions."""
     most = MOST_ERRORS.get(name)
     for label, more in ((EXACT, 0.0), (ONE_PASS, WORSE_BY)):
         limit = None if most is None else most + more
