@@ -153,10 +153,15 @@ def test_chains_of_higher_orders(bench):
 
 
 def test_kernels(bench):
-    for name in ("usps/usps.npz", "mnist/train-images-idx3-ubyte.xz", "ocr_letters/letters.npz"):
+    for name in (
+        "usps/usps.npz",
+        "mnist/train-images-idx3-ubyte.xz",
+        "ocr_letters/letters.npz",
+        "conll2002/esp.train.xz",
+    ):
         find_data(name)
     cases = list(bench("datasets.kernels").cases(bench("case").Options(quick=True)))
-    assert len(cases) == 5
+    assert len(cases) == 6
     smoothed, upright, letters = (
         {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
         for case in (cases[1], cases[3], cases[4])
