@@ -41,6 +41,7 @@ BENCHMARKS = {
     "orders": ".datasets.orders",
     "partial": ".datasets.partial",
     "costs": ".datasets.costs",
+    "kernels": ".datasets.kernels",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",

@@ -100,6 +100,17 @@ KINDS = {
         examples(3, 3),
         examples(5, 2),
     ),
+    "kernel classes": Kind(
+        lambda **p: mm.MulticlassSVM(kernel="rbf", **p), examples(3, 3), examples(5, 2)
+    ),
+    "kernel tagger": Kind(
+        lambda **p: mm.SequenceTagger(kernel="poly", coef0=1.0, **p),
+        sequences(3, 3),
+        sequences(5, 2),
+    ),
+    "kernel measure": Kind(
+        lambda **p: mm.PerformanceSVM(kernel="rbf", **p), examples(3, 2), examples(5, 2)
+    ),
     "tagger": Kind(
         lambda **p: mm.SequenceTagger(boundary_weights=True, **p), sequences(3, 3), sequences(5, 2)
     ),

@@ -152,6 +152,26 @@ def test_chains_of_higher_orders(bench):
     assert len(report.runs) == 4 and len(entities.contestants) == 6
 
 
+def test_kernels(bench):
+    for name in (
+        "usps/usps.npz",
+        "mnist/train-images-idx3-ubyte.xz",
+        "ocr_letters/letters.npz",
+        "conll2002/esp.train.xz",
+    ):
+        find_data(name)
+    cases = list(bench("datasets.kernels").cases(bench("case").Options(quick=True)))
+    assert len(cases) == 6
+    smoothed, upright, letters = (
+        {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
+        for case in (cases[1], cases[3], cases[4])
+    )
+    assert list(smoothed) == ["exact", "one pass", "SVC"]
+    assert abs(smoothed["exact"]["error"] - smoothed["SVC"]["error"]) < 3.0
+    assert upright["rank 50"]["error"] < 30.0 and 0.0 < upright["rank 50"]["missing"] < 1.0
+    assert letters["RBF"]["error"] < letters["linear"]["error"] + 5.0
+
+
 def test_rankings(bench):
     find_data("ranking/mq2008_S1.svm.gz")
     cases = bench("datasets.mq2008").cases(bench("case").Options(quick=True, peers=False))

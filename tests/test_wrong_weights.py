@@ -61,6 +61,8 @@ def test_a_coef_of_another_size_is_an_error(kind):
         for name, (method, arguments) in calls(model, X, Y).items():
             if (kind, name) == ("aligner", "decision_function"):
                 continue  # for another task
+            if kind.startswith("kernel") and name == "top_features":
+                continue  # features have no weights
             with pytest.raises(ValueError, match=f"expected a vector of {size} weights"):
                 method(*arguments)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
@@ -33,6 +32,7 @@ from ..types import Floats
 from .checked_weights import CheckedWeights
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
+from .seeds import seed_of
 
 __all__ = [
     "MaxMarginEstimator",
@@ -208,13 +208,16 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
 
         try:
             if self._path_request is None:
-                result = solve(solver, float(self.C), start)
+                result = self._with_kept_weights([solve(solver, float(self.C), start)])[0]
             else:
                 total = checked_weights(sample_weight, problem.n_examples).sum()
-                self._path_points = solve_path(
+                points = solve_path(
                     solve, solver, total_weight=float(total), **self._path_request._asdict()
                 )
-                result = self._path_points[-1].result
+                results = self._with_kept_weights([point.result for point in points])
+                pairs = zip(points, results, strict=True)
+                self._path_points = [point._replace(result=kept) for point, kept in pairs]
+                result = results[-1]
                 if following is not None:
                     self._path_following = [following(p.result.w) for p in self._path_points]
         except BaseException:
@@ -238,6 +241,16 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
                 if not point.covers(point.C):
                     warn_unless_converged(point.result, solver, f"C={point.C:g}: ")
         return problem
+
+    def _with_kept_weights(self, results: list[Result]) -> list[Result]:
+        """Results with the weights that predictions are made by."""
+        weights = self._kept_weights([result.w for result in results])
+        pairs = zip(results, weights, strict=True)
+        return [r if w is r.w else dataclasses.replace(r, w=w) for r, w in pairs]
+
+    def _kept_weights(self, learned: Sequence[Floats]) -> list[Floats]:
+        """Weights for predictions, made of those of the solutions for one C or for several."""
+        return list(learned)
 
     def _solve(
         self,
@@ -329,7 +342,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             epsilon=self.epsilon,
             max_passes=self.max_passes,
             max_time=self.max_time,
-            random_state=_seed(self.random_state),
+            random_state=seed_of(self.random_state),
         )
 
 
@@ -388,19 +401,6 @@ def fingerprint(*parts: Any) -> str:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def _seed(random_state: Any) -> Any:
-    """A seed for numpy's generators out of anything scikit-learn accepts, and out of those."""
-    if isinstance(random_state, (Integral, np.random.Generator)):
-        return random_state
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError:
-        raise ValueError(
-            "random_state must be None, an integer, a RandomState or a Generator, got "
-            f"{random_state!r}"
-        ) from None
 
 
 def warn_unless_converged(result: Result, solver: Solver, where: str = "") -> None:

@@ -24,6 +24,7 @@ from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
@@ -36,8 +37,8 @@ FLOATS = (np.float64, np.float32)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(ClassifierMixin, LinearEstimator):
-    """Linear multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
+class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
+    """Multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
     ----------
@@ -62,6 +63,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         Multiplies the slacks of the examples of a class, together with ``sample_weight``; 1 for
         classes that are not listed. "balanced": as much for each class in all, ``n_examples /
         (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
+    {parameters of KernelParameters}
     {parameters of SharedParameters}
 
     Attributes
@@ -74,20 +76,29 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         Weights of the features for each class, read-only; for two classes, those of the second
         minus those of the first. ``X @ coef_.T + intercept_`` is the decision function. With a
         taxonomy or class features, these are the weights of the classes all the same: sums of what
-        was learned for their features.
+        was learned for their features. With kernel "linear" only.
+    dual_coef_ : ndarray of shape (n_classes, n_support), or (1, n_support) for two classes
+        With other kernels: coefficients of the support vectors, in place of ``coef_``.
+    support_ : ndarray of shape (n_support,)
+        With other kernels: which examples these are.
+    support_vectors_ : array or sparse matrix of shape (n_support, n_features)
+        And what they are; None with a precomputed kernel.
+    kernel_report_ : KernelReport
+        With other kernels: rank of the kernel matrix that was trained with, what it lacks of the
+        trace (absolute and share), and memory in bytes, in training and of the model.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Weights of the constant feature; zeros without it.
     result_ : Result
         Certificate and history of the training. ``result_.w`` has the weights as they were learned,
         flat: those of feature f for all classes (or class features), then those of feature f + 1,
-        ..., the constant feature last.
+        ..., the constant feature last. With a kernel, support vectors stand in place of features.
     n_features_in_ : int
         Number of features.
 
     Notes
     -----
     Identical examples are trained on as one of larger weight, which changes nothing but the time,
-    so ``result_`` counts them once.
+    so ``result_`` counts them once (with a kernel other than "linear", they are not).
 
     A class that is described by a taxonomy or by class features can be predicted without a single
     example of it in training (*zero-shot*); ``predict(X, classes=...)`` says which ones come into
@@ -143,6 +154,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         taxonomy = self._describe_classes()
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
+        X = self._fit_kernel(canonical(X))
         X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
@@ -186,6 +198,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         -------
         self
         """
+        self._refuse_kernel("partial_fit")
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
@@ -249,6 +262,8 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         are_described = self._output_features is not None
         if costs is None:
             table = class_costs(self.loss, taxonomy, self.classes_, are_described)
+            if self._kernel_basis is not None:  # support_ counts all of them
+                return X, codes, weights, table
             return *merge_examples(X, codes, weights), table
         if are_described or not isinstance(self.loss, str) or self.loss != "zero-one":
             raise ValueError(
@@ -386,7 +401,13 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
         """Weights of the features for each class, or of the second against the first of two."""
+        self._only_linear("coef_")
         return self._decision_weights()[: self.n_features_in_].T
+
+    @property
+    def dual_coef_(self) -> Floats:
+        """Coefficients of the support vectors, as those of the features in ``coef_``."""
+        return self._decision_weights()[: len(self._basis_or_raise("dual_coef_"))].T
 
     @property
     def intercept_(self) -> Floats:
@@ -423,6 +444,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
             "intercept".
         """
         self._check_fitted()
+        self._refuse_kernel("top_features")
 
         def names(numbers: Ints) -> dict[int, str]:
             known = dict(enumerate(getattr(self, "feature_names_in_", ())))
@@ -446,10 +468,19 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
             self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
         )
         check_finite(X)
-        rows = make_rows(X, fit_intercept=self._has_intercept)
-        if self._output_features is not None:
-            return described_class_scores(rows, weights, self._output_features)
-        return class_scores(rows, weights, len(self.classes_))
+
+        def scores(inputs: Any) -> Floats:
+            rows = make_rows(inputs, fit_intercept=self._has_intercept)
+            if self._output_features is not None:
+                return described_class_scores(rows, weights, self._output_features)
+            return class_scores(rows, weights, len(self.classes_))
+
+        return self._by_kernel_values(scores, X)
+
+    def _weights_per_input(self) -> int:
+        """See `KernelParameters`."""
+        features = self._output_features
+        return len(self.classes_) if features is None else int(features.shape[1])
 
     def _get_state(self) -> MulticlassState:
         """See `Savable`."""
@@ -461,6 +492,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
             getattr(self, "feature_names_in_", None),
             self.seen_classes_,
             None if features is None else sparse_parts(features),
+            self._kernel_state(),
         )
 
     def _set_state(self, state: MulticlassState) -> None:
@@ -470,6 +502,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
         self._has_intercept = state.intercept
         if state.feature_names is not None:
             self.feature_names_in_ = state.feature_names
+        self._set_kernel_state(state.kernel)
         self.seen_classes_ = state.classes if state.seen_classes is None else state.seen_classes
         self._output_features = None
         if state.output_features is not None:
@@ -482,9 +515,7 @@ class MulticlassSVM(ClassifierMixin, LinearEstimator):
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        features = self._output_features
-        n_columns = len(self.classes_) if features is None else features.shape[1]
-        return int((self.n_features_in_ + self._has_intercept) * n_columns)
+        return int((self._n_inputs + self._has_intercept) * self._weights_per_input())
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
@@ -502,3 +533,4 @@ class MulticlassState(NamedTuple):
     feature_names: Names | None
     seen_classes: Labels | None = None
     output_features: SparseParts | None = None
+    kernel: KernelModel | None = None

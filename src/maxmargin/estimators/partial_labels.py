@@ -68,8 +68,9 @@ class PartialLabels(MaxMarginEstimator):
                 tol=TOL if self.tol is None else float(self.tol),
                 callbacks=callbacks,
             )
-        self._set_weights(found.result.w)
-        self.result_ = dataclasses.replace(found.result, state=None)
+        result = self._with_kept_weights([found.result])[0]
+        self._set_weights(result.w)
+        self.result_ = dataclasses.replace(result, state=None)
         self.rounds_: list[Round] = found.rounds
         for name in ("_online", "_kept"):
             self.__dict__.pop(name, None)

@@ -18,6 +18,7 @@ from ..problems.measures.problem import MeasureProblem
 from ..types import Bools, Floats
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .kernels import KernelModel, KernelParameters
 from .linear import LinearEstimator
 from .measure_scores import measure_of_scores
 from .parameters import with_inherited_parameters
@@ -29,8 +30,8 @@ FLOATS = (np.float64, np.float32)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerformanceSVM(ClassifierMixin, LinearEstimator):
-    """Linear SVM for two classes that is trained for a measure of the whole sample.
+class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
+    """SVM for two classes that is trained for a measure of the whole sample.
 
     The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
     ``y``, and the larger one is *positive*. Losses are what the measure lacks of the best there
@@ -67,6 +68,7 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Finer than that of the other
         estimators: where positive rows are rare the slack of F1 is near 1 even for good weights,
         and 1 % of it is all that there is to gain.
+    {parameters of KernelParameters}
     {parameters of SharedParameters}
 
     Attributes
@@ -74,7 +76,16 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
     classes_ : ndarray of shape (2,)
         The classes, sorted; the second one is positive.
     coef_ : ndarray of shape (1, n_features)
-        Weights of the features, read-only.
+        Weights of the features, read-only; with kernel "linear" only.
+    dual_coef_ : ndarray of shape (1, n_support)
+        With other kernels: coefficients of the support vectors, in place of ``coef_``.
+    support_ : ndarray of shape (n_support,)
+        With other kernels: which rows these are.
+    support_vectors_ : array or sparse matrix of shape (n_support, n_features)
+        And what they are; None with a precomputed kernel.
+    kernel_report_ : KernelReport
+        With other kernels: rank of the kernel matrix that was trained with, what it lacks of the
+        trace (absolute and share), and memory in bytes, in training and of the model.
     intercept_ : ndarray of shape (1,)
         Weight of the constant feature; zero without it.
     result_ : Result
@@ -158,7 +169,7 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
                 if not np.any(weights[y == label]):
                     raise ValueError(f"the weights of all rows of class {label!r} are 0")
         self._has_intercept = bool(self.fit_intercept and measure.has_threshold)
-        X = canonical(X)
+        X = self._fit_kernel(canonical(X))
         labels = np.where(y == self.classes_[1], 1, -1)
         data = (X, labels, measure, weights, self._has_intercept)
 
@@ -190,8 +201,11 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
             self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
         )
         check_finite(X)
-        scores = row_scores(make_rows(X, fit_intercept=self._has_intercept), weights)
-        return np.asarray(scores, dtype=np.float64)
+
+        def scores(inputs: Any) -> Floats:
+            return row_scores(make_rows(inputs, fit_intercept=self._has_intercept), weights)
+
+        return np.asarray(self._by_kernel_values(scores, X), dtype=np.float64)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each row: the positive one where the score is above 0.
@@ -247,7 +261,13 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
         """Weights of the features."""
+        self._only_linear("coef_")
         return self._decision_weights()[:, : self.n_features_in_]
+
+    @property
+    def dual_coef_(self) -> Floats:
+        """Coefficients of the support vectors."""
+        return self._decision_weights()[:, : len(self._basis_or_raise("dual_coef_"))]
 
     @property
     def intercept_(self) -> Floats:
@@ -270,6 +290,7 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
             int(self.n_features_in_),
             self._has_intercept,
             getattr(self, "feature_names_in_", None),
+            self._kernel_state(),
         )
 
     def _set_state(self, state: PerformanceState) -> None:
@@ -281,10 +302,15 @@ class PerformanceSVM(ClassifierMixin, LinearEstimator):
         self._has_intercept = state.intercept
         if state.feature_names is not None:
             self.feature_names_in_ = state.feature_names
+        self._set_kernel_state(state.kernel)
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        return int(self.n_features_in_ + self._has_intercept)
+        return int(self._n_inputs + self._has_intercept)
+
+    def _weights_per_input(self) -> int:
+        """See `KernelParameters`."""
+        return 1
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
@@ -301,3 +327,4 @@ class PerformanceState(NamedTuple):
     n_features: Count
     intercept: bool
     feature_names: Names | None
+    kernel: KernelModel | None = None

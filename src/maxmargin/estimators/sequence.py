@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -34,6 +35,7 @@ from .constraints import (
     sequences_that_obey,
     sequences_with_completion,
 )
+from .kernels import KernelModel, KernelParameters, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
 from .label_costs import CostTable, label_costs, refuse_unknown_loss
 from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
@@ -49,7 +51,7 @@ LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
+class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights, PartialLabels):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -105,6 +107,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         where; leave them out; or, for "bio", change an ``I-X`` that continues nothing to ``B-X``.
         The last two warn, with a count.
     {parameters of PartialLabels}
+    {parameters of KernelParameters}
     {parameters of SharedParameters}
 
     Attributes
@@ -115,7 +118,14 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         All weights, flat: those of feature f for all labels, then those of feature f + 1, ..., the
         constant feature, the transitions (from-label first), then start and stop weights. With
         ``emission_order`` 1 those of feature f are for all labels, then for all pairs; those of
-        triples, quadruples and transition features are behind the transitions.
+        triples, quadruples and transition features are behind the transitions. With a kernel,
+        support vectors stand in place of features.
+    support_, support_vectors_ : ndarray of shape (n_support,) and tokens in rows
+        With kernels other than "linear": which tokens of the training data, counted through all
+        sequences, have coefficients, and their features.
+    kernel_report_ : KernelReport
+        With other kernels: rank of the kernel matrix that was trained with, what it lacks of the
+        trace (absolute and share), and memory in bytes, in training and of the model.
     transition_weights_ : ndarray of shape (n_labels, n_labels)
         Weights of the transitions, from-label in rows; they count ``eta`` times.
     longer_transition_weights_ : dict of tuple to float
@@ -185,8 +195,10 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
             raise ValueError(
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
+        inputs = self._fit_kernel(tokens)
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         extra = self._fit_transition_features(X, tokens)
+        tokens = inputs
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if is_partial:
             if not shape.is_plain or extra is not None:
@@ -246,6 +258,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         -------
         self
         """
+        self._refuse_kernel("partial_fit")
         shape = self._checked_shape()
         if isinstance(self.class_weight, str):
             raise ValueError(
@@ -350,9 +363,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         self.classes_ = classes
         self.n_features_in_ = n_features
         constraints = make_constraints(self.constraints, classes)
-        n_inputs = n_features + bool(self.fit_intercept)
-        layout = ChainLayout(n_inputs, len(classes), bool(self.boundary_weights))
-        self._decoder = ChainDecoder(layout, constraints)
+        n_inputs = self._n_inputs + bool(self.fit_intercept)
+        self._set_decoder(n_inputs, bool(self.boundary_weights), constraints, None)
         return constraints
 
     def _set_shape(self, shape: ChainShape, codes: Ints32, offsets: Ints) -> None:
@@ -437,9 +449,10 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         list of list
             Labels of the tokens of each sequence. As an array, it is one of lists.
         """
-        rows, offsets = self._rows(X)
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
         allowed = self._allowed(fixed, offsets)
-        labels = self._labels(self._decoder.decode(rows, offsets, self._weights, allowed))
+        labels = self._labels(self._decoded(X, tokens, offsets, allowed))
         return Outputs(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
 
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
@@ -462,12 +475,14 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
             are fewer labellings.
         """
         k = checked_k(k)
-        rows, offsets = self._rows(X)
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
         allowed = self._allowed(fixed, offsets)
-        answers = self._decoder.decode_k_best(rows, offsets, self._weights, k, allowed)
+        decode, weights = self._decoder.decode_k_best, self._weights
         return [
             [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
-            for answer in answers
+            for part in self._parts(X, tokens, offsets)
+            for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed))
         ]
 
     def _allowed(self, fixed: Any, offsets: Ints) -> Bools | None:
@@ -500,7 +515,8 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         -------
         float
         """
-        rows, offsets = self._rows(X)
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
         labels = flatten_labels(y, offsets)
         gold = LabelEncoder(self.classes_).encode(labels)
         unknown = np.flatnonzero(gold < 0)
@@ -510,7 +526,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
                 f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
                 f"{labels.values[first]!r} at {labels.place(first)}"
             )
-        right = self._decoder.decode(rows, offsets, self._weights) == gold
+        right = self._decoded(X, tokens, offsets) == gold
         if sample_weight is None:
             return float(np.mean(right))
         weights = np.asarray(sample_weight, dtype=np.float64)
@@ -530,25 +546,76 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         -------
         ndarray of shape (n_sequences,)
         """
-        rows, offsets = self._rows(X)
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
         labels = flatten_labels(y, offsets)
         codes = LabelEncoder(self.classes_).encode(labels)
         _refuse_unknown(codes, labels)
-        return self._decoder.score(rows, offsets, codes, self._weights)
+        score, weights = self._decoder.score, self._weights
+        parts = self._parts(X, tokens, offsets)
+        return np.concatenate(
+            [score(part.rows, part.offsets, codes[part.tokens], weights) for part in parts]
+        )
 
     @property
     def _has_intercept(self) -> bool:
         """See `TokenInputs`."""
-        return self._decoder.layout.n_inputs > self.n_features_in_
+        return self._decoder.layout.n_inputs > self._n_inputs
 
-    def _rows(self, X: Any) -> tuple[Any, Ints]:
-        """Features of new sequences, in the form that the decoder takes."""
-        self._check_fitted()
-        tokens, offsets = self._packed(X)
-        if isinstance(self._decoder, HistoryDecoder):
-            extra = self._transition_features_of(X, tokens)
-            return self._decoder.inputs(tokens, extra), offsets
-        return make_rows(tokens, fit_intercept=self._has_intercept), offsets
+    def top_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> dict[Any, list[tuple[str, float]]]:
+        """See `ChainWeights`; with a kernel features have no weights, which is a ValueError."""
+        self._refuse_kernel("top_features")
+        return super().top_features(n, against=against)
+
+    def _decoded(self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None) -> Ints32:
+        """Numbers of the best labels of all tokens."""
+        decode, weights = self._decoder.decode, self._weights
+        parts = self._parts(X, tokens, offsets)
+        return np.concatenate(
+            [decode(part.rows, part.offsets, weights, part.of(allowed)) for part in parts]
+        )
+
+    def _parts(self, X: Any, tokens: Any, offsets: Ints) -> Iterator[_Part]:
+        """Features of new sequences for the decoder; with a kernel, of some at a time."""
+        decoder, basis = self._decoder, self._kernel_basis
+        is_plain = not isinstance(decoder, HistoryDecoder)
+        extra = None if is_plain else self._transition_features_of(X, tokens)
+        width = 0 if basis is None else len(basis)
+        for first, last in sequences_at_a_time(offsets, width):
+            chosen = slice(int(offsets[first]), int(offsets[last]))
+            inputs = tokens if basis is None else basis.values(tokens[chosen])
+            if isinstance(decoder, HistoryDecoder):
+                rows: Any = decoder.inputs(inputs, None if extra is None else extra[chosen])
+            else:
+                rows = make_rows(inputs, fit_intercept=self._has_intercept)
+            yield _Part(rows, offsets[first : last + 1] - offsets[first], chosen)
+
+    def _weights_per_input(self) -> int:
+        """See `KernelParameters`."""
+        layout = self._decoder.layout
+        return layout.n_columns if isinstance(layout, HistoryLayout) else layout.n_labels
+
+    def _basis_was_cut(self) -> None:
+        """See `KernelParameters`: fewer inputs have weights."""
+        layout, constraints = self._decoder.layout, self._decoder.constraints
+        n_inputs = self._n_inputs + bool(self.fit_intercept)
+        self._set_decoder(n_inputs, layout.boundary, constraints, self._history_state())
+
+    def _set_decoder(
+        self,
+        n_inputs: int,
+        boundary: bool,
+        constraints: ChainConstraints | None,
+        histories: HistoryState | None,
+    ) -> None:
+        """A decoder for weights of so many inputs."""
+        sizes = (n_inputs, len(self.classes_), boundary)
+        if histories is None:
+            self._decoder = ChainDecoder(ChainLayout(*sizes), constraints)
+        else:
+            self._decoder = decoder_of(histories, *sizes, constraints)
 
     # ----- persistence --------------------------------------------------------------------------
 
@@ -563,6 +630,7 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
             self.features_,
             getattr(self, "feature_names_in_", None),
             self._history_state(),
+            self._kernel_state(),
         )
 
     def _history_state(self) -> HistoryState | None:
@@ -579,19 +647,29 @@ class SequenceTagger(TokenInputs, LabelHistories, ChainWeights, PartialLabels):
         self.features_ = state.features
         if state.feature_names is not None:
             self.feature_names_in_ = state.feature_names
-        if state.n_inputs not in (state.n_features, state.n_features + 1):
-            raise ValueError(f"{state.n_features} features, but weights of {state.n_inputs} inputs")
-        sizes = (state.n_inputs, len(self.classes_), state.boundary)
+        self._set_kernel_state(state.kernel)
+        if state.n_inputs not in (self._n_inputs, self._n_inputs + 1):
+            raise ValueError(f"{self._n_inputs} features, but weights of {state.n_inputs} inputs")
         self._shape, self._transition_inputs = ChainShape(1, 0, 1.0), None
-        if state.histories is None:
-            self._decoder = ChainDecoder(ChainLayout(*sizes), state.constraints)
-            return
-        self._shape, _, self._transition_inputs = state.histories
-        self._decoder = decoder_of(state.histories, *sizes, state.constraints)
+        if state.histories is not None:
+            self._shape, _, self._transition_inputs = state.histories
+        self._set_decoder(state.n_inputs, state.boundary, state.constraints, state.histories)
 
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.layout.size
+
+
+class _Part(NamedTuple):
+    """Some sequences: their features, where each begins, and which tokens they are."""
+
+    rows: Any
+    offsets: Ints
+    tokens: slice
+
+    def of(self, array: Any) -> Any:
+        """The entries of these tokens, if there are any."""
+        return None if array is None else array[self.tokens]
 
 
 class TaggerState(NamedTuple):
@@ -605,6 +683,7 @@ class TaggerState(NamedTuple):
     features: WindowFeatures | FeatureDictionary | None
     feature_names: Names | None = None
     histories: HistoryState | None = None
+    kernel: KernelModel | None = None
 
 
 def _refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:

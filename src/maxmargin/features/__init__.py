@@ -3,6 +3,7 @@
 from ..problems.classes.taxonomy import Taxonomy
 from .class_features import ClassFeatures
 from .dictionary import FeatureDictionary
+from .kernel_map import KernelMap
 from .packing import PackedSequences, holds_named_features, pack_sequences
 from .substitution import AMINO_ACIDS, blosum62, log_odds_scores
 from .templates import chunking_templates, ner_templates, words_templates
@@ -12,6 +13,7 @@ __all__ = [
     "AMINO_ACIDS",
     "ClassFeatures",
     "FeatureDictionary",
+    "KernelMap",
     "PackedSequences",
     "Taxonomy",
     "WindowFeatures",

@@ -1,0 +1,122 @@
+"""Kernels: inner products of rows in a space of features that is never written down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..types import Floats
+
+__all__ = ["KERNELS", "PRECOMPUTED", "Kernel", "make_kernel"]
+
+PRECOMPUTED = "precomputed"
+KERNELS = ("linear", "poly", "rbf", PRECOMPUTED)
+_OWN = "callable"
+ROWS_AT_A_TIME = 64  # for the diagonal of a function of the user's
+
+
+class Kernel(NamedTuple):
+    """A kernel with all its parameters; of a precomputed one, rows are its values."""
+
+    name: str
+    gamma: float
+    degree: int
+    coef0: float
+    function: Callable[..., Any] | None = None
+    params: Mapping[str, Any] = {}
+
+    def __call__(self, X: Any, Y: Any) -> NDArray[Any]:
+        """Values of all rows of X with all rows of Y."""
+        # Here, for it takes longer to import than a command that needs no kernel takes to start.
+        from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
+        if self.name == "linear":
+            return linear_kernel(X, Y)
+        if self.name == "rbf":
+            return rbf_kernel(X, Y, gamma=self.gamma)
+        if self.name == "poly":
+            return polynomial_kernel(X, Y, self.degree, self.gamma, self.coef0)
+        assert self.function is not None
+        values = self.function(X, Y, **self.params)
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        shape = (X.shape[0], Y.shape[0])
+        if values.shape != shape:
+            raise ValueError(f"kernel gave an array of shape {values.shape}, expected {shape}")
+        if values.dtype not in (np.float32, np.float64):
+            values = values.astype(np.float64)
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0].tolist()
+            raise ValueError(f"kernel gave {values[row, column]} for rows {row} and {column}")
+        return values
+
+    def diagonal(self, X: Any) -> Floats:
+        """Values of rows with themselves."""
+        if self.name == PRECOMPUTED:
+            return np.asarray(X.diagonal(), dtype=np.float64)
+        if self.name == "rbf":
+            return np.ones(X.shape[0])
+        if self.name == _OWN:
+            starts = range(0, X.shape[0], ROWS_AT_A_TIME)
+            parts = (X[start : start + ROWS_AT_A_TIME] for start in starts)
+            return np.concatenate([self(part, part).diagonal() for part in parts]).astype(float)
+        norms = _square_norms(X)
+        if self.name == "linear":
+            return norms
+        return np.asarray((self.gamma * norms + self.coef0) ** self.degree)
+
+
+def make_kernel(
+    kernel: Any, gamma: Any, degree: Any, coef0: Any, kernel_params: Any, X: Any
+) -> Kernel:
+    """The kernel that these parameters ask for, with rows such as X; ValueError for bad ones."""
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise ValueError(f"kernel_params must be a dict, got {kernel_params!r:.60}")
+    if kernel_params and not callable(kernel):
+        raise ValueError("kernel_params are for a kernel that is a function of your own")
+    if callable(kernel):
+        return Kernel(_OWN, 0.0, 0, 0.0, kernel, dict(kernel_params or {}))
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        names = ", ".join(map(repr, KERNELS))
+        raise ValueError(f"kernel must be one of {names} or a function, got {kernel!r:.60}")
+    if not isinstance(degree, Integral) or degree < 0:
+        raise ValueError(f"degree must be a whole number >= 0, got {degree!r:.60}")
+    if not isinstance(coef0, Real) or not math.isfinite(coef0):
+        raise ValueError(f"coef0 must be a finite number, got {coef0!r:.60}")
+    return Kernel(kernel, _gamma(gamma, X, kernel), int(degree), float(coef0))
+
+
+def _gamma(gamma: Any, X: Any, kernel: str) -> float:
+    """The number that gamma stands for, as scikit-learn's SVC has it."""
+    if isinstance(gamma, str) and gamma in ("scale", "auto"):
+        if kernel not in ("poly", "rbf"):
+            return 1.0
+        spread = _variance(X) if gamma == "scale" else 1.0
+        return 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
+    if isinstance(gamma, (str, bool)) or not isinstance(gamma, Real):
+        raise ValueError(f"gamma must be 'scale', 'auto' or a number >= 0, got {gamma!r:.60}")
+    if not (math.isfinite(gamma) and float(gamma) >= 0.0):
+        raise ValueError(f"gamma must be finite and >= 0, got {gamma!r}")
+    return float(gamma)
+
+
+def _variance(X: Any) -> float:
+    """Variance of all entries."""
+    if not sp.issparse(X):
+        return float(X.var(dtype=np.float64))
+    size = X.shape[0] * X.shape[1]
+    mean = X.sum(dtype=np.float64) / size
+    return float(np.square(X.data, dtype=np.float64).sum() / size - mean**2)
+
+
+def _square_norms(X: Any) -> Floats:
+    """|x|^2 of every row."""
+    if sp.issparse(X):
+        squares = X.multiply(X).sum(axis=1)
+        return np.asarray(squares, dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
