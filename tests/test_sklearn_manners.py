@@ -34,7 +34,7 @@ def tagger(**parameters):
 # ----- names ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [*{type(make(kind)) for kind in KINDS}, mm.PCFGParser])
+@pytest.mark.parametrize("cls", [*dict.fromkeys(type(make(kind)) for kind in KINDS), mm.PCFGParser])
 def test_the_second_argument_is_called_y(cls):
     for name in ("fit", "partial_fit", "score", "score_outputs", "losses"):
         if hasattr(cls, name):
