@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.engine.compaction import keep_parts, keep_products, keep_rows
+from maxmargin.engine.compaction import keep_parts, keep_parts_by_use, keep_products, keep_rows
 
 pytestmark = pytest.mark.nojit
 seeds = st.integers(0, 2**31 - 1)
@@ -71,3 +71,13 @@ def test_kept_products_are_those_of_the_kept_planes(seed, layout):
     else:
         assert end == at + n * capacity
         assert np.array_equal(target[at:end].reshape(n, capacity)[:, :n], expected)
+
+
+@pytest.mark.nojit
+def test_parts_in_the_order_of_their_use():
+    ids = np.array([3, 1, 3, 5, 0, 1, 9], np.int32)  # the last is none of them
+    listed = np.array([10, 11, 12, 13, 14, 15], np.int32)
+    place, target = np.zeros(6, np.int32), np.full(6, -1, np.int32)
+    assert keep_parts_by_use(ids, 6, listed, place, target) == 4
+    assert target.tolist() == [13, 11, 15, 10, -1, -1]
+    assert ids.tolist() == [0, 1, 0, 2, 3, 1, 9] and not place.any()

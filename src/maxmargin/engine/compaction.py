@@ -47,6 +47,26 @@ def keep_parts(ids, first, last, listed, n_listed, place, to_listed, at):
 
 
 @kernel(allocates=False)
+def keep_parts_by_use(ids, n_entries, listed, place, to_listed):
+    """Like `keep_parts`, with the parts in the order in which entries name them first.
+
+    Rows that are read one after the other then find theirs side by side. ``to_listed`` is another
+    array than ``listed``.
+    """
+    count = 0
+    for e in range(n_entries):
+        k = ids[e]
+        if place[k] == 0:
+            to_listed[count] = listed[k]
+            count += 1
+            place[k] = count
+        ids[e] = place[k] - 1
+    for k in range(len(listed)):
+        place[k] = 0
+    return count
+
+
+@kernel(allocates=False)
 def keep_products(gram, rows, columns, n_kept, to, at, stride):
     """Keep the products of n_kept planes with each other, from ``at`` on; returns where they end.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
-from ..compaction import keep_parts, keep_rows
+from ..compaction import keep_parts_by_use, keep_rows
 from ..local_weights import LocalWeights
 from ..oracle import BATCH, Oracle, batches
 from ..parts import Parts
@@ -298,7 +298,7 @@ class CandidatePool(TablePool):
         keep_rows(first, last, kept, slots.ids, slots.values, ids, values, starts)
         listed = slots.features[: self.used[1]]
         place = np.zeros(len(listed), np.int32)
-        count = keep_parts(ids, 0, starts[-1], listed, len(listed), place, features, 0)
+        count = keep_parts_by_use(ids, starts[-1], listed, place, features)
         self.place[listed] = 0
         first[kept] = starts[:-1]
         self.slots = slots._replace(ids=ids, values=values, features=features)
