@@ -379,12 +379,11 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
     def _costs(self, codes: Ints32, offsets: Ints, weights: Floats | None) -> Floats | None:
         """Costs of labels, if they are not all the same."""
         refuse_unknown_loss(self.loss, LOSSES)
-        if self.class_weight is not None and isinstance(self.loss, str):
-            if self.loss == "zero-one":
-                raise ValueError(
-                    "class_weight weighs tokens, and loss='zero-one' counts sequences; use another "
-                    "loss, or sample_weight"
-                )
+        if self.class_weight is not None and isinstance(self.loss, str) and self.loss == "zero-one":
+            raise ValueError(
+                "class_weight weighs tokens, and loss='zero-one' counts sequences; use another "
+                "loss, or sample_weight"
+            )
         if weights is not None:
             weights = np.repeat(checked_weights(weights, len(offsets) - 1), np.diff(offsets))
         return label_costs(

@@ -298,26 +298,17 @@ class DualAscent(Solver):
         """See `Solver.start`."""
         caps = C * weights
         state = of_kind(warm_start, DualAscentState, problem, formulation)
-        if state is None:
+        if state is not None:
+            state.store.rescale(caps)
+        else:
             oracle = Oracle(problem, formulation)
             state = DualAscentState(make_store(oracle, caps, int(self.cache_mb * 2**20)))
             earlier = warm_start.state if warm_start is not None else None
-            if not isinstance(earlier, DualAscentState) or not earlier.is_of_less_than(state):
-                if warm_start is not None:
-                    logger.debug("the data is not that of the fit before: training starts afresh")
-                return self._begin(state, C, weights, callbacks)
-            state.store.take_over(earlier.store)
-        state.store.rescale(caps)
-        return self._begin(state, C, weights, callbacks)
-
-    def _begin(
-        self,
-        state: DualAscentState,
-        C: float,
-        weights: Floats,
-        callbacks: Iterable[Callback],
-    ) -> DualAscentRun:
-        """A run over the blocks of a state, as they are."""
+            if isinstance(earlier, DualAscentState) and earlier.is_of_less_than(state):
+                state.store.take_over(earlier.store)
+                state.store.rescale(caps)
+            elif warm_start is not None:
+                logger.debug("the data is not that of the fit before: training starts afresh")
         state.begin(np.random.default_rng(self.random_state))
         return DualAscentRun(self, state, C, weights, callbacks)
 

@@ -54,7 +54,6 @@ def solve_path(
     total_weight: float,
     *,
     cover: bool,
-    warm_start: Result | None = None,
 ) -> list[PathPoint]:
     """Solutions for increasing C, each from the one before.
 
@@ -71,8 +70,6 @@ def solve_path(
     cover : bool
         Take solutions wherever they are needed so that every C from the least of ``Cs`` to the
         largest is within the precision for some of them; they are then solved more precisely.
-    warm_start : Result, optional
-        What the first of them is solved from.
 
     Returns
     -------
@@ -80,7 +77,7 @@ def solve_path(
         By increasing C. An interrupted solution, or in a cover one that was ended by a limit or
         whose interval is a single C, is the last that was found.
     """
-    last = warm_start
+    last: Result | None = None
     points: list[PathPoint] = []
 
     def point_at(C: float, precision: Solver) -> PathPoint:
