@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .parts import Parts
     from .planes import BlockStore
 
-__all__ = ["Accelerators", "accelerators_of"]
+__all__ = ["Accelerators", "PartAccelerators", "accelerators_of"]
 
 
 class Accelerators:
@@ -70,6 +70,21 @@ class Accelerators:
         oracle.
         """
         return False
+
+
+class PartAccelerators(Accelerators):
+    """Those of a problem with ``parts`` and a ``part_oracle`` of its own, which may be any."""
+
+    def __init__(self, problem: Any, formulation: Formulation) -> None:
+        self.problem = problem
+        self.formulation = formulation
+        self.parts = problem.parts
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """See `Accelerators`."""
+        kind = self.formulation
+        found: Planes = self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
+        return found
 
 
 def accelerators_of(problem: Any, formulation: Formulation) -> Accelerators:

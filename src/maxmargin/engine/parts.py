@@ -26,6 +26,7 @@ __all__ = [
     "rows_under_labels",
     "scatter_parts",
     "single_weights",
+    "write_part",
 ]
 
 
@@ -157,3 +158,24 @@ def clear_parts(parts, chosen, n, w):
             w[np.uint64(indices[e]) * K + label] = 0.0
         if parts.bias != 0.0:
             w[np.uint64(parts.bias_column) * K + label] = 0.0
+
+
+@kernel(allocates=False)
+def write_part(rows, i, n_labels, label, value, as_parts, out, filled):
+    """Append ``value`` times the part of row i under a label, as that or by its features.
+
+    Rows are CSR. Returns the new position.
+    """
+    if as_parts:
+        out.indices[filled] = i * n_labels + label
+        out.values[filled] = value
+        return filled + 1
+    for e in range(rows.indptr[i], rows.indptr[i + 1]):
+        out.indices[filled] = rows.indices[e] * n_labels + label
+        out.values[filled] = value * rows.values[e]
+        filled += 1
+    if rows.bias != 0.0:
+        out.indices[filled] = rows.n_columns * n_labels + label
+        out.values[filled] = value * rows.bias
+        filled += 1
+    return filled

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...engine.accelerators import Accelerators
+from ...engine.accelerators import PartAccelerators
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
 from ...engine.work import scoring_work
 from ...formulation import Formulation
-from ...plane_rows import Planes
 from ...types import Floats, Ints
 from .store import ChainStore
 
@@ -19,13 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["ChainAccelerators"]
 
 
-class ChainAccelerators(Accelerators):
+class ChainAccelerators(PartAccelerators):
     """Tokens under labels as parts; searches inside stores and online passes."""
 
     def __init__(self, problem: ChainProblem, formulation: Formulation) -> None:
-        self.problem = problem
-        self.formulation = formulation
-        self.parts = problem.parts
+        super().__init__(problem, formulation)
         rows, K = problem.data.rows, problem.layout.n_labels
         entries, tokens = float(rows.indptr[-1]), float(rows.n_rows)
         total = scoring_work(entries, K) + 0.5 * tokens * K * K
@@ -34,11 +31,6 @@ class ChainAccelerators(Accelerators):
         self.offsets_are_losses = (
             formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
         )
-
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
-        """See `Accelerators`."""
-        kind = self.formulation
-        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
 
     def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> ChainStore | None:
         """A store with the oracle inside, where the loss adds up over tokens."""

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
-from ...engine.accelerators import Accelerators
+from ...engine.accelerators import PartAccelerators
 from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
-from ...engine.parts import rows_under_labels
+from ...engine.parts import rows_under_labels, write_part
 from ...engine.rows import Rows, add_scores, check_codes, make_rows
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -215,21 +215,14 @@ class ClassFeatureProblem(NativeProblem):
         return trim(out._replace(losses=losses))
 
 
-class ClassFeatureAccelerators(Accelerators):
+class ClassFeatureAccelerators(PartAccelerators):
     """An input under an output feature is a part."""
 
     def __init__(self, problem: ClassFeatureProblem, formulation: Formulation) -> None:
-        self.problem = problem
-        self.formulation = formulation
-        self.parts = problem.parts
+        super().__init__(problem, formulation)
         inputs = float(problem.rows.indptr[-1]) / max(problem.rows.n_rows, 1)
         # Asked in small batches, whose cost is counted too.
         self.oracle_work = scoring_work(inputs, problem.output.n_columns) + 1e4
-
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
-        """See `Accelerators`."""
-        kind = self.formulation
-        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
 
 
 def described_class_scores(rows: Rows, w: Floats, features: sp.csr_matrix) -> Floats:
@@ -297,7 +290,7 @@ def _write_difference(rows, i, gold, candidate, output, difference, as_parts, ou
             column = output.indices[e]
             if difference[column] != 0.0:
                 value = difference[column]
-                filled = _write_column(rows, i, column, m, value, as_parts, out, filled)
+                filled = write_part(rows, i, m, column, value, as_parts, out, filled)
                 difference[column] = 0.0
     return filled
 
@@ -309,21 +302,3 @@ def _class_score(output, y, products):
     for e in range(output.indptr[y], output.indptr[y + 1]):
         score += output.values[e] * products[output.indices[e]]
     return score
-
-
-@kernel
-def _write_column(rows, i, column, m, value, as_parts, out, filled):
-    """Append ``value`` times x at one output feature; returns the new position."""
-    if as_parts:
-        out.indices[filled] = i * m + column
-        out.values[filled] = value
-        return filled + 1
-    for e in range(rows.indptr[i], rows.indptr[i + 1]):
-        out.indices[filled] = rows.indices[e] * m + column
-        out.values[filled] = value * rows.values[e]
-        filled += 1
-    if rows.bias != 0.0:
-        out.indices[filled] = rows.n_columns * m + column
-        out.values[filled] = value * rows.bias
-        filled += 1
-    return filled

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
-from ...engine.accelerators import Accelerators
+from ...engine.accelerators import PartAccelerators
 from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
-from ...engine.parts import rows_under_labels
+from ...engine.parts import rows_under_labels, write_part
 from ...engine.rows import Rows, add_scores, make_rows, row_scores
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -199,23 +199,16 @@ class MultilabelProblem(NativeProblem):
         return MultilabelAccelerators(self, formulation)
 
 
-class MultilabelAccelerators(Accelerators):
+class MultilabelAccelerators(PartAccelerators):
     """An input under a label is a part."""
 
     def __init__(self, problem: MultilabelProblem, formulation: Formulation) -> None:
-        self.problem = problem
-        self.formulation = formulation
-        self.parts = problem.parts
+        super().__init__(problem, formulation)
         inputs = float(problem.rows.indptr[-1]) / max(problem.rows.n_rows, 1)
         # Asked in small batches, whose cost is counted too.
         self.oracle_work = scoring_work(inputs, problem.n_labels) + 1e4
         if problem.graph.forest is None:
             self.oracle_work += 10.0 * 2.0**problem.n_labels
-
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
-        """See `Accelerators`."""
-        kind = self.formulation
-        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
 
 
 def predict_labels(rows: Rows, graph: LabelGraph, w: Floats) -> Bools:
@@ -257,18 +250,7 @@ def _write_planes(rows, examples, gold, found, edges, loss, as_parts, first_pair
             sign = 1.0 if gold[r, label] else -1.0
             missed += gold[r, label]
             added += found[r, label]
-            if as_parts:
-                out.indices[filled], out.values[filled] = i * L + label, sign
-                filled += 1
-                continue
-            for e in range(rows.indptr[i], rows.indptr[i + 1]):
-                out.indices[filled] = rows.indices[e] * L + label
-                out.values[filled] = sign * rows.values[e]
-                filled += 1
-            if rows.bias != 0.0:
-                out.indices[filled] = rows.n_columns * L + label
-                out.values[filled] = sign * rows.bias
-                filled += 1
+            filled = write_part(rows, i, L, label, sign, as_parts, out, filled)
         if missed + added > 0:
             for e in range(len(edges)):
                 a, b = edges[e, 0], edges[e, 1]

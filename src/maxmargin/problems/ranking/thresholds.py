@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
-from ...engine.accelerators import Accelerators
+from ...engine.accelerators import PartAccelerators
 from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, sparse_row
-from ...engine.parts import rows_under_labels
+from ...engine.parts import rows_under_labels, write_part
 from ...engine.rows import Rows, add_scores, check_codes, make_rows
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -156,21 +156,14 @@ class ThresholdProblem(NativeProblem):
         return ThresholdAccelerators(self, formulation)
 
 
-class ThresholdAccelerators(Accelerators):
+class ThresholdAccelerators(PartAccelerators):
     """An input is a part, and so is a threshold."""
 
     def __init__(self, problem: ThresholdProblem, formulation: Formulation) -> None:
-        self.problem = problem
-        self.formulation = formulation
-        self.parts = problem.parts
+        super().__init__(problem, formulation)
         inputs = float(problem.rows.indptr[-1]) / max(problem.rows.n_rows, 1)
         # Asked in small batches, whose cost is counted too.
         self.oracle_work = scoring_work(inputs, 1) + 10.0 * problem.n_thresholds + 1e4
-
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
-        """See `Accelerators`."""
-        kind = self.formulation
-        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
 
 
 @kernel(allocates=False)
@@ -196,14 +189,7 @@ def _find_wrong(rows, grades, examples, w, mode, as_parts, margins, order, score
         for place in range(n_wrong):
             n_above += 1 if grades[i] > order[place] else -1
         if n_above != 0:
-            if as_parts:
-                out.indices[filled], out.values[filled] = i, n_above
-                filled += 1
-            else:
-                for e in range(rows.indptr[i], rows.indptr[i + 1]):
-                    out.indices[filled] = rows.indices[e]
-                    out.values[filled] = n_above * rows.values[e]
-                    filled += 1
+            filled = write_part(rows, i, 1, 0, 1.0 * n_above, as_parts, out, filled)
         for place in range(n_wrong):
             k = order[place]
             out.indices[filled] = (first_part if as_parts else first_weight) + k

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
+from ...engine.parts import write_part
 from ...engine.rows import add_scores
 from ...search.choice import first_argmax
 from ...search.modes import ADDITIVE
@@ -161,19 +162,11 @@ def feature_at(model, labels, lengths, t, end, slot):
 @kernel(allocates=False)
 def write_feature(rows, row, n_columns, feature, slot, sign, as_parts, shift, out, filled):
     """Append a feature of `feature_at`, single ones moved by shift; returns the new position."""
-    if slot > 2 or as_parts:
-        out.indices[filled] = feature + shift if slot > 2 else row * n_columns + feature
+    if slot > 2:
+        out.indices[filled] = feature + shift
         out.values[filled] = sign
         return filled + 1
-    for e in range(rows.indptr[row], rows.indptr[row + 1]):
-        out.indices[filled] = rows.indices[e] * n_columns + feature
-        out.values[filled] = sign * rows.values[e]
-        filled += 1
-    if rows.bias != 0.0:
-        out.indices[filled] = rows.n_columns * n_columns + feature
-        out.values[filled] = sign * rows.bias
-        filled += 1
-    return filled
+    return write_part(rows, row, n_columns, feature, sign, as_parts, out, filled)
 
 
 @kernel(allocates=False)

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...engine.accelerators import Accelerators
+from ...engine.accelerators import PartAccelerators
 from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, sparse_row
 from ...engine.native import pieces_of as entries_within
 from ...engine.parts import rows_under_labels
@@ -313,12 +313,11 @@ class SegmentProblem(NativeProblem):
             )
 
 
-class SegmentAccelerators(Accelerators):
+class SegmentAccelerators(PartAccelerators):
     """Tokens under columns as parts."""
 
     def __init__(self, problem: SegmentProblem, formulation: Formulation) -> None:
-        self.problem, self.formulation = problem, formulation
-        self.parts = problem.parts
+        super().__init__(problem, formulation)
         rows, layout = problem.data.rows, problem.layout
         tokens, K = float(rows.n_rows), layout.n_labels
         total = scoring_work(float(rows.indptr[-1]), layout.n_columns)
@@ -327,11 +326,6 @@ class SegmentAccelerators(Accelerators):
         mode = problem._mode(formulation.rescaling, formulation.uses_sqrt_loss)
         if mode.kind in (LEVELS, DEVIATION):
             self.oracle_work *= 10.0
-
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
-        """See `Accelerators`."""
-        kind = self.formulation
-        return self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
 
 
 def sparse_rows(tokens: Any, fit_intercept: bool) -> Rows:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...._jit import kernel
+from ....engine.parts import write_part
 from ....engine.rows import add_scores, write_pair
 from ....search.modes import ADDITIVE, DEVIATION, LEVELS
 from ....search.violation import violation
@@ -258,20 +259,6 @@ def most_violated_path(model, length, gold, loss_unit, scale, mode, work, path):
 
 
 @kernel(allocates=False)
-def write_entries(rows, row, stride, column, base, value, out, filled):
-    """Append ``value`` times a row under a column; returns the new position."""
-    for e in range(rows.indptr[row], rows.indptr[row + 1]):
-        out.indices[filled] = base + rows.indices[e] * stride + column
-        out.values[filled] = value * rows.values[e]
-        filled += 1
-    if rows.bias != 0.0:
-        out.indices[filled] = base + rows.n_columns * stride + column
-        out.values[filled] = value * rows.bias
-        filled += 1
-    return filled
-
-
-@kernel(allocates=False)
 def write_single(out, filled, position, value):
     """Append one entry; returns the new position."""
     out.indices[filled] = position
@@ -286,15 +273,10 @@ def write_pair_features(model, inputs, row, pair, sign, as_parts, shift, out, fi
     if number < 0:
         return filled
     if W > K:
-        if as_parts:
-            filled = write_single(out, filled, row * W + K + number, sign)
-        else:
-            filled = write_entries(inputs.rows, row, W, K + number, 0, sign, out, filled)
+        filled = write_part(inputs.rows, row, W, K + number, sign, as_parts, out, filled)
     if inputs.pair_rows.n_columns > 0:
-        base, value = shift + model.at.pair_features, sign * model.eta
-        filled = write_entries(
-            inputs.pair_rows, row, model.n_pairs, number, base, value, out, filled
-        )
+        place, value = shift + model.at.pair_features + number, sign * model.eta
+        filled = write_part(inputs.pair_rows, row, model.n_pairs, place, value, False, out, filled)
     return filled
 
 
@@ -335,11 +317,8 @@ def write_difference(model, inputs, n_rows, first, length, gold, path, as_parts,
     for t in range(length):
         row, k, q = first + t, gold[t], path[t]
         if k != q:
-            if as_parts:
-                filled = write_pair(out, filled, row * W + k, row * W + q, 1.0)
-            else:
-                filled = write_entries(inputs.rows, row, W, k, 0, 1.0, out, filled)
-                filled = write_entries(inputs.rows, row, W, q, 0, -1.0, out, filled)
+            filled = write_part(inputs.rows, row, W, k, 1.0, as_parts, out, filled)
+            filled = write_part(inputs.rows, row, W, q, -1.0, as_parts, out, filled)
         if t > 0:
             if good != bad or k != q:
                 filled = write_move(
