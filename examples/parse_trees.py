@@ -1,4 +1,9 @@
-"""Learn to parse: a weighted grammar against relative frequencies, on generated sentences.
+"""Parse trees
+===========
+
+Learn to parse: a weighted grammar against relative frequencies, on generated sentences.
+
+::
 
     python examples/parse_trees.py [FILE.mrg] [PICTURE.png]
 
