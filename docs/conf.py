@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"\.py$",
     "reset_argv": "gallery_pictures.arguments",
+    "image_scrapers": ("gallery_pictures",),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
