@@ -72,7 +72,7 @@ def main(picture="readings.png"):
     for axis, i in zip(np.atleast_1d(axes), differ, strict=True):
         shown = {name: found[i] for name, found in readings.items()}
         draw_word(axis, words.X_test[i], truth[i], shown)
-    figure.subplots_adjust(left=0.2, hspace=0.3)
+    figure.subplots_adjust(left=0.2, right=0.99, top=0.98, bottom=0.02, hspace=0.3)
     figure.savefig(picture, dpi=110)
     print(f"wrote {picture}")
 

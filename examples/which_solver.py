@@ -8,10 +8,10 @@ asked for ever finer gaps, and each of its models is judged by the same yardstic
 objective, from a pass of true oracle calls, against the best dual value that any solver reached. A
 curve that ends early has reached the finest gap; online solvers level off.
 
-What to take from it: ``auto`` is a good default; where C is large, solvers that visit a stored plane
+What to take from it: ``auto`` is a good default. Where C is large, solvers that visit stored planes
 again without a search (``auto``, ``dcd``) are far ahead of those that take one step for each search
-(``bcfw``); online solvers are quick to a rough model, and do not tell how rough it is unless they are
-asked (``certificate=True``).
+(``bcfw``). Online solvers are quick to a rough model, and do not tell how rough it is unless they
+are asked (``certificate=True``).
 
 ::
 
