@@ -14,6 +14,7 @@ author = "maxmargin developers"
 copyright = "maxmargin developers"
 version = release = maxmargin.__version__
 
+templates_path = ["_templates"]
 extensions = [
     "myst_parser",
     "numpydoc",
