@@ -28,9 +28,9 @@ def dependency_tree(
     for t, (true, guess) in enumerate(zip(truth, found, strict=True), start=1):
         label = None if labels is None else labels[t - 1]
         true_label = None if true_labels is None else true_labels[t - 1]
-        is_right = true is None or (true == guess and (true_label is None or true_label == label))
-        arcs.append((guess, t, label, "--muted" if is_right else "--red", False))
-        if not is_right:
+        is_right = true == guess and (true_label is None or true_label == label)
+        arcs.append((guess, t, label, "--muted" if is_right or true is None else "--red", False))
+        if true is not None and not is_right:
             arcs.append((true, t, true_label, "--green", True))
     height = LEVEL * (2 + max(abs(head - t) for head, t, *_ in arcs) ** 0.7)
     drawn = [
@@ -71,5 +71,8 @@ def _arc(
         return curve + arrow
     middle = 0.5 * (start + end)
     peak = ground - 0.75 * (ground - top) - 3.0
-    name = f'<text x="{middle:.1f}" y="{peak:.1f}" text-anchor="middle" style="font-size:10px;fill:var({color})">{escape(str(label))}</text>'
+    name = (
+        f'<text x="{middle:.1f}" y="{peak:.1f}" text-anchor="middle" '
+        f'style="font-size:10px;fill:var({color})">{escape(str(label))}</text>'
+    )
     return curve + arrow + name

@@ -24,10 +24,9 @@ def parts_of_image(image: Any, truth: Any, found: Any) -> str:
     marks = []
     for k, ((true_row, true_column), (row, column)) in enumerate(zip(truth, found, strict=True)):
         marks.append(
-            f'<circle cx="{(true_column + 0.5) * scale:.1f}" cy="{(true_row + 0.5) * scale:.1f}" r="5" '
-            f'style="stroke:var(--green)" stroke-width="2" fill="none"><title>part {k}</title></circle>'
-            f'<circle cx="{(column + 0.5) * scale:.1f}" cy="{(row + 0.5) * scale:.1f}" r="3" '
-            'style="fill:var(--red)"/>'
+            f"{_circle(true_row, true_column, scale, 5)} style='stroke:var(--green)' "
+            f"stroke-width='2' fill='none'><title>part {k}</title></circle>"
+            f"{_circle(row, column, scale, 3)} style='fill:var(--red)'/>"
         )
     width, height = columns * scale, rows * scale
     return (
@@ -38,10 +37,15 @@ def parts_of_image(image: Any, truth: Any, found: Any) -> str:
     )
 
 
+def _circle(row: float, column: float, scale: float, radius: int) -> str:
+    """The beginning of a circle around the middle of a pixel."""
+    return f"<circle cx='{(column + 0.5) * scale:.1f}' cy='{(row + 0.5) * scale:.1f}' r='{radius}'"
+
+
 def _as_png(pixels: Any) -> str:
     """Grey values as the address of a picture that holds its own data."""
     low, high = float(np.min(pixels)), float(np.max(pixels))
-    grey = np.uint8(np.round(255.0 * (pixels - low) / ((high - low) or 1.0)))
+    grey = np.round(255.0 * (pixels - low) / ((high - low) or 1.0)).astype(np.uint8)
     lines = b"".join(b"\0" + row.tobytes() for row in grey)
     header = struct.pack(">IIBBBBB", grey.shape[1], grey.shape[0], 8, 0, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))

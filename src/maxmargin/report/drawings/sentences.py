@@ -19,9 +19,9 @@ def tagged_sentence(
     drawn = []
     for t, (token, true, guess) in enumerate(zip(tokens, truth, found, strict=True)):
         is_right = true is None or true == guess
-        label = (
-            escape(str(guess)) if is_right else f"{escape(str(guess))} <s>{escape(str(true))}</s>"
-        )
+        label = escape(str(guess))
+        if not is_right:
+            label += f" <s>{escape(str(true))}</s>"
         note = "" if sure is None else f' title="probability {sure[t]:.3f}"'
         drawn.append(
             f'<span class="token{"" if is_right else " wrong"}"{note}>{escape(str(token))}'

@@ -105,22 +105,24 @@ def _frame(across: _Axis, up: _Axis, x: str, y: str) -> str:
     """Grid, numbers and names of both axes."""
     parts = []
     for value, text in across.ticks():
-        place = f"{across.place(value):.1f}"
+        at = f"{across.place(value):.1f}"
         parts.append(
-            f'<line class="grid" x1="{place}" x2="{place}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-            f'<text class="soft" x="{place}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">'
+            f'<line class="grid" x1="{at}" x2="{at}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
+            f'<text class="soft" x="{at}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">'
             f"{text}</text>"
         )
     for value, text in up.ticks():
         place = up.place(value)
         parts.append(
-            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place:.1f}" y2="{place:.1f}"/>'
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place:.1f}" '
+            f'y2="{place:.1f}"/>'
             f'<text class="soft" x="{LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{text}</text>'
         )
     middle = 0.5 * (TOP + HEIGHT - BOTTOM)
     parts.append(
         f'<text x="{0.5 * (LEFT + WIDTH)}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x)}</text>'
-        f'<text transform="translate(13,{middle}) rotate(-90)" text-anchor="middle">{escape(y)}</text>'
+        f'<text transform="translate(13,{middle}) rotate(-90)" text-anchor="middle">'
+        f"{escape(y)}</text>"
     )
     return "".join(parts)
 

@@ -80,7 +80,8 @@ def articles(items: Sequence[tuple[str, str]]) -> str:
     if not items:
         return ""
     drawn = [
-        f"<article{' hidden' if k >= SHOWN_AT_FIRST else ''}><h3>{escape(title)}</h3>{body}</article>"
+        f"<article{' hidden' if k >= SHOWN_AT_FIRST else ''}><h3>{escape(title)}</h3>"
+        f"{body}</article>"
         for k, (title, body) in enumerate(items)
     ]
     rest = len(items) - SHOWN_AT_FIRST
