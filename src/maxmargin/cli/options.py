@@ -6,7 +6,7 @@ import argparse
 import textwrap
 from typing import Any
 
-__all__ = ["SEPARATORS", "add_reading_options", "list_tasks", "non_negative"]
+__all__ = ["SEPARATORS", "add_reading_options", "list_tasks", "non_negative", "per_cent"]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
 _ENCODING = "utf-8"
@@ -45,6 +45,17 @@ def non_negative(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"expected a whole number >= 0, got {text!r:.40}")
     return int(text)
+
+
+def per_cent(text: str) -> float:
+    """A number between 0 and 100."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 100.0:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 100, got {text!r:.40}")
+    return value
 
 
 def _encoding(name: str) -> str:

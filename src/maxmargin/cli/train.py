@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     plan = import_name(task.module, "plan")(arguments)
     read = [arguments.data, *plan.inputs]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
-    fit, estimator, extra = plan.make()
+    fit, estimator, extra, *_ = plan.make()
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     try:
         fit()

@@ -13,14 +13,14 @@ from ...estimators.multiclass import MulticlassSVM
 from ...formats import SvmlightData, read_svmlight
 from ...formats.opening import Source
 from ...formats.recognising import Kind
-from ...metrics import label_scores
+from ...metrics import Ratio, label_scores
 from ...registry import MULTICLASS
 from ..data import Model, open_input, refuse_single_label
-from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
+from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["count", "judge", "plan", "predict", "understand"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -34,13 +34,14 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
 
 def predict(model: Model, arguments: argparse.Namespace) -> str:
     """One label on each line."""
-    X, _ = _read(model, arguments, labelled=False)
+    width = model.estimator.n_features_in_
+    X, _ = _read(arguments, arguments.data, width, labelled=False)
     return "".join(f"{label}\n" for label in model.estimator.predict(X).tolist())
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of a classifier, and a table of them."""
-    X, y = _read(model, arguments, labelled=True)
+    X, y = _read(arguments, arguments.data, model.estimator.n_features_in_, labelled=True)
     gold, predicted = y.tolist(), model.estimator.predict(X).tolist()
     errors = sum(a != b for a, b in zip(gold, predicted, strict=True))
     scores = label_scores([gold], [predicted])
@@ -54,7 +55,19 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         "labels": as_json(scores.per_label),
     }
     head = f"{len(gold)} examples, {errors} errors\naccuracy  {100 * scores.accuracy:6.2f} %"
-    return Judgement(report, "\n".join([f"{head}\n\n{scores}", *error_lines(report)]))
+    text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
+    return Judgement(report, text, _tally(gold, predicted))
+
+
+def count(estimator: Any, examples: Examples) -> Tally:
+    """Scores of examples; see `maxmargin.cli.tasks`."""
+    return _tally(examples.y.tolist(), estimator.predict(examples.X).tolist())
+
+
+def _tally(gold: list[Any], predicted: list[Any]) -> Tally:
+    """Which examples are right; one by one, for labels may be of types that numpy mixes up."""
+    right = np.array([a == b for a, b in zip(gold, predicted, strict=True)], np.float64)
+    return Tally("examples", {"accuracy": Ratio(right, np.ones(len(right)))})
 
 
 def _make(arguments: argparse.Namespace) -> Training:
@@ -66,7 +79,12 @@ def _make(arguments: argparse.Namespace) -> Training:
         **shared_parameters(arguments, MULTICLASS),
     )
     extra = {"task": MULTICLASS.name}
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra)
+    examples, width = Examples(data.X, data.y), data.X.shape[1]
+
+    def read(path: str) -> Examples:
+        return Examples(*_read(arguments, path, width, labelled=True))
+
+    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples, read)
 
 
 def _read_training_file(arguments: argparse.Namespace) -> SvmlightData:
@@ -86,13 +104,15 @@ def _read_training_file(arguments: argparse.Namespace) -> SvmlightData:
     return data
 
 
-def _read(model: Model, arguments: argparse.Namespace, labelled: bool) -> tuple[Any, Any]:
-    """Read an svmlight file for a trained classifier; it may lack labels unless ``labelled``."""
-    source, encoding = open_input(arguments.data), arguments.encoding
+def _read(
+    arguments: argparse.Namespace, path: str, width: int, *, labelled: bool
+) -> tuple[Any, Any]:
+    """Read an svmlight file for a classifier of ``width`` features; it may lack labels."""
+    source, encoding = open_input(path), arguments.encoding
     kind = refuse_other_kinds(source, MULTICLASS, encoding, needs_labels=labelled)
     has_labels = kind is not Kind.UNLABELLED_SVMLIGHT
     data = read_svmlight(source, has_labels=has_labels, encoding=encoding)
-    X, width = _without_queries(source, data).X, model.estimator.n_features_in_
+    X = _without_queries(source, data).X
     unknown = len(np.unique(X.indices[X.indices >= width]))
     if unknown:
         warn_user(f"{source}: {unknown} features unknown to the model are left out")
