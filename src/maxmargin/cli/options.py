@@ -6,7 +6,14 @@ import argparse
 import textwrap
 from typing import Any
 
-__all__ = ["SEPARATORS", "add_reading_options", "list_tasks", "non_negative", "per_cent"]
+__all__ = [
+    "SEPARATORS",
+    "add_reading_options",
+    "list_tasks",
+    "non_negative",
+    "per_cent",
+    "positive",
+]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
 _ENCODING = "utf-8"
@@ -45,6 +52,13 @@ def non_negative(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"expected a whole number >= 0, got {text!r:.40}")
     return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if (value := non_negative(text)) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {text!r:.40}")
+    return value
 
 
 def per_cent(text: str) -> float:
