@@ -140,12 +140,11 @@ def _strongest_weights(estimator: Any, top: int) -> dict[str, Any]:
     names = getattr(estimator, "feature_names_in_", None)
     letter = "x" if len(weights) == n_features else "weight "
 
+    named = dict(enumerate(names)) if names is not None and len(names) == len(weights) else {}
+
     def listed(n: int, *, against: bool) -> list[tuple[str, float]]:
-        is_named = names is not None and len(names) == len(weights)
-        return [
-            (str(names[f]) if is_named else f"{letter}{f}", float(weights[f]))
-            for f in strongest(weights, n, against)
-        ]
+        chosen = strongest(weights, n, against)
+        return [(str(named.get(f, f"{letter}{f}")), float(weights[f])) for f in chosen]
 
     return {"weights": _both_ways(listed, top)}
 

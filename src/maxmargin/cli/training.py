@@ -30,15 +30,13 @@ class Examples(NamedTuple):
 class Training(NamedTuple):
     """An estimator, the call that trains it, and what else belongs into its file.
 
-    ``examples`` is what it is trained on, for commands that train on parts of them; ``read`` reads
-    another labelled file of the kind.
+    ``examples`` is what it is trained on, for commands that train on parts of it.
     """
 
     fit: Callable[[], object]
     estimator: Any
     extra: dict[str, Any]
     examples: Examples | None = None
-    read: Callable[[str], Examples] | None = None
 
 
 class Plan(NamedTuple):

@@ -13,11 +13,12 @@ from ...estimators.multiclass import MulticlassSVM
 from ...formats import SvmlightData, read_svmlight
 from ...formats.opening import Source
 from ...formats.recognising import Kind
-from ...metrics import Ratio, label_scores
+from ...metrics import label_scores
 from ...registry import MULTICLASS
 from ..data import Model, open_input, refuse_single_label
 from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
+from ..tallies import tally_of_labels
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["count", "judge", "plan", "predict", "understand"]
@@ -34,14 +35,13 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
 
 def predict(model: Model, arguments: argparse.Namespace) -> str:
     """One label on each line."""
-    width = model.estimator.n_features_in_
-    X, _ = _read(arguments, arguments.data, width, labelled=False)
+    X, _ = _read(model, arguments, labelled=False)
     return "".join(f"{label}\n" for label in model.estimator.predict(X).tolist())
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of a classifier, and a table of them."""
-    X, y = _read(arguments, arguments.data, model.estimator.n_features_in_, labelled=True)
+    X, y = _read(model, arguments, labelled=True)
     gold, predicted = y.tolist(), model.estimator.predict(X).tolist()
     errors = sum(a != b for a, b in zip(gold, predicted, strict=True))
     scores = label_scores([gold], [predicted])
@@ -56,18 +56,12 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     }
     head = f"{len(gold)} examples, {errors} errors\naccuracy  {100 * scores.accuracy:6.2f} %"
     text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
-    return Judgement(report, text, _tally(gold, predicted))
+    return Judgement(report, text, tally_of_labels(gold, predicted))
 
 
 def count(estimator: Any, examples: Examples) -> Tally:
     """Scores of examples; see `maxmargin.cli.tasks`."""
-    return _tally(examples.y.tolist(), estimator.predict(examples.X).tolist())
-
-
-def _tally(gold: list[Any], predicted: list[Any]) -> Tally:
-    """Which examples are right; one by one, for labels may be of types that numpy mixes up."""
-    right = np.array([a == b for a, b in zip(gold, predicted, strict=True)], np.float64)
-    return Tally("examples", {"accuracy": Ratio(right, np.ones(len(right)))})
+    return tally_of_labels(examples.y.tolist(), estimator.predict(examples.X).tolist())
 
 
 def _make(arguments: argparse.Namespace) -> Training:
@@ -79,12 +73,8 @@ def _make(arguments: argparse.Namespace) -> Training:
         **shared_parameters(arguments, MULTICLASS),
     )
     extra = {"task": MULTICLASS.name}
-    examples, width = Examples(data.X, data.y), data.X.shape[1]
-
-    def read(path: str) -> Examples:
-        return Examples(*_read(arguments, path, width, labelled=True))
-
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples, read)
+    examples = Examples(data.X, data.y)
+    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
 
 
 def _read_training_file(arguments: argparse.Namespace) -> SvmlightData:
@@ -104,15 +94,13 @@ def _read_training_file(arguments: argparse.Namespace) -> SvmlightData:
     return data
 
 
-def _read(
-    arguments: argparse.Namespace, path: str, width: int, *, labelled: bool
-) -> tuple[Any, Any]:
-    """Read an svmlight file for a classifier of ``width`` features; it may lack labels."""
-    source, encoding = open_input(path), arguments.encoding
+def _read(model: Model, arguments: argparse.Namespace, labelled: bool) -> tuple[Any, Any]:
+    """Read an svmlight file for a trained classifier; it may lack labels unless ``labelled``."""
+    source, encoding = open_input(arguments.data), arguments.encoding
     kind = refuse_other_kinds(source, MULTICLASS, encoding, needs_labels=labelled)
     has_labels = kind is not Kind.UNLABELLED_SVMLIGHT
     data = read_svmlight(source, has_labels=has_labels, encoding=encoding)
-    X = _without_queries(source, data).X
+    X, width = _without_queries(source, data).X, model.estimator.n_features_in_
     unknown = len(np.unique(X.indices[X.indices >= width]))
     if unknown:
         warn_user(f"{source}: {unknown} features unknown to the model are left out")

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..._warn import warn_user
 from ...estimators.sequence import SequenceTagger
 from ...features import WindowFeatures, chunking_templates, ner_templates, words_templates
@@ -19,11 +17,8 @@ from ...formats import TokenColumns, open_text, read_columns, write_columns
 from ...formats.opening import Source
 from ...formats.recognising import Kind
 from ...metrics import (
-    Ratio,
     are_chunk_tags,
-    chunk_counts,
     chunk_scores,
-    hamming,
     label_scores,
     sequence_accuracy,
     tagging_report,
@@ -34,6 +29,7 @@ from ..data import Model, open_input, refuse_single_label
 from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
 from ..options import SEPARATORS
+from ..tallies import tally_of_tags
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["count", "judge", "plan", "predict", "understand"]
@@ -97,9 +93,7 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
     extra = {"task": TAG.name, "n_columns": len(data.columns), "label_column": label_column}
     if arguments.separator:
         extra["separator"] = arguments.separator
-    files = Columns(len(data.columns), label_column, arguments.separator or "auto")
-    examples = Examples(tokens.inputs, tokens.labels)
-    return Training(fit, estimator, extra, examples, partial(_read_labelled, files, arguments))
+    return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
 
 
 def _read_templates(path: str) -> list[str]:
@@ -189,7 +183,7 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
 
 def predict(model: Model, arguments: argparse.Namespace) -> str:
     """The columns of the file, with one more."""
-    tokens = _read(model.files, arguments, arguments.data)
+    tokens = _read(model, arguments)
     predicted = [str(y) for ys in model.estimator.predict(tokens.inputs) for y in ys]
     separator = SEPARATORS[arguments.separator or model.files.separator] or " "
     text = io.StringIO()
@@ -200,13 +194,16 @@ def predict(model: Model, arguments: argparse.Namespace) -> str:
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of a tagger, and tables of them."""
-    tokens = _read(model.files, arguments, arguments.data)
-    gold = _labels_of(tokens, model.files)
+    tokens = _read(model, arguments)
+    if tokens.labels is None:
+        raise ValueError(
+            f"{tokens.columns.source}: no column of labels, expected {model.files.number} columns"
+        )
     known = {str(label) for label in model.estimator.classes_.tolist()}
+    gold = tokens.labels
     predicted = [[str(y) for y in ys] for ys in model.estimator.predict(tokens.inputs)]
     flat_gold = [y for ys in gold for y in ys]
     labels = label_scores(gold, predicted)
-    tally = _tally(gold, predicted, {*known, *flat_gold})
     report: dict[str, Any] = {
         "task": model.task.name,
         "sequences": tokens.columns.n_sequences,
@@ -226,67 +223,31 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
             "per_type": as_json(scores.per_type),
         }
     text = "\n".join([tagging_report(gold, predicted), *error_lines(report)])
-    return Judgement(report, text, tally)
+    return Judgement(report, text, tally_of_tags(gold, predicted, {*known, *flat_gold}))
 
 
 def count(estimator: Any, examples: Examples) -> Tally:
     """Scores of sequences; see `maxmargin.cli.tasks`."""
-    gold = examples.y
     predicted = [[str(y) for y in ys] for ys in estimator.predict(examples.X)]
-    labels = {str(label) for label in estimator.classes_.tolist()}
-    return _tally(gold, predicted, labels.union(*gold))
+    known = {str(label) for label in estimator.classes_.tolist()}
+    return tally_of_tags(examples.y, predicted, known.union(*examples.y))
 
 
-def _tally(gold: list[list[str]], predicted: list[list[str]], labels: set[str]) -> Tally:
-    """Right labels of each sequence, and its chunks if the labels are of such."""
-    wrong = hamming(gold, predicted)
-    lengths = np.array([len(ys) for ys in gold], np.float64)
-    ones = np.ones(len(gold))
-    scores = {
-        "accuracy": Ratio(lengths - wrong, lengths),
-        "sequence_accuracy": Ratio(ones * (wrong == 0), ones),
-    }
-    if are_chunk_tags(labels):
-        true, found, right = chunk_counts(gold, predicted).T.astype(np.float64)
-        of_chunks = {
-            "f1": Ratio(2.0 * right, true + found),
-            "precision": Ratio(right, found),
-            "recall": Ratio(right, true),
-        }
-        scores = of_chunks | scores
-    return Tally("sequences", scores)
-
-
-def _labels_of(tokens: Tokens, files: Columns) -> list[list[str]]:
-    """The labels of a file that has to have them."""
-    if tokens.labels is None:
-        raise ValueError(
-            f"{tokens.columns.source}: no column of labels, expected {files.number} columns"
-        )
-    return tokens.labels
-
-
-def _read_labelled(files: Columns, arguments: argparse.Namespace, path: str) -> Examples:
-    """Read a labelled column file like that of the training."""
-    tokens = _read(files, arguments, path)
-    return Examples(tokens.inputs, _labels_of(tokens, files))
-
-
-def _read(files: Columns, arguments: argparse.Namespace, path: str) -> Tokens:
-    """Read a column file for a tagger, with or without the column of labels."""
-    source, expected = open_input(path), files.number
+def _read(model: Model, arguments: argparse.Namespace) -> Tokens:
+    """Read a column file for a trained tagger, with or without the column of labels."""
+    source, expected = open_input(arguments.data), model.files.number
     allowed = (Kind.CONLLU,) if expected in (10, 11) else ()
     refuse_other_kinds(source, TAG, arguments.encoding, allowed)
-    separator = SEPARATORS[arguments.separator or files.separator]
+    separator = SEPARATORS[arguments.separator or model.files.separator]
     data = read_columns(source, encoding=arguments.encoding, separator=separator)
     found = len(data.columns)
     if found == expected:
-        inputs = data.select(j for j in range(found) if j != files.label)
-        return Tokens(data, inputs, data.split(files.label))
+        inputs = data.select(j for j in range(found) if j != model.files.label)
+        return Tokens(data, inputs, data.split(model.files.label))
     if found == expected - 1:
         return Tokens(data, data, None)
     raise ValueError(
         f"{source}: {found} columns, but the model was trained on {expected}, the labels in "
-        f"column {files.label} (from 0): expected {expected}, or {expected - 1} without "
+        f"column {model.files.label} (from 0): expected {expected}, or {expected - 1} without "
         "labels"
     )
