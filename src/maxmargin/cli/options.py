@@ -9,6 +9,7 @@ from typing import Any
 __all__ = [
     "SEPARATORS",
     "add_reading_options",
+    "folds",
     "list_tasks",
     "non_negative",
     "per_cent",
@@ -56,8 +57,15 @@ def non_negative(text: str) -> int:
 
 def positive(text: str) -> int:
     """A whole number from 1."""
-    if (value := non_negative(text)) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {text!r:.40}")
+    if non_negative(text) == 0:
+        raise argparse.ArgumentTypeError("expected a whole number >= 1, got '0'")
+    return int(text)
+
+
+def folds(text: str) -> int:
+    """A number of folds."""
+    if (value := non_negative(text)) < 2:
+        raise argparse.ArgumentTypeError(f"expected a whole number >= 2, got {text!r:.40}")
     return value
 
 
