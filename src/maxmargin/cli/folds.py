@@ -14,7 +14,7 @@ from ..types import Ints
 from .judging import Tally
 from .training import Examples, Training
 
-__all__ = ["Fold", "count_of", "examples_of", "fit_on", "split"]
+__all__ = ["Fold", "Judged", "count_of", "examples_of", "fit_on", "split"]
 
 
 class Fold(NamedTuple):
@@ -22,6 +22,20 @@ class Fold(NamedTuple):
 
     train: Examples
     test: Examples
+
+
+class Judged(NamedTuple):
+    """The score by which models are chosen; ``merit`` is larger for better models."""
+
+    name: str
+    score: float
+    merit: float
+
+    @classmethod
+    def by(cls, tally: Tally) -> Judged:
+        """The first score of a tally."""
+        name, ratio = next(iter(tally.scores.items()))
+        return cls(name, ratio.score, -ratio.score if ratio.smaller_is_better else ratio.score)
 
 
 def examples_of(training: Training, task: Task) -> Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import textwrap
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = [
     "non_negative",
     "per_cent",
     "positive",
+    "values_of_C",
 ]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
@@ -67,6 +69,26 @@ def folds(text: str) -> int:
     if (value := non_negative(text)) < 2:
         raise argparse.ArgumentTypeError(f"expected a whole number >= 2, got {text!r:.40}")
     return value
+
+
+def values_of_C(text: str) -> list[float]:
+    """Values between commas, or FROM:TO:N for N of them in equal ratios."""
+    ends, colon, number = text.rpartition(":")
+    try:
+        if colon:
+            low, high = map(float, ends.split(":"))
+            n = positive(number)
+            ratio = (high / low) ** (1.0 / max(n - 1, 1))
+            values = [low * ratio**k for k in range(n)]
+        else:
+            values = [float(value) for value in text.split(",")]
+        if all(0.0 < value < math.inf for value in values):
+            return sorted(set(values))
+    except (ValueError, ZeroDivisionError, OverflowError, argparse.ArgumentTypeError):
+        pass
+    raise argparse.ArgumentTypeError(
+        f"expected positive numbers between commas, or FROM:TO:N, got {text!r:.40}"
+    )
 
 
 def per_cent(text: str) -> float:
