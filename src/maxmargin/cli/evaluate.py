@@ -8,7 +8,7 @@ from typing import Any
 
 from ..registry import TASKS, import_name
 from .codes import DONE
-from .options import add_reading_options, list_tasks
+from .options import add_reading_options, list_tasks, non_negative, per_cent
 from .signals import Signals
 from .telling import warn
 
@@ -19,6 +19,12 @@ DESCRIPTION = f"""\
 Judge a model on a labelled file. What is told:
 
 {list_tasks({name: task.scores for name, task in TASKS.items()})}
+
+Intervals are percentiles of the scores of resamples: as many sequences, examples, ... as the file
+has, drawn from them with replacement, a thousand times. With --against another model of the task is
+judged on the same file: the interval of the difference is that of the same resamples for both, the
+p value that of a randomization test, in which both models' results for a sequence change places at
+random. The same file and seed give the same numbers.
 """
 
 
@@ -33,6 +39,16 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("model", help="model file written by train")
     parser.add_argument("data", help="labelled file, or - for the standard input")
     parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument(
+        "--against", metavar="OTHER", help="compare with another model, by a paired test"
+    )
+    parser.add_argument(
+        "--resamples", type=non_negative, default=1000, metavar="N", help="default 1000; 0: none"
+    )
+    parser.add_argument(
+        "--level", type=per_cent, default=95.0, metavar="PERCENT", help="of intervals (default 95)"
+    )
+    parser.add_argument("--seed", type=non_negative, default=0, help="of resamples (default 0)")
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -40,11 +56,24 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Predict, compare and report."""
-    from .data import read_model
+    from .data import open_input, read_model
+    from .intervals import compared, with_intervals
     from .telling import write_report
 
     model = read_model(arguments.model, arguments.data)
-    judgement = import_name(model.task.module, "judge")(model, arguments)
+    other = None
+    if arguments.against is not None:
+        other = read_model(arguments.against, arguments.data)
+        if other.task is not model.task:
+            raise ValueError(
+                f"--against {other.path}: a model of the task '{other.task.name}', expected one of "
+                f"'{model.task.name}', as {model.path} is"
+            )
+        arguments.data = open_input(arguments.data)  # a pipe can be read but once
+    judge = import_name(model.task.module, "judge")
+    judgement = with_intervals(judge(model, arguments), arguments)
+    if other is not None:
+        judgement = compared(judgement, judge(other, arguments), arguments)
     write_report(json.dumps(judgement.report, indent=2) if arguments.json else judgement.text)
     _warn_of_strangers(model, judgement.report)
     return DONE

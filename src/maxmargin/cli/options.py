@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import math
 import textwrap
 from typing import Any
 
-__all__ = ["SEPARATORS", "add_reading_options", "list_tasks", "non_negative"]
+__all__ = [
+    "SEPARATORS",
+    "add_reading_options",
+    "folds",
+    "list_tasks",
+    "non_negative",
+    "per_cent",
+    "positive",
+    "values_of_C",
+]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
 _ENCODING = "utf-8"
@@ -45,6 +55,51 @@ def non_negative(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"expected a whole number >= 0, got {text!r:.40}")
     return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if non_negative(text) == 0:
+        raise argparse.ArgumentTypeError("expected a whole number >= 1, got '0'")
+    return int(text)
+
+
+def folds(text: str) -> int:
+    """A number of folds."""
+    if (value := non_negative(text)) < 2:
+        raise argparse.ArgumentTypeError(f"expected a whole number >= 2, got {text!r:.40}")
+    return value
+
+
+def values_of_C(text: str) -> list[float]:
+    """Values between commas, or FROM:TO:N for N of them in equal ratios."""
+    ends, colon, number = text.rpartition(":")
+    try:
+        if colon:
+            low, high = map(float, ends.split(":"))
+            n = positive(number)
+            ratio = (high / low) ** (1.0 / max(n - 1, 1))
+            values = [low * ratio**k for k in range(n)]
+        else:
+            values = [float(value) for value in text.split(",")]
+        if all(0.0 < value < math.inf for value in values):
+            return sorted(set(values))
+    except (ValueError, ZeroDivisionError, OverflowError, argparse.ArgumentTypeError):
+        pass
+    raise argparse.ArgumentTypeError(
+        f"expected positive numbers between commas, or FROM:TO:N, got {text!r:.40}"
+    )
+
+
+def per_cent(text: str) -> float:
+    """A number between 0 and 100."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 100.0:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 100, got {text!r:.40}")
+    return value
 
 
 def _encoding(name: str) -> str:

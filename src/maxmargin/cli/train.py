@@ -13,7 +13,15 @@ from .signals import Signals
 from .task_options import add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
 
-__all__ = ["add_parser", "run"]
+__all__ = [
+    "add_data_arguments",
+    "add_parser",
+    "add_training_options",
+    "is_finished",
+    "make_plan",
+    "run",
+    "save_and_report",
+]
 
 DESCRIPTION = f"""\
 Train a model on a file, which may be compressed (.gz, .xz, .bz2).
@@ -43,14 +51,28 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("task", choices=list(TASKS), help="what the file holds")
-    parser.add_argument("data", help="training file, or - for the standard input")
+    add_data_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="model to write")
     parser.add_argument(
         "--force", action="store_true", help="write over MODEL, whatever it is and however good"
     )
+    add_training_options(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_data_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the task and its file."""
+    parser.add_argument("task", choices=list(TASKS), help="what the file holds")
+    parser.add_argument("data", help="training file, or - for the standard input")
+
+
+def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True) -> None:
+    """Describe how to train; commands that try several C have no --C."""
+    parser.set_defaults(C=1.0)
     model = parser.add_argument_group("model")
-    model.add_argument("--C", type=float, default=1.0, help="weight of the errors (default 1)")
+    if has_C:
+        model.add_argument("--C", type=float, help="weight of the errors (default 1)")
     model.add_argument("--loss", help=_losses())
     model.add_argument(
         "--rescaling",
@@ -84,27 +106,40 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     training.add_argument("--max-time", type=float, metavar="SECONDS", help="then stop")
     training.add_argument("--seed", type=non_negative, default=0, help="default 0")
     parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
-    parser.set_defaults(run=run)
-    return parser
 
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
-    from .outputs import check_model_output, model_place, reason_to_keep, save_somewhere
-    from .training import refuse_bad_values
+    from .outputs import check_model_output
 
-    task = TASKS[arguments.task]
-    refuse_misplaced(arguments, task)
-    refuse_bad_values(arguments, task)
-    plan = import_name(task.module, "plan")(arguments)
+    plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
-    fit, estimator, extra = plan.make()
+    fit, estimator, extra, _ = plan.make()
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     try:
         fit()
     except KeyboardInterrupt:
         raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
+    return save_and_report(arguments, signals, estimator, extra)
+
+
+def make_plan(arguments: argparse.Namespace) -> Any:
+    """How to train, after all checks that need no data."""
+    from .training import refuse_bad_values
+
+    task = TASKS[arguments.task]
+    refuse_misplaced(arguments, task)
+    refuse_bad_values(arguments, task)
+    return import_name(task.module, "plan")(arguments)
+
+
+def save_and_report(
+    arguments: argparse.Namespace, signals: Signals, estimator: Any, extra: dict[str, Any]
+) -> int:
+    """Save a trained model, whatever comes, and say where it is; returns the exit code."""
+    from .outputs import model_place, reason_to_keep, save_somewhere
+
     with signals.saving():
         # The file is to hold what a Python program would have asked for.
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)

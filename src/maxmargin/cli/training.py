@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from ..registry import Task
 from .codes import UsageError
 from .telling import tell
 
-__all__ = ["Plan", "Training", "refuse_bad_values", "say", "shared_parameters"]
+__all__ = ["Examples", "Plan", "Training", "refuse_bad_values", "say", "shared_parameters"]
+
+
+class Examples(NamedTuple):
+    """What estimators are trained and judged on.
+
+    ``params`` are further arguments of ``fit`` with an entry for each row of X, such as queries.
+    Rows of the same group stay together where the examples are split; by default each is alone.
+    """
+
+    X: Any
+    y: Any
+    params: Mapping[str, Any] = MappingProxyType({})
+    groups: Any = None
 
 
 class Training(NamedTuple):
-    """An estimator, the call that trains it, and what else belongs into its file."""
+    """An estimator, the call that trains it, and what else belongs into its file.
+
+    ``examples`` is what it is trained on, for commands that train on parts of it.
+    """
 
     fit: Callable[[], object]
     estimator: Any
     extra: dict[str, Any]
+    examples: Examples | None = None
 
 
 class Plan(NamedTuple):

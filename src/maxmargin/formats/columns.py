@@ -57,6 +57,21 @@ class TokenColumns(NamedTuple):
         """Keep the listed columns only (negative numbers count from the last)."""
         return self._replace(columns=[self.columns[j] for j in columns])
 
+    def take(self, sequences: ArrayLike) -> TokenColumns:
+        """Keep the sequences with these numbers only, in this order."""
+        chosen = np.asarray(sequences, dtype=np.int64)
+        lengths = np.diff(self.offsets)[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        shifts = np.repeat(self.offsets[:-1][chosen] - offsets[:-1], lengths)
+        tokens = np.arange(offsets[-1]) + shifts
+        listed = tokens.tolist()
+        return TokenColumns(
+            [[column[t] for t in listed] for column in self.columns],
+            offsets,
+            self.source,
+            None if self.lines is None else self.lines[tokens],
+        )
+
     def split(self, column: int) -> list[list[str]]:
         """Give one column as one list per sequence, as tags are usually wanted."""
         values, bounds = self.columns[column], self.offsets.tolist()

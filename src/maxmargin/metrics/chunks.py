@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tables import percent
-from ..types import Ints, Ints32
+from ..types import Bools, Ints, Ints32
 from .counts import Averages, TypeScores, macro_average, score_table, scores_of
 from .sequences import flat_pair, flatten
 
 __all__ = [
     "ChunkScores",
     "are_chunk_tags",
+    "chunk_counts",
     "chunk_f1",
     "chunk_f1_scorer",
     "chunk_scores",
@@ -127,6 +128,60 @@ def chunk_scores(y_true: Sequence[Any], y_pred: Sequence[Any]) -> ChunkScores:
     >>> round(scores.precision, 3), scores.recall, round(scores.f1, 3)
     (0.333, 0.5, 0.4)
     """
+    found = _compared(y_true, y_pred)
+    n_true, n_predicted, n_correct = found.by(found.types, len(found.names))
+    names = found.names
+    per_type = {
+        names[k]: scores_of(int(n_true[k]), int(n_predicted[k]), int(n_correct[k]))
+        for k in sorted(range(len(names)), key=names.__getitem__)
+        if n_true[k] + n_predicted[k] > 0
+    }
+    total = scores_of(int(n_true.sum()), int(n_predicted.sum()), int(n_correct.sum()))
+    return ChunkScores(total.precision, total.recall, total.f1, found.accuracy, per_type)
+
+
+def chunk_counts(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Ints:
+    """Numbers of true, predicted and correct chunks of each sequence.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        Tags as for `chunks`, in sequences of the same lengths.
+
+    Returns
+    -------
+    ndarray of int, shape (n_sequences, 3)
+
+    Examples
+    --------
+    >>> chunk_counts([["B-NP", "I-NP"], ["O", "B-NP"]], [["B-NP", "B-NP"], ["O", "B-NP"]])
+    array([[1, 2, 0],
+           [1, 1, 1]])
+    """
+    found = _compared(y_true, y_pred)
+    return np.column_stack(found.by(found.sequences, len(y_true)))
+
+
+class _Compared(NamedTuple):
+    """Chunks of true and predicted tags, true ones first, with what they are and where."""
+
+    types: Ints
+    names: list[str]
+    sequences: Ints
+    n_true: int  # how many are true ones
+    correct: Bools  # which of the predicted ones are
+    accuracy: float  # of the tags
+
+    def by(self, groups: Ints, n_groups: int) -> tuple[Ints, Ints, Ints]:
+        """Numbers of true, predicted and correct chunks by the group that each is of."""
+        true, predicted = groups[: self.n_true], groups[self.n_true :]
+        chosen = (true, predicted, predicted[self.correct])
+        first, second, third = (np.bincount(own, minlength=n_groups) for own in chosen)
+        return first, second, third
+
+
+def _compared(y_true: Sequence[Any], y_pred: Sequence[Any]) -> _Compared:
+    """Find the chunks of both, and which of the predicted ones are right."""
     true, predicted, offsets = flat_pair(y_true, y_pred)
     both = true + predicted
     twice = np.concatenate([offsets, offsets[1:] + offsets[-1]])
@@ -134,25 +189,16 @@ def chunk_scores(y_true: Sequence[Any], y_pred: Sequence[Any]) -> ChunkScores:
     spans, names = _find_chunks(codes, distinct, twice)
 
     n_tokens = int(offsets[-1])
-    is_true = spans.starts < n_tokens
-    n_true = np.bincount(spans.types[is_true], minlength=len(names))
-    n_predicted = np.bincount(spans.types[~is_true], minlength=len(names))
+    n_true = int(np.searchsorted(spans.starts, n_tokens))
     # The true chunk that starts at a token, if any, as (end, type), to compare with the predicted.
     end_at, type_at = np.full(n_tokens, -1), np.full(n_tokens, -1)
-    end_at[spans.starts[is_true]] = spans.ends[is_true]
-    type_at[spans.starts[is_true]] = spans.types[is_true]
-    starts, types = spans.starts[~is_true] - n_tokens, spans.types[~is_true]
-    correct = (end_at[starts] == spans.ends[~is_true] - n_tokens) & (type_at[starts] == types)
-    n_correct = np.bincount(types[correct], minlength=len(names))
-
-    per_type = {
-        names[k]: scores_of(int(n_true[k]), int(n_predicted[k]), int(n_correct[k]))
-        for k in sorted(range(len(names)), key=names.__getitem__)
-        if n_true[k] + n_predicted[k] > 0
-    }
-    total = scores_of(int(n_true.sum()), int(n_predicted.sum()), int(n_correct.sum()))
+    end_at[spans.starts[:n_true]] = spans.ends[:n_true]
+    type_at[spans.starts[:n_true]] = spans.types[:n_true]
+    starts, types = spans.starts[n_true:] - n_tokens, spans.types[n_true:]
+    correct = (end_at[starts] == spans.ends[n_true:] - n_tokens) & (type_at[starts] == types)
+    sequences = np.searchsorted(offsets, spans.starts % n_tokens, side="right") - 1
     accuracy = float(np.mean(codes[:n_tokens] == codes[n_tokens:]))
-    return ChunkScores(total.precision, total.recall, total.f1, accuracy, per_type)
+    return _Compared(spans.types, names, sequences, n_true, correct, accuracy)
 
 
 def chunk_f1(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:

@@ -16,11 +16,12 @@ from ...formats.recognising import Kind
 from ...metrics import label_scores
 from ...registry import MULTICLASS
 from ..data import Model, open_input, refuse_single_label
-from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
+from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
-from ..training import Plan, Training, say, shared_parameters
+from ..tallies import tally_of_labels
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["count", "judge", "plan", "predict", "understand"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -54,7 +55,13 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         "labels": as_json(scores.per_label),
     }
     head = f"{len(gold)} examples, {errors} errors\naccuracy  {100 * scores.accuracy:6.2f} %"
-    return Judgement(report, "\n".join([f"{head}\n\n{scores}", *error_lines(report)]))
+    text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
+    return Judgement(report, text, tally_of_labels(gold, predicted))
+
+
+def count(estimator: Any, examples: Examples) -> Tally:
+    """Scores of examples; see `maxmargin.cli.tasks`."""
+    return tally_of_labels(examples.y.tolist(), estimator.predict(examples.X).tolist())
 
 
 def _make(arguments: argparse.Namespace) -> Training:
@@ -66,7 +73,8 @@ def _make(arguments: argparse.Namespace) -> Training:
         **shared_parameters(arguments, MULTICLASS),
     )
     extra = {"task": MULTICLASS.name}
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra)
+    examples = Examples(data.X, data.y)
+    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
 
 
 def _read_training_file(arguments: argparse.Namespace) -> SvmlightData:

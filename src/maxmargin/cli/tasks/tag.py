@@ -26,12 +26,13 @@ from ...metrics import (
 from ...registry import TAG
 from ..codes import UsageError
 from ..data import Model, open_input, refuse_single_label
-from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
+from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
 from ..options import SEPARATORS
-from ..training import Plan, Training, say, shared_parameters
+from ..tallies import tally_of_tags
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["count", "judge", "plan", "predict", "understand"]
 
 _TEMPLATES = {"chunking": chunking_templates, "ner": ner_templates, "words": words_templates}
 _HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tag", "ner_tags", "pos", "chunk", "class"}
@@ -92,7 +93,7 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
     extra = {"task": TAG.name, "n_columns": len(data.columns), "label_column": label_column}
     if arguments.separator:
         extra["separator"] = arguments.separator
-    return Training(fit, estimator, extra)
+    return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
 
 
 def _read_templates(path: str) -> list[str]:
@@ -221,7 +222,15 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
             "f1": scores.f1,
             "per_type": as_json(scores.per_type),
         }
-    return Judgement(report, "\n".join([tagging_report(gold, predicted), *error_lines(report)]))
+    text = "\n".join([tagging_report(gold, predicted), *error_lines(report)])
+    return Judgement(report, text, tally_of_tags(gold, predicted, {*known, *flat_gold}))
+
+
+def count(estimator: Any, examples: Examples) -> Tally:
+    """Scores of sequences; see `maxmargin.cli.tasks`."""
+    predicted = [[str(y) for y in ys] for ys in estimator.predict(examples.X)]
+    known = {str(label) for label in estimator.classes_.tolist()}
+    return tally_of_tags(examples.y, predicted, known.union(*examples.y))
 
 
 def _read(model: Model, arguments: argparse.Namespace) -> Tokens:

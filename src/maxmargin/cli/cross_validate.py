@@ -1,0 +1,109 @@
+"""``maxmargin cross-validate``: how good models are on what they were not trained on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from ..registry import TASKS
+from .codes import DONE, EXIT_CODES, STOPPED_EARLY
+from .options import folds
+from .signals import Signals
+from .train import add_data_arguments, add_training_options, is_finished, make_plan
+
+__all__ = ["add_parser", "run"]
+
+DESCRIPTION = """\
+Split a file at random into parts of about the same size, train on all but one and judge by that
+one, for each of them in turn. Sentences stay whole, and so do the documents of a query. Scores are
+told for each part, with their mean and standard deviation. The same seed gives the same parts.
+"""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "cross-validate",
+        help="judge models by the parts of a file that they were not trained on",
+        description=DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_data_arguments(parser)
+    parser.add_argument("--folds", type=folds, default=5, metavar="K", help="default 5")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    add_training_options(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Train and judge, part by part."""
+    from sklearn.base import clone
+
+    from .folds import count_of, examples_of, fit_on, split
+    from .telling import write_report
+    from .training import say
+
+    task = TASKS[arguments.task]
+    training = make_plan(arguments).make()
+    count = count_of(task)
+    found = []
+    for number, (train, test) in enumerate(
+        split(examples_of(training, task), arguments.folds, arguments.seed), 1
+    ):
+        estimator = clone(training.estimator).set_params(verbose=0)
+        fit_on(estimator, train)
+        signals.check()
+        tally = count(estimator, test)
+        fold = _fold(estimator.result_, tally)
+        found.append(fold)
+        name, score = next(iter(fold["scores"].items()))
+        say(arguments, f"fold {number} of {arguments.folds}: {name} {score:.4f}")
+    report = {"task": task.name, "n_folds": arguments.folds, "seed": arguments.seed}
+    report |= {"folds": found, **_summary([fold["scores"] for fold in found])}
+    write_report(json.dumps(report, indent=2) if arguments.json else _table(report))
+    return DONE if all(fold["finished"] for fold in found) else STOPPED_EARLY
+
+
+def _fold(result: Any, tally: Any) -> dict[str, Any]:
+    """What is told of a part."""
+    return {
+        "unit": tally.unit,
+        "n_units": tally.n_units,
+        "scores": {name: ratio.score for name, ratio in tally.scores.items()},
+        "relative_gap": result.relative_gap,
+        "passes": result.n_passes,
+        "seconds": result.seconds,
+        "finished": is_finished(result),
+    }
+
+
+def _summary(scores: list[dict[str, float]]) -> dict[str, Any]:
+    """Mean and standard deviation of the scores that all parts have."""
+    from statistics import fmean, stdev
+
+    names = [name for name in scores[0] if all(name in own for own in scores)]
+    values = {name: [own[name] for own in scores] for name in names}
+    return {
+        "mean": {name: fmean(own) for name, own in values.items()},
+        "standard_deviation": {name: stdev(own) for name, own in values.items()},
+    }
+
+
+def _table(report: dict[str, Any]) -> str:
+    """Scores in per cent, a row for each part."""
+    from ..tables import columns, percent
+
+    names, unit = list(report["mean"]), report["folds"][0]["unit"]
+    rows = [("fold", unit, *(name.replace("_", " ") for name in names), "gap", "seconds")]
+    for number, fold in enumerate(report["folds"], 1):
+        gap = fold["relative_gap"]
+        shares = [percent(fold["scores"][name]) for name in names]
+        told = "" if gap is None else f"{100 * max(gap, 0.0):.2g} %"
+        rows.append((str(number), str(fold["n_units"]), *shares, told, f"{fold['seconds']:.1f}"))
+    for key in ("mean", "standard_deviation"):
+        shares = [percent(report[key][name]) for name in names]
+        rows.append((key.replace("_", " "), "", *shares, "", ""))
+    return columns(rows)

@@ -1,0 +1,47 @@
+"""Scores of a model on a labelled file that it is not trained on."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+from ..registry import Task, import_name
+from .data import Model, open_input
+from .folds import Judged
+from .judging import Tally
+
+__all__ = ["HeldOutFile"]
+
+
+class HeldOutFile(NamedTuple):
+    """A labelled file, read as ``evaluate`` would read it."""
+
+    task: Task
+    path: str
+    extra: dict[str, Any]
+    arguments: argparse.Namespace
+
+    @classmethod
+    def named(
+        cls, path: str, task: Task, extra: dict[str, Any], arguments: argparse.Namespace
+    ) -> HeldOutFile:
+        """The file of this name, which has to be there."""
+        own = argparse.Namespace(**vars(arguments))
+        own.data = open_input(path)  # a pipe can be read but once
+        return cls(task, path, extra, own)
+
+    def judge(self, estimator: Any) -> Judged:
+        """The score of a fitted estimator by which models are chosen."""
+        return Judged.by(self.tally(estimator))
+
+    def tally(self, estimator: Any) -> Tally:
+        """All scores of a fitted estimator."""
+        understand = import_name(self.task.module, "understand")
+        files = understand(self.path, estimator, self.extra)
+        model = Model(estimator, self.task, self.path, files)
+        tally: Tally | None = import_name(self.task.module, "judge")(model, self.arguments).tally
+        if tally is None:
+            raise ValueError(
+                f"{self.path}: the task {self.task.name!r} has no single score to choose models by"
+            )
+        return tally

@@ -1,0 +1,204 @@
+"""``maxmargin path``: which C is the best, by scores on what models were not trained on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any, NamedTuple
+
+from ..registry import TASKS
+from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
+from .options import folds, values_of_C
+from .signals import Signals
+from .train import (
+    add_data_arguments,
+    add_training_options,
+    is_finished,
+    make_plan,
+    save_and_report,
+)
+
+__all__ = ["add_parser", "run"]
+
+CS = "0.001:10:9"
+DESCRIPTION = """\
+Train for many C, each from the one before, and tell the score of each on held-out data: a file
+(--dev), or the parts of the training file in turn (--folds, 5 by default; objectives and scores are
+then means over the parts, gaps the largest). The best C is the one with the best score, the
+smallest of those with the same.
+
+With -o the best model is saved: with --dev the one that was judged, with --folds one that is
+trained on the whole file with the best C.
+"""
+
+
+class Point(NamedTuple):
+    """What is told of a C."""
+
+    C: float
+    objective: float
+    relative_gap: float
+    score: float
+    merit: float
+    passes: float
+    seconds: float
+    finished: bool
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "path",
+        help="find the best C by held-out scores",
+        description=DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_data_arguments(parser)
+    parser.add_argument(
+        "--Cs",
+        type=values_of_C,
+        default=CS,
+        metavar="LIST",
+        help=f"values between commas, or FROM:TO:N in equal ratios (default {CS})",
+    )
+    held_out = parser.add_mutually_exclusive_group()
+    held_out.add_argument("--dev", metavar="FILE", help="labelled file to judge by")
+    held_out.add_argument("--folds", type=folds, metavar="K", help="parts to judge by (default 5)")
+    parser.add_argument("-o", "--output", metavar="MODEL", help="save the best model")
+    parser.add_argument(
+        "--force", action="store_true", help="write over MODEL, whatever it is and however good"
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    add_training_options(parser, has_C=False)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Train for all C, judge, and save the best."""
+    from .outputs import check_model_output
+    from .telling import write_report
+
+    _refuse_what_has_no_path(arguments)
+    plan = make_plan(arguments)
+    if arguments.output is not None:
+        read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
+        check_model_output(arguments.output, read, arguments.force)
+    training = plan.make()
+    name, points, models = (_by_file if arguments.dev else _by_folds)(arguments, training, signals)
+    best = max(points, key=lambda point: point.merit)
+    report = {
+        "task": arguments.task,
+        "score": name,
+        "points": [{k: v for k, v in point._asdict().items() if k != "merit"} for point in points],
+        "best_C": best.C,
+        "best_score": best.score,
+    }
+    write_report(json.dumps(report, indent=2) if arguments.json else _table(name, points, best))
+    if arguments.output is None:
+        return DONE if all(point.finished for point in points) else STOPPED_EARLY
+    estimator = training.estimator
+    if models is not None:
+        estimator = models.at(best.C)
+    else:
+        estimator.set_params(C=best.C, callbacks=(signals.check,), on_interrupt="return")
+        training.fit()
+    return save_and_report(arguments, signals, estimator, training.extra)
+
+
+def _refuse_what_has_no_path(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for a solver or a slack without planes or C to go on from."""
+    from ..solvers import is_online
+
+    if arguments.slack == "none":
+        raise UsageError("--slack none has no C, so there is no path of it")
+    if is_online(arguments.solver):
+        raise UsageError(f"--solver {arguments.solver} has no path of C; use another one")
+
+
+def _by_file(
+    arguments: argparse.Namespace, training: Any, signals: Signals
+) -> tuple[str, list[Point], Any]:
+    """Points of one path, judged by a file; and their models."""
+    from .folds import examples_of
+    from .held_out import HeldOutFile
+
+    task = TASKS[arguments.task]
+    dev = HeldOutFile.named(arguments.dev, task, training.extra, arguments)
+    models = _path(training.estimator, examples_of(training, task), arguments)
+    judged = []
+    for C in models.Cs.tolist():
+        signals.check()
+        judged.append(dev.judge(models.at(C)))
+    pairs = zip(models.Cs.tolist(), models.results, judged, strict=True)
+    points = [_point(C, [result], [own]) for C, result, own in pairs]
+    return judged[0].name, points, models
+
+
+def _by_folds(
+    arguments: argparse.Namespace, training: Any, signals: Signals
+) -> tuple[str, list[Point], None]:
+    """Points of a path for each part, judged by that part."""
+    from .folds import Judged, count_of, examples_of, split
+    from .training import say
+
+    task = TASKS[arguments.task]
+    n_folds = arguments.folds or 5
+    count = count_of(task)
+    quiet = training.estimator.get_params(deep=False)["verbose"]
+    training.estimator.set_params(verbose=0)
+    rows: list[list[Any]] = []
+    for number, (train, test) in enumerate(
+        split(examples_of(training, task), n_folds, arguments.seed), 1
+    ):
+        models = _path(training.estimator, train, arguments)
+        signals.check()
+        own = [Judged.by(count(models.at(C), test)) for C in models.Cs.tolist()]
+        rows.append(list(zip(models.Cs.tolist(), models.results, own, strict=True)))
+        best = max(rows[-1], key=lambda entry: entry[2].merit)
+        told = f"best C {best[0]:g}, {best[2].name} {best[2].score:.4f}"
+        say(arguments, f"fold {number} of {n_folds}: {told}")
+    training.estimator.set_params(verbose=quiet)
+    points = []
+    for column in zip(*rows, strict=True):
+        Cs, results, judged = zip(*column, strict=True)
+        points.append(_point(Cs[0], list(results), list(judged)))
+    return rows[0][0][2].name, points, None
+
+
+def _path(estimator: Any, examples: Any, arguments: argparse.Namespace) -> Any:
+    """Models for all C."""
+    from ..estimators.path import path
+
+    return path(estimator, examples.X, examples.y, arguments.Cs, **examples.params)
+
+
+def _point(C: float, results: list[Any], judged: list[Any]) -> Point:
+    """A C, by what was found for it in all parts."""
+    n = len(results)
+    return Point(
+        C,
+        sum(result.primal for result in results) / n,
+        max(max(result.relative_gap, 0.0) for result in results),
+        sum(own.score for own in judged) / n,
+        sum(own.merit for own in judged) / n,
+        sum(result.n_passes for result in results),
+        sum(result.seconds for result in results),
+        all(is_finished(result) for result in results),
+    )
+
+
+def _table(name: str, points: list[Point], best: Point) -> str:
+    """A row for each C, the best marked."""
+    from ..tables import columns, percent
+
+    rows = [("C", "objective", "gap", name.replace("_", " "), "passes", "seconds", "")]
+    for point in points:
+        gap = f"{100 * point.relative_gap:.2g} %"
+        work = (f"{point.passes:.1f}", f"{point.seconds:.1f}")
+        mark = "best" if point is best else ""
+        numbers = (f"{point.C:.4g}", f"{point.objective:.6g}", gap, percent(point.score))
+        rows.append((*numbers, *work, mark))
+    lines = [line.rstrip() for line in columns(rows).splitlines()]
+    return "\n".join([*lines, "", f"best C {best.C:g}: {name} {percent(best.score)} %"])
