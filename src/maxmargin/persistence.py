@@ -1,6 +1,6 @@
 """Models as files: a zip archive with a JSON header and arrays in numpy's format, without pickle.
 
-    header.json       format, schema, estimator, params, state, result, extra
+    header.json       format, schema, estimator, params, state, result, extra, calibration
     arrays/<n>.npy    arrays, which the header refers to by number
 
 The header is JSON in which ``{"$type": ..., ...}`` stands for what JSON has no words for: arrays,
@@ -79,6 +79,8 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
             estimator.result_ = _unpack_result(header.result, w)
         state = declared_types(cls._set_state)["state"]
         estimator._set_state(from_values(state, header.state, "state"))
+        if header.calibration is not None:
+            estimator._set_calibration(header.calibration)
         estimator._weights  # noqa: B018 - raises ValueError if they are not those of the state
     if header.extra:
         estimator._saved_extra = header.extra  # so that saving it again keeps them
@@ -115,6 +117,8 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
         "result": encode(_pack_result(getattr(estimator, "result_", None))),
         "extra": encode(extra if extra is not None else getattr(estimator, "_saved_extra", {})),
     }
+    if hasattr(estimator, "calibration_"):
+        header["calibration"] = encode(estimator.calibration_)
     with (
         write_atomically(path) as stream,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -137,6 +141,7 @@ class _Header(NamedTuple):
     coef: dict[str, Any]
     result: dict[str, Any] | None
     extra: dict[str, Any]
+    calibration: dict[str, Any] | None = None
 
 
 def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:

@@ -112,6 +112,10 @@ class Savable(AllOrNothing):
         """
         raise NotImplementedError
 
+    def _set_calibration(self, values: dict[str, Any]) -> None:
+        """Take up the calibration that a file has; see `Confidences`."""
+        raise ValueError(f"{type(self).__name__} has no calibration, but the file has one")
+
     # ----- weights ------------------------------------------------------------------------------
 
     def _check_fitted(self) -> None:

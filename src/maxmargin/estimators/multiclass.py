@@ -17,12 +17,14 @@ from ..engine.rows import make_rows
 from ..metrics.costs import as_reals
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
+from ..problems.classes.marginals import ClassDistribution
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
 from .class_inputs import canonical, check_finite, check_lengths
+from .confidence import Confidences
 from .example_weights import example_weights
 from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
@@ -37,7 +39,7 @@ FLOATS = (np.float64, np.float32)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
+class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstimator):
     """Multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
@@ -63,6 +65,7 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         Multiplies the slacks of the examples of a class, together with ``sample_weight``; 1 for
         classes that are not listed. "balanced": as much for each class in all, ``n_examples /
         (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
+    {parameters of Confidences}
     {parameters of KernelParameters}
     {parameters of SharedParameters}
 
@@ -94,6 +97,8 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         ..., the constant feature last. With a kernel, support vectors stand in place of features.
     n_features_in_ : int
         Number of features.
+    calibration_ : Calibration
+        After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
     Notes
     -----
@@ -145,6 +150,11 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         self
         """
         X, y = self._checked(X, y, reset=True)
+        if self.probability and self.kernel == "precomputed":
+            raise ValueError(
+                "probability=True is not for kernel='precomputed', whose columns are examples too; "
+                "call calibrate(X, y) with other examples"
+            )
         self.seen_classes_, codes = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
@@ -154,11 +164,13 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         taxonomy = self._describe_classes()
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
+        given = X, y
         X = self._fit_kernel(canonical(X))
         X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
         self._train(lambda: self._problem(X, codes, table, costs is not None), data, weights)
+        self._fit_calibration(*given, sample_weight=sample_weight, costs=costs)
         return self
 
     @OnlineMethod
@@ -372,6 +384,21 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
                 else "classes is empty; at least one class must come into question"
             )
         return np.array([number[label] for label in chosen])
+
+    def _distribution(self, X: Any) -> ClassDistribution:
+        """See `Confidences`."""
+        return ClassDistribution(self._scores(X))
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[ClassDistribution, Ints]:
+        """See `Confidences`."""
+        check_lengths(X, y)
+        number = {label: c for c, label in enumerate(self.classes_.tolist())}
+        gold = np.array([number.get(label, -1) for label in np.asarray(y).tolist()], np.int64)
+        return self._distribution(X), gold
+
+    def _groups(self, y: Any) -> Ints:
+        """See `Confidences`."""
+        return np.unique(np.asarray(y), return_inverse=True)[1]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.

@@ -14,20 +14,24 @@ from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
 from ..features import FeatureDictionary, WindowFeatures
+from ..features.containers import as_list
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.histories.layout import HistoryLayout
+from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.histories.problem import (
     HistoryChainProblem,
     HistoryDecoder,
 )
 from ..problems.chain.layout import ChainLayout
+from ..problems.chain.marginals import ChainDistribution
 from ..problems.chain.partial import PartialChains, costs_of_choices
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import OnlineMethod, checked_k
 from .chain_weights import ChainWeights
+from .confidence import PartConfidences
 from .constraints import (
     check_on_violation,
     make_constraints,
@@ -51,7 +55,9 @@ LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights, PartialLabels):
+class SequenceTagger(
+    PartConfidences, KernelParameters, TokenInputs, LabelHistories, ChainWeights, PartialLabels
+):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -106,6 +112,7 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         What to do with training sequences that break the constraints: raise ValueError, which says
         where; leave them out; or, for "bio", change an ``I-X`` that continues nothing to ``B-X``.
         The last two warn, with a count.
+    {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of KernelParameters}
     {parameters of SharedParameters}
@@ -140,6 +147,8 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         Certificate and history of the training.
     rounds_ : list of Round
         Objectives and gaps of the rounds, if labels were known in part.
+    calibration_ : Calibration
+        After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
     Examples
     --------
@@ -183,6 +192,7 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         -------
         self
         """
+        X, y = as_list(X), as_list(y, "y")
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
@@ -206,6 +216,11 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
                     "labels that are known in part are for order=1 and emission_order=0, without "
                     "transition_features and with eta=1"
                 )
+            if self.probability:
+                raise ValueError(
+                    "probability=True needs labels that are all known; call calibrate(X, y) with "
+                    "such sequences"
+                )
             self._set_shape(shape, np.empty(0, np.int32), offsets)
             self._fit_partial(labels, tokens, allowed_labels(labels, encoder.numbers), weights)
             return self
@@ -222,6 +237,7 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         masks = () if constraints is None else tuple(constraints)
         data = (tokens, extra, offsets, codes, len(self.classes_), options, costs, *masks)
         self._train(lambda: self._problem(tokens, extra, offsets, codes, costs), data, weights)
+        self._fit_calibration(X, y, sample_weight=sample_weight)
         return self
 
     @OnlineMethod
@@ -483,6 +499,38 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
             for part in self._parts(X, tokens, offsets)
             for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed))
         ]
+
+    def _distribution(self, X: Any, fixed: Any = None) -> ChainDistribution | HistoryDistribution:
+        """See `Confidences`."""
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
+        return self._labellings(X, tokens, offsets, self._allowed(fixed, offsets))
+
+    def _labellings(
+        self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None
+    ) -> ChainDistribution | HistoryDistribution:
+        """All labellings of these sequences, with their scores."""
+        decoder, w = self._decoder, self._weights
+        if isinstance(decoder, HistoryDecoder):
+            if self._kernel_basis is not None:
+                raise ValueError(
+                    "margins and probabilities with a kernel are for order=1 and emission_order=0, "
+                    "without transition_features and with eta=1"
+                )
+            (part,) = self._parts(X, tokens, offsets)
+            return HistoryDistribution(decoder, part.rows, offsets, w, allowed)
+        scored = [
+            ChainDistribution.of(decoder, part.rows, part.offsets, w, part.of(allowed))
+            for part in self._parts(X, tokens, offsets)
+        ]
+        unary = np.concatenate([part.unary for part in scored])
+        return ChainDistribution(unary, offsets, scored[0].transition)
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[Any, Ints32]:
+        """See `Confidences`."""
+        tokens, offsets = self._packed(X)
+        codes = LabelEncoder(self.classes_).encode(flatten_labels(y, offsets))
+        return self._labellings(X, tokens, offsets), codes
 
     def _allowed(self, fixed: Any, offsets: Ints) -> Bools | None:
         """Which labels the tokens may have, if anything is known of them."""
