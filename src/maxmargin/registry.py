@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
+from .defaults import TOL
+
 __all__ = [
     "ESTIMATORS",
     "SAVED_TUPLES",
@@ -36,9 +38,12 @@ class Task(NamedTuple):
     description: str  # and in more words, for the help
     writes: str  # what predictions look like
     scores: str  # what evaluate tells
-    losses: tuple[str, ...]  # what --loss takes, the default first
+    losses: tuple[str, ...]  # what --loss takes, the default first; without any, there is no --loss
+    unit: str  # what a stream is cut into, by its name in `cli.pieces`
+    answers: tuple[str, ...] = ()  # "k" and "scores", where predict has these options
     reads_unlabelled: tuple[str, ...] = ()  # kinds of files that can be labelled only
     options: tuple[str, ...] = ()  # of those options of train that not every task has
+    tol: float = TOL  # where training stops unless --tol says otherwise
 
 
 class Estimator(NamedTuple):
@@ -69,6 +74,8 @@ TAG = Task(
     scores="accuracy, the most frequent confusions, and precision, recall and F1 of every label "
     "and, for labels such as B-NP, I-NP and O, of the chunks",
     losses=("hamming", "normalized-hamming", "zero-one"),
+    unit="block",
+    answers=("k", "scores"),
     options=(
         "intercept",
         "templates",
@@ -90,6 +97,8 @@ MULTICLASS = Task(
     writes="one label on each line",
     scores="accuracy, the most frequent confusions, and precision, recall and F1 of every class",
     losses=("zero-one",),
+    unit="line",
+    answers=("k", "scores"),
     reads_unlabelled=("UNLABELLED_SVMLIGHT",),
     options=("intercept",),
 )

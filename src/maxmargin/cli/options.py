@@ -6,7 +6,7 @@ import argparse
 import textwrap
 from typing import Any
 
-__all__ = ["SEPARATORS", "add_reading_options", "list_tasks", "non_negative"]
+__all__ = ["SEPARATORS", "add_reading_options", "list_tasks", "non_negative", "positive"]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
 _ENCODING = "utf-8"
@@ -44,6 +44,13 @@ def non_negative(text: str) -> int:
     """A whole number from 0."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"expected a whole number >= 0, got {text!r:.40}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if non_negative(text) == 0:
+        raise argparse.ArgumentTypeError("expected a whole number >= 1, got '0'")
     return int(text)
 
 

@@ -37,7 +37,7 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
     """Describe the options, those of the same tasks together."""
     groups: dict[str, Any] = {}
     for name, settings in OPTIONS.items():
-        title = f"{' and '.join(_tasks_with(name))} only"
+        title = f"{_listed(_tasks_with(name))} only"
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         groups[title].add_argument(_flag(name), **settings)
@@ -49,7 +49,9 @@ def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
         if name not in task.options and _is_given(getattr(arguments, name)):
             tasks = [repr(other) for other in _tasks_with(name)]
             noun = "task" if len(tasks) == 1 else "tasks"
-            raise UsageError(f"{_flag(name)} is for the {noun} {' and '.join(tasks)} only")
+            raise UsageError(f"{_flag(name)} is for the {noun} {_listed(tasks)} only")
+    if arguments.loss is not None and not task.losses:
+        raise UsageError(f"--loss is not for the task {task.name!r}")
     if arguments.loss is not None and arguments.loss not in task.losses:
         raise UsageError(
             f"--loss of {task.name} must be {' or '.join(task.losses)}, got {arguments.loss!r:.40}"
@@ -59,6 +61,12 @@ def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
 def _tasks_with(option: str) -> list[str]:
     """Names of the tasks that have an option."""
     return [task.name for task in TASKS.values() if option in task.options]
+
+
+def _listed(names: list[str]) -> str:
+    """Names in a sentence."""
+    *rest, last = names
+    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def _flag(name: str) -> str:

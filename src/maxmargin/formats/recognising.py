@@ -56,7 +56,7 @@ _RESIDUES = re.compile(r"[A-Za-z.*-]+")
 _CONLLU_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 _PAIRS = r"(?P<pairs>(?:\s+[0-9]+:[^\s:]+)*)\s*(?:#(?P<note>.*))?"
 _SVMLIGHT = re.compile(rf"(?P<label>[^\s:#]+)(?P<query>\s+qid:[^\s:]+)?{_PAIRS}")
-_UNLABELLED = re.compile(r"[0-9]+:[^\s:]+(?:\s+[0-9]+:[^\s:]+)*\s*(?:#.*)?")
+_UNLABELLED = re.compile(r"(?:qid:[^\s:]+\s+)?[0-9]+:[^\s:]+(?:\s+[0-9]+:[^\s:]+)*\s*(?:#.*)?")
 _PAIR = re.compile(r"\s[^\s:]+:[^\s:]+")
 _LABELS = re.compile(r"[^,]+(?:,[^,]+)+")
 

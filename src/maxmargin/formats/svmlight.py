@@ -17,7 +17,7 @@ from ..types import Floats, Ints
 from .opening import PathLike, Source, open_binary, open_text, read_once
 from .writing import write_text_atomically
 
-__all__ = ["SvmlightData", "read_svmlight", "write_svmlight"]
+__all__ = ["SvmlightData", "line_of_example", "read_svmlight", "write_svmlight"]
 
 LARGEST_INDEX = 2**31 - 1
 _LARGEST_INT = 2**63 - 1
@@ -195,6 +195,17 @@ def _whole_if_possible(labels: Floats) -> NDArray[Any]:
     """Turn labels that are all whole numbers into int64."""
     whole = np.all(labels == np.rint(labels)) and np.all(np.abs(labels) < _LARGEST_EXACT)
     return labels.astype(np.int64) if whole else labels
+
+
+def line_of_example(path: Source, example: int, *, encoding: str = "utf-8") -> int:
+    """The line of an example, for messages about what is wrong with it."""
+    with open_text(path, encoding) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.partition("#")[0].split():
+                example -= 1
+            if example < 0:
+                return number
+    raise ValueError(f"{path}: no such example")
 
 
 class _BadLine(Exception):
