@@ -102,12 +102,27 @@ MULTICLASS = Task(
     reads_unlabelled=("UNLABELLED_SVMLIGHT",),
     options=("intercept",),
 )
+DEPEND = Task(
+    "depend",
+    "cli.tasks.depend",
+    reads=("CONLLU",),
+    expects="CoNLL-U, ten columns between tabs for each word",
+    description="CoNLL-U: ten columns between tabs for each word, an empty line between sentences. "
+    "Trees are learned from FORM, UPOS and XPOS.",
+    writes="the file with HEAD and DEPREL filled in",
+    scores="unlabelled and labelled attachment (UAS, LAS) of all words and without punctuation, "
+    "sentences right, and labelled attachment of every relation",
+    losses=("hamming", "normalized-hamming", "zero-one"),
+    unit="commented block",
+    answers=("k", "scores"),
+    options=("projective", "relations", "hash_bits"),
+)
 
 #: Those with a task first, in the order in which the command line names the tasks.
 ESTIMATORS = (
     Estimator("SequenceTagger", "estimators.sequence", TAG),
     Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS),
-    Estimator("DependencyParser", "estimators.dependency"),
+    Estimator("DependencyParser", "estimators.dependency", DEPEND),
     Estimator("GrammarParser", "estimators.grammar"),
     Estimator("MultilabelSVM", "estimators.multilabel"),
     Estimator("OrdinalSVM", "estimators.ordinal"),

@@ -30,7 +30,6 @@ _ADVICE = {
     "with the same qid make a sequence for SequenceTagger",
     Kind.QUERIES: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid; to do "
     "without the queries, remove the qid: fields",
-    Kind.CONLLU: f"{_NO_COMMAND} maxmargin.formats.read_conllu reads it, for DependencyParser",
     Kind.TREES: f"{_NO_COMMAND} maxmargin.formats.read_trees reads it, for GrammarParser",
     Kind.FASTA: f"{_NO_COMMAND} maxmargin.formats.read_fasta reads it, for SequenceAligner",
     Kind.JSON: f"{_NO_COMMAND} json reads it, and estimators take lists",

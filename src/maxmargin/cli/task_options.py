@@ -30,6 +30,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "choices": [1, 2, 3],
         "help": "labels that a transition looks back on; default 1",
     },
+    "projective": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "search trees without crossing arcs only (default)",
+    },
+    "relations": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "learn DEPREL too (default)",
+    },
+    "hash_bits": {
+        "type": non_negative,
+        "metavar": "N",
+        "help": "features are hashed into 2^N weights (default 22)",
+    },
 }
 
 

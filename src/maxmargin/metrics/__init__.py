@@ -1,7 +1,12 @@
 """How good predictions are: labels, chunks, segments, trees, alignments, rankings."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
-from .attachments import AttachmentScores, attachment_scores
+from .attachments import (
+    AttachmentScores,
+    RelationScores,
+    attachment_scores,
+    relation_scores,
+)
 from .brackets import BracketScores, bracket_scores
 from .chunks import (
     ChunkScores,
@@ -40,6 +45,7 @@ __all__ = [
     "ChunkScores",
     "LabelScores",
     "RankingScores",
+    "RelationScores",
     "SegmentScores",
     "TypeScores",
     "alignment_scores",
@@ -59,6 +65,7 @@ __all__ = [
     "ndcg",
     "pair_accuracies",
     "ranking_scores",
+    "relation_scores",
     "segment_f1",
     "segment_scores",
     "segments_to_tags",
