@@ -88,6 +88,19 @@ TAG = Task(
         "separator",
     ),
 )
+SEGMENT = Task(
+    "segment",
+    "cli.tasks.segment",
+    reads=("COLUMNS",),
+    expects="CoNLL columns, one token on each line",
+    description="Columns as for tag, with labels that tell segments: O, and B-TYPE and I-TYPE (or "
+    "IOBES). Whole segments are scored, with their lengths.",
+    writes="its columns with a column of B-, I- and O labels as one more",
+    scores="precision, recall and F1 of the segments of every type, as conlleval has them",
+    losses=("segments", "hamming", "f1", "zero-one"),
+    unit="block",
+    options=("intercept", "templates", "label_column", "min_count", "max_length", "separator"),
+)
 MULTICLASS = Task(
     "multiclass",
     "cli.tasks.multiclass",
@@ -121,6 +134,7 @@ DEPEND = Task(
 #: Those with a task first, in the order in which the command line names the tasks.
 ESTIMATORS = (
     Estimator("SequenceTagger", "estimators.sequence", TAG),
+    Estimator("SequenceSegmenter", "estimators.segments", SEGMENT),
     Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS),
     Estimator("DependencyParser", "estimators.dependency", DEPEND),
     Estimator("GrammarParser", "estimators.grammar"),
@@ -129,7 +143,6 @@ ESTIMATORS = (
     Estimator("PCFGParser", "estimators.grammar"),
     Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),
-    Estimator("SequenceSegmenter", "estimators.segments"),
     Estimator("SetMatcher", "estimators.matching"),
     Estimator("TreeLabeler", "estimators.tree"),
     Estimator("PerformanceSVM", "estimators.performance"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..registry import TASKS, Task
 from .codes import UsageError
-from .options import non_negative
+from .options import non_negative, positive
 
 __all__ = ["add_task_options", "refuse_misplaced"]
 
@@ -29,6 +29,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": int,
         "choices": [1, 2, 3],
         "help": "labels that a transition looks back on; default 1",
+    },
+    "max_length": {
+        "type": positive,
+        "metavar": "N",
+        "help": "most tokens of a segment; default the longest of the training file",
     },
     "projective": {
         "action": argparse.BooleanOptionalAction,
