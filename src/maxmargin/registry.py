@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
-from .defaults import TOL
+from .defaults import MEASURE_TOL, TOL
 
 __all__ = [
     "ESTIMATORS",
@@ -115,6 +115,69 @@ MULTICLASS = Task(
     reads_unlabelled=("UNLABELLED_SVMLIGHT",),
     options=("intercept",),
 )
+MULTILABEL = Task(
+    "multilabel",
+    "cli.tasks.multilabel",
+    reads=("MULTILABEL", "SVMLIGHT"),
+    expects="svmlight, labels between commas and index:value pairs on each line",
+    description="svmlight with any number of labels between commas before the pairs of a line, "
+    "none included: 1,3,7 2:0.5 9:1.",
+    writes="the labels, between commas, on each line",
+    scores="labels all right, Hamming loss, F1 of examples, micro and macro averages, and "
+    "precision, recall and F1 of every label",
+    losses=("hamming", "f1", "zero-one"),
+    unit="line",
+    answers=("scores",),
+    reads_unlabelled=("UNLABELLED_SVMLIGHT",),
+    options=("intercept", "edges"),
+)
+ORDINAL = Task(
+    "ordinal",
+    "cli.tasks.ordinal",
+    reads=("SVMLIGHT",),
+    expects="svmlight, a grade and index:value pairs on each line",
+    description="svmlight with a grade first on each line: whole numbers, or words in the order of "
+    "--grades.",
+    writes="one grade on each line",
+    scores="mean absolute error, accuracy, quadratically weighted kappa, and precision, recall and "
+    "F1 of every grade",
+    losses=("absolute", "pairs"),
+    unit="line",
+    answers=("scores",),
+    reads_unlabelled=("UNLABELLED_SVMLIGHT",),
+    options=("grades",),
+)
+RANK = Task(
+    "rank",
+    "cli.tasks.rank",
+    reads=("LETOR", "QUERIES"),
+    expects="svmlight with queries, a relevance, qid: and index:value pairs on each line",
+    description="svmlight with queries, as LETOR and SVM-rank have it: a relevance, qid:N and the "
+    "pairs of a document on each line.",
+    writes="the score of each document on a line",
+    scores="NDCG at 1, 3, 5 and 10, MAP, and the share of pairs in the right order",
+    losses=("swaps", "normalized-swaps", "ndcg", "average-precision"),
+    unit="line",
+    reads_unlabelled=("UNLABELLED_SVMLIGHT",),
+    options=("k",),
+)
+MEASURE = Task(
+    "measure",
+    "cli.tasks.measure",
+    reads=("SVMLIGHT",),
+    expects="svmlight, one of two classes and index:value pairs on each line",
+    description="svmlight with two classes, the larger label the positive one; training is for the "
+    "--measure of the whole file.",
+    writes="one class on each line; for measures of rankings, scores",
+    scores="the measure trained for, accuracy, precision, recall, F1, precision at the break-even "
+    "point, area under the ROC curve and average precision",
+    losses=(),
+    unit="line",
+    answers=("scores",),
+    reads_unlabelled=("UNLABELLED_SVMLIGHT",),
+    options=("intercept", "measure", "k", "beta", "floor"),
+    tol=MEASURE_TOL,
+)
 DEPEND = Task(
     "depend",
     "cli.tasks.depend",
@@ -136,16 +199,16 @@ ESTIMATORS = (
     Estimator("SequenceTagger", "estimators.sequence", TAG),
     Estimator("SequenceSegmenter", "estimators.segments", SEGMENT),
     Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS),
+    Estimator("MultilabelSVM", "estimators.multilabel", MULTILABEL),
+    Estimator("OrdinalSVM", "estimators.ordinal", ORDINAL),
+    Estimator("RankSVM", "estimators.ranking", RANK),
+    Estimator("PerformanceSVM", "estimators.performance", MEASURE),
     Estimator("DependencyParser", "estimators.dependency", DEPEND),
     Estimator("GrammarParser", "estimators.grammar"),
-    Estimator("MultilabelSVM", "estimators.multilabel"),
-    Estimator("OrdinalSVM", "estimators.ordinal"),
     Estimator("PCFGParser", "estimators.grammar"),
-    Estimator("RankSVM", "estimators.ranking"),
     Estimator("SequenceAligner", "estimators.alignment"),
     Estimator("SetMatcher", "estimators.matching"),
     Estimator("TreeLabeler", "estimators.tree"),
-    Estimator("PerformanceSVM", "estimators.performance"),
     # Made of code of the user's own, which no file holds.
     Estimator("StructuralSVM", "estimators.structural", is_saved=False),
 )

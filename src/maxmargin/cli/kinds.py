@@ -23,13 +23,8 @@ _ADVICE = {
     Kind.NUMPY: "in Python, numpy.load reads it, and estimators take its arrays",
     Kind.UTF_16: "say --encoding utf-16",
     Kind.BINARY: "",
-    Kind.MULTILABEL: f"{_NO_COMMAND} maxmargin.formats.read_svmlight(path, multilabel=True) reads "
-    "it, for MultilabelSVM",
-    Kind.LETOR: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and the queries qid",
     Kind.SVM_HMM: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid, and rows "
     "with the same qid make a sequence for SequenceTagger",
-    Kind.QUERIES: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid; to do "
-    "without the queries, remove the qid: fields",
     Kind.TREES: f"{_NO_COMMAND} maxmargin.formats.read_trees reads it, for GrammarParser",
     Kind.FASTA: f"{_NO_COMMAND} maxmargin.formats.read_fasta reads it, for SequenceAligner",
     Kind.JSON: f"{_NO_COMMAND} json reads it, and estimators take lists",

@@ -35,6 +35,20 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "most tokens of a segment; default the longest of the training file",
     },
+    "edges": {
+        "choices": ["tree", "pairs"],
+        "help": "weights for pairs of labels that are on together: those of a learned tree, or, "
+        "for at most 14 labels, all; default none",
+    },
+    "grades": {"metavar": "A,B,...", "help": "the grades from the lowest to the highest"},
+    "measure": {
+        "metavar": "NAME",
+        "help": "error (default), f1, fbeta, prbep, precision@k, recall@k, recall@precision, "
+        "precision@recall, rocarea or average_precision",
+    },
+    "k": {"type": positive, "metavar": "N", "help": "places or rows that ndcg and ...@k count"},
+    "beta": {"type": float, "help": "recall counts so much more than precision in fbeta"},
+    "floor": {"type": float, "help": "the least precision or recall of ...@precision, ...@recall"},
     "projective": {
         "action": argparse.BooleanOptionalAction,
         "help": "search trees without crossing arcs only (default)",

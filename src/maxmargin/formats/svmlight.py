@@ -17,7 +17,7 @@ from ..types import Floats, Ints
 from .opening import PathLike, Source, open_binary, open_text, read_once
 from .writing import write_text_atomically
 
-__all__ = ["SvmlightData", "line_of_example", "read_svmlight", "write_svmlight"]
+__all__ = ["SvmlightData", "labels_as_array", "line_of_example", "read_svmlight", "write_svmlight"]
 
 LARGEST_INDEX = 2**31 - 1
 _LARGEST_INT = 2**63 - 1
@@ -255,7 +255,7 @@ def _read_carefully(
     qid = np.array(queries, dtype=np.int64) if has_queries else None
     if not has_labels:
         return SvmlightData(X, None, qid)
-    y = _as_array(labels)
+    y = labels_as_array(labels)
     return SvmlightData(X, _as_tuples(y, n_labels) if multilabel else y, qid)
 
 
@@ -278,7 +278,7 @@ def _as_tuples(labels: NDArray[Any], n_labels: list[int]) -> list[tuple[Any, ...
     return [tuple(itertools.islice(left, n)) for n in n_labels]
 
 
-def _as_array(labels: list[str]) -> NDArray[Any]:
+def labels_as_array(labels: list[str]) -> NDArray[Any]:
     """Labels as numbers, if that is what they are."""
     if not labels:
         return np.empty(0, np.int64)

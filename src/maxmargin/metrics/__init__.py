@@ -18,6 +18,7 @@ from .chunks import (
 )
 from .costs import mean_cost
 from .counts import Averages, TypeScores
+from .grades import GradeScores, grade_scores
 from .labels import LabelScores, hamming, label_scores, sequence_accuracy, token_accuracy
 from .rankings import (
     RankingScores,
@@ -35,6 +36,7 @@ from .segments import (
     segments_to_tags,
     tags_to_segments,
 )
+from .sets import SetScores, set_scores
 from .tagging import tagging_report
 
 __all__ = [
@@ -43,10 +45,12 @@ __all__ = [
     "Averages",
     "BracketScores",
     "ChunkScores",
+    "GradeScores",
     "LabelScores",
     "RankingScores",
     "RelationScores",
     "SegmentScores",
+    "SetScores",
     "TypeScores",
     "alignment_scores",
     "are_chunk_tags",
@@ -57,6 +61,7 @@ __all__ = [
     "chunk_f1_scorer",
     "chunk_scores",
     "chunks",
+    "grade_scores",
     "hamming",
     "label_scores",
     "letor_ndcg",
@@ -70,6 +75,7 @@ __all__ = [
     "segment_scores",
     "segments_to_tags",
     "sequence_accuracy",
+    "set_scores",
     "swapped_pairs",
     "tagging_report",
     "tags_to_segments",

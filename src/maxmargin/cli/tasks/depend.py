@@ -35,8 +35,7 @@ def plan(arguments: argparse.Namespace) -> Plan:
     """How to train; see `maxmargin.cli.tasks`."""
     if arguments.hash_bits is not None and arguments.hash_bits not in HASH_BITS:
         raise UsageError(
-            f"--hash-bits must be from {HASH_BITS[0]} to {HASH_BITS[-1]}, got "
-            f"{arguments.hash_bits}"
+            f"--hash-bits must be from {HASH_BITS[0]} to {HASH_BITS[-1]}, got {arguments.hash_bits}"
         )
     return Plan([], partial(_make, arguments))
 
@@ -140,7 +139,5 @@ def _answers(treebank: ConlluTreebank, ranked: list[list[tuple[Any, float]]]) ->
 
     listed = list(sentences())
     repeated = treebank.select(i for i, _, _ in listed).with_trees([tree for _, tree, _ in listed])
-    others = [
-        [(0, line), *own] for own, (_, _, line) in zip(repeated.others, listed, strict=True)
-    ]
+    others = [[(0, line), *own] for own, (_, _, line) in zip(repeated.others, listed, strict=True)]
     return repeated._replace(others=others)
