@@ -193,6 +193,54 @@ DEPEND = Task(
     answers=("k", "scores"),
     options=("projective", "relations", "hash_bits"),
 )
+PARSE = Task(
+    "parse",
+    "cli.tasks.parse",
+    reads=("TREES",),
+    expects="trees in brackets, (S (NP (DT the) (NN cat)) ...)",
+    description="Trees in brackets as in the Penn Treebank, on one line or several; null elements "
+    "and function tags are left out. What is predicted may also be columns, word and tag on each "
+    "line.",
+    writes="a tree on each line",
+    scores="precision, recall and F1 of labelled constituents, as EVALB has them, and exact "
+    "matches, of all sentences and of those of up to 40 words",
+    losses=("f1", "zero-one"),
+    unit="tree",
+    answers=("k", "scores"),
+    reads_unlabelled=("COLUMNS",),
+    options=("terminals", "horizontal", "vertical", "span_features", "lexical_features"),
+)
+ALIGN = Task(
+    "align",
+    "cli.tasks.align",
+    reads=("FASTA",),
+    expects="FASTA, sequences with - for gaps, a line with # before each alignment",
+    description="Aligned FASTA: the sequences below a line that begins with # are one alignment, "
+    "of which every two rows are an example. To be aligned, sequences need no gaps.",
+    writes="FASTA, the two rows of every pair below a line with # and their names",
+    scores="the share of pairs of letters found, precision, recall and F1 of pairs, and exact "
+    "matches",
+    losses=("pairs", "residues", "zero-one"),
+    unit="titled",
+    answers=("k", "scores"),
+    options=("mode", "gaps", "symmetric"),
+)
+LABEL_TREE = Task(
+    "label-tree",
+    "cli.tasks.label_tree",
+    reads=("LABEL_TREES",),
+    expects="label trees, on each line number, head and label of a node and index:value pairs",
+    description="Examples that all have one tree, an empty line between them: on each line the "
+    "number of a node, that of its head (0: root; _ on all lines: the tree is learned), its label "
+    "(_: not known) and its features, 2 1 adult 3:0.5 7:1.",
+    writes="the file with the labels filled in",
+    scores="nodes and trees right, the accuracy of each node, and precision, recall and F1 of "
+    "every label",
+    losses=("hamming", "normalized-hamming", "zero-one"),
+    unit="commented block",
+    answers=("k", "scores"),
+    options=("intercept",),
+)
 
 #: Those with a task first, in the order in which the command line names the tasks.
 ESTIMATORS = (
@@ -204,11 +252,11 @@ ESTIMATORS = (
     Estimator("RankSVM", "estimators.ranking", RANK),
     Estimator("PerformanceSVM", "estimators.performance", MEASURE),
     Estimator("DependencyParser", "estimators.dependency", DEPEND),
-    Estimator("GrammarParser", "estimators.grammar"),
-    Estimator("PCFGParser", "estimators.grammar"),
-    Estimator("SequenceAligner", "estimators.alignment"),
+    Estimator("GrammarParser", "estimators.grammar", PARSE),
+    Estimator("PCFGParser", "estimators.grammar", PARSE),
+    Estimator("SequenceAligner", "estimators.alignment", ALIGN),
+    Estimator("TreeLabeler", "estimators.tree", LABEL_TREE),
     Estimator("SetMatcher", "estimators.matching"),
-    Estimator("TreeLabeler", "estimators.tree"),
     # Made of code of the user's own, which no file holds.
     Estimator("StructuralSVM", "estimators.structural", is_saved=False),
 )

@@ -25,8 +25,6 @@ _ADVICE = {
     Kind.BINARY: "",
     Kind.SVM_HMM: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid, and rows "
     "with the same qid make a sequence for SequenceTagger",
-    Kind.TREES: f"{_NO_COMMAND} maxmargin.formats.read_trees reads it, for GrammarParser",
-    Kind.FASTA: f"{_NO_COMMAND} maxmargin.formats.read_fasta reads it, for SequenceAligner",
     Kind.JSON: f"{_NO_COMMAND} json reads it, and estimators take lists",
     Kind.COMMAS: "tabs or spaces have to stand between the fields",
 }

@@ -62,6 +62,33 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "features are hashed into 2^N weights (default 22)",
     },
+    "terminals": {
+        "choices": ["tags", "words"],
+        "help": "what the grammar derives: tags, which are then part of the input (default), or "
+        "words",
+    },
+    "horizontal": {
+        "type": non_negative,
+        "metavar": "N",
+        "help": "siblings that parts of long rules remember; default all",
+    },
+    "vertical": {
+        "type": positive,
+        "metavar": "N",
+        "help": "1: symbols are labels (default); 2: with that of the parent; and so on",
+    },
+    "span_features": {"action": "store_true", "help": "weights for the ends of constituents"},
+    "lexical_features": {"action": "store_true", "help": "the same with words"},
+    "mode": {
+        "choices": ["local", "global"],
+        "help": "whether letters before the first and after the last pair cost nothing (default) "
+        "or count as gaps",
+    },
+    "gaps": {
+        "choices": ["linear", "affine"],
+        "help": "whether a gap has a weight for each letter, or also one for itself (default)",
+    },
+    "symmetric": {"action": "store_true", "help": "one score for two letters in either order"},
 }
 
 
