@@ -9,12 +9,12 @@ from typing import Any
 from ...estimators.multiclass import MulticlassSVM
 from ...formats.opening import Source
 from ...metrics import label_scores
+from ...metrics.tallies import Tally, tally_of_labels
 from ...registry import MULTICLASS
 from ..answers import pairs_of_scores
 from ..data import Model
-from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
+from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..rows import read_classes, read_labelled_rows, read_rows
-from ..tallies import tally_of_labels
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["count", "judge", "plan", "predict", "understand"]

@@ -15,6 +15,7 @@ from ...metrics import (
     sequence_accuracy,
     tagging_report,
 )
+from ...metrics.tallies import Tally, tally_of_tags
 from ...registry import TAG
 from ..answers import number_of_answers
 from ..codes import UsageError
@@ -30,9 +31,8 @@ from ..columns import (
     write_tokens,
 )
 from ..data import Model
-from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
+from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..places import at_lines
-from ..tallies import tally_of_tags
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["count", "judge", "plan", "predict", "understand"]
