@@ -36,9 +36,11 @@ def examples_at(X: Any, indices: Ints) -> Any:
         columns = [[column[t] for t in tokens.tolist()] for column in X.columns]
         lines = None if X.lines is None else X.lines[tokens]
         return TokenColumns(columns, offsets, X.source, lines)
-    if isinstance(X, (ConlluTreebank, Treebank)):
+    if isinstance(X, ConlluTreebank):
+        return X.select(indices.tolist())
+    if isinstance(X, Treebank):
         fields: list[Any] = [[field[i] for i in indices] for field in X]
-        return type(X)(*fields)
+        return Treebank(*fields)
     if hasattr(X, "iloc"):
         return X.iloc[indices]
     if sp.issparse(X) or isinstance(X, np.ndarray):
