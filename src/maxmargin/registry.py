@@ -53,6 +53,7 @@ class Estimator(NamedTuple):
     module: str
     task: Task | None = None
     is_saved: bool = True  # whether model files hold it
+    report: str = "losses"  # the file of `maxmargin.report.subjects` that describes its outputs
 
 
 class SavedTuple(NamedTuple):
@@ -244,19 +245,19 @@ LABEL_TREE = Task(
 
 #: Those with a task first, in the order in which the command line names the tasks.
 ESTIMATORS = (
-    Estimator("SequenceTagger", "estimators.sequence", TAG),
-    Estimator("SequenceSegmenter", "estimators.segments", SEGMENT),
-    Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS),
-    Estimator("MultilabelSVM", "estimators.multilabel", MULTILABEL),
-    Estimator("OrdinalSVM", "estimators.ordinal", ORDINAL),
-    Estimator("RankSVM", "estimators.ranking", RANK),
-    Estimator("PerformanceSVM", "estimators.performance", MEASURE),
-    Estimator("DependencyParser", "estimators.dependency", DEPEND),
-    Estimator("GrammarParser", "estimators.grammar", PARSE),
-    Estimator("PCFGParser", "estimators.grammar", PARSE),
-    Estimator("SequenceAligner", "estimators.alignment", ALIGN),
-    Estimator("TreeLabeler", "estimators.tree", LABEL_TREE),
-    Estimator("SetMatcher", "estimators.matching"),
+    Estimator("SequenceTagger", "estimators.sequence", TAG, report="sequences"),
+    Estimator("SequenceSegmenter", "estimators.segments", SEGMENT, report="segments"),
+    Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS, report="classes"),
+    Estimator("MultilabelSVM", "estimators.multilabel", MULTILABEL, report="sets"),
+    Estimator("OrdinalSVM", "estimators.ordinal", ORDINAL, report="classes"),
+    Estimator("RankSVM", "estimators.ranking", RANK, report="rankings"),
+    Estimator("PerformanceSVM", "estimators.performance", MEASURE, report="measures"),
+    Estimator("DependencyParser", "estimators.dependency", DEPEND, report="dependencies"),
+    Estimator("GrammarParser", "estimators.grammar", PARSE, report="parses"),
+    Estimator("PCFGParser", "estimators.grammar", PARSE, report="parses"),
+    Estimator("SequenceAligner", "estimators.alignment", ALIGN, report="alignments"),
+    Estimator("TreeLabeler", "estimators.tree", LABEL_TREE, report="trees"),
+    Estimator("SetMatcher", "estimators.matching", report="matchings"),
     # Made of code of the user's own, which no file holds.
     Estimator("StructuralSVM", "estimators.structural", is_saved=False),
 )

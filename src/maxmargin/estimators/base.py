@@ -21,6 +21,7 @@ from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
 from ..problem import Problem
 from ..progress import ProgressDisplay
+from ..registry import import_name
 from ..result import Callback, Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
@@ -94,6 +95,23 @@ class Savable(AllOrNothing):
         from ..persistence import save_model
 
         save_model(self, path)
+
+    def report(self, X: Any = None, y: Any = None, **of_examples: Any) -> Any:
+        """Describe the model on one page, and how it does on examples that it was not trained on.
+
+        Parameters
+        ----------
+        X, y : inputs and outputs, optional
+            As for `score`; without them the page is about training and weights alone.
+        **of_examples
+            What else belongs to the examples, such as ``qid``.
+
+        Returns
+        -------
+        Report
+            ``report.save("report.html")`` writes it; notebooks show it.
+        """
+        return import_name("report.report", "make_report")(self, X, y, **of_examples)
 
     # ----- what persistence asks for ------------------------------------------------------------
 
