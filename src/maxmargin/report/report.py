@@ -13,7 +13,6 @@ from ..formats.writing import write_text_atomically
 from ..metrics import bootstrap_intervals
 from ..metrics.resampling import Ratio
 from ..registry import entry_of, import_name
-from ..types import Floats
 from .contents import contents_of
 from .page import (
     Line,
@@ -55,7 +54,8 @@ class Report:
 
     def save(self, path: PathLike) -> Path:
         """Write the page; it appears complete or not at all."""
-        write_text_atomically(path, self.html)
+        with write_text_atomically(path) as stream:
+            stream.write(self.html)
         return Path(path)
 
     def __repr__(self) -> str:
@@ -226,7 +226,7 @@ def _labels(subject: Subject | None) -> str:
     return table(("label", "number", "precision", "recall", "F1", "from", "to"), rows)
 
 
-def _counts_by_unit(labels: Labels, n_units: int) -> tuple[list[Any], list[list[Floats]]]:
+def _counts_by_unit(labels: Labels, n_units: int) -> tuple[list[Any], list[list[Any]]]:
     """Of each label: how often it is there, was found, and was right, in each unit."""
     names = sorted({*labels.true, *labels.found}, key=str)
     number = {name: k for k, name in enumerate(names)}
@@ -314,7 +314,7 @@ def _worst(estimator: Any, subject: Subject | None) -> str:
     if not subject.worst:
         return "<p>All are right.</p>"
     return articles(
-        [(one.title, one.drawing + _why(estimator, subject, one.index)) for one in subject.worst]
+        [(one.title, one.drawing + _why(estimator, subject, one.example)) for one in subject.worst]
     )
 
 

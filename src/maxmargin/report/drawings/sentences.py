@@ -13,7 +13,7 @@ def tagged_sentence(
     tokens: Sequence[Any],
     truth: Sequence[Any],
     found: Sequence[Any],
-    sure: Sequence[float] | None = None,
+    sure: Any = None,
 ) -> str:
     """Tokens with labels below; where a label is wrong the true one is struck through beside it."""
     drawn = []

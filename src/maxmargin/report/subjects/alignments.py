@@ -24,7 +24,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
 
     def draw(i: int) -> tuple[str, str]:
         title = f"pair {i}: {missed[i]:.1%} of the true pairs missed"
-        return title, alignment(*X[i], found[i], true[i])
+        return title, alignment(X[i][0], X[i][1], found[i], true[i])
 
     return Subject(tally_of_alignments(true, found), worst_first(missed, draw))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...formats import Treebank
+from ...formats import Treebank, as_tree
 from ...metrics.brackets import bracket_counts
 from ...metrics.tallies import tally_of_trees
 from ..drawings import parse_tree
@@ -16,8 +16,8 @@ __all__ = ["describe"]
 def describe(estimator: Any, X: Any, y: Any = None) -> Subject:
     """Constituents of sentences; X may be the true trees themselves."""
     given = X if y is None else y
-    true = list(given.trees if isinstance(given, Treebank) else given)
-    found = estimator.predict(X)
+    true = [as_tree(tree) for tree in (given.trees if isinstance(given, Treebank) else given)]
+    found = estimator.predict(true if y is None else X)
     counts, _ = bracket_counts(true, found)
     errors = counts[:, 0] + counts[:, 1] - 2 * counts[:, 2]
 
