@@ -152,8 +152,8 @@ class DependencyParser(PartialLabels):
             options,
             tuple(templates),
         )
-        self._train(make_problem, data, weights)
         self._set_decoder(templates, n_labels)
+        self._train(make_problem, data, weights)
         return self
 
     def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
