@@ -6,8 +6,11 @@ import pytest
 import maxmargin as mm
 from every_estimator import KINDS
 from maxmargin.estimators.choosing import Choice, choosing
+from maxmargin.features import WindowFeatures
+from maxmargin.problems.chain.store import ChainStore
 from maxmargin.result import Progress
 
+PROBLEM_WEIGHTS = ChainStore.problem_weights.fget
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 6))
 Y = np.argmax(X[:, :3] + RNG.normal(size=(80, 3)), axis=1)
@@ -128,6 +131,28 @@ def test_every_estimator_predicts_while_it_is_trained(name):
         assert np.array_equal(model._get_weights(), seen[0][1])
     assert repr(model.predict(inputs)) == seen[0][0]
     assert model.result_.primal >= model.result_.dual
+
+
+def test_weights_that_are_out_of_the_way_are_seen_too(monkeypatch):
+    """Of many weights, a store of chains works for a while on those that its planes touch."""
+    rng = np.random.default_rng(0)
+    words = [[f"w{k}" for k in rng.integers(0, 30, 6)] for _ in range(40)]
+    tags = [[str((int(word[1:]) + rng.integers(0, 2)) % 4) for word in s] for s in words]
+    monkeypatch.setattr("maxmargin.problems.chain.store.MANY_WEIGHTS", 1)
+    seen = []
+
+    def weights(store):
+        own, was_apart = PROBLEM_WEIGHTS(store).copy(), store._all is not None
+        store._return_to_all_weights()  # as the next visit does
+        assert np.array_equal(own, store.w)
+        seen.append(was_apart)
+        return own
+
+    monkeypatch.setattr(ChainStore, "problem_weights", property(weights))
+    tagger = mm.SequenceTagger(features=WindowFeatures(), C=10.0, random_state=0)
+    with choosing(tagger, Choice(lambda model: -np.abs(model.coef_).sum())):
+        tagger.fit(words, tags)
+    assert any(seen)
 
 
 def test_an_interrupt_while_weights_are_judged_keeps_what_is_certified():

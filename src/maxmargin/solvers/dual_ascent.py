@@ -164,7 +164,7 @@ class DualAscentRun(CertifiedRun):
     @property
     def current_weights(self) -> Floats:
         """See `Run`."""
-        return self.store.w
+        return self.store.problem_weights
 
     @property
     def n_planes(self) -> int:
