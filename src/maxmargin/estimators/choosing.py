@@ -125,8 +125,10 @@ class Choice(WeightsCallback):
         """
         status = "early_stopping" if self._ended else result.status
         try:
-            self._see(result.w, result.n_passes)
-            if self.best is self.judgements[-1]:
+            is_best = self._best_w is not None and np.array_equal(self._best_w, result.w)
+            if not is_best:
+                self._see(result.w, result.n_passes)
+            if is_best or self.best is self.judgements[-1]:
                 self.kept = self.best
                 return replace(result, status=status)
             assert self._best_w is not None
