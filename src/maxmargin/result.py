@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from .tables import named_values
 from .types import Floats
 
-__all__ = ["Callback", "Progress", "Result"]
+__all__ = ["Callback", "Progress", "Result", "WeightsCallback"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +55,16 @@ class Progress:
 
 #: Called after every outer iteration; training stops if it returns True.
 Callback = Callable[[Progress], bool | None]
+
+
+class WeightsCallback:
+    """A callback that is shown the weights too, if it asks for them."""
+
+    def __call__(
+        self, progress: Progress, weights: Callable[[], Floats] | None = None
+    ) -> bool | None:
+        """See an outer iteration; ``weights()`` are those it ended with, not to be changed."""
+        raise NotImplementedError
 
 
 class KeptState(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._version import __version__
-from . import cross_validate, demo, evaluate, inspect, path, predict, train
+from . import convert, cross_validate, demo, evaluate, inspect, path, predict, train
 from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
 from .signals import Signals
 from .telling import drop_output, finish_output, tell, warn
@@ -70,7 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (demo, train, predict, evaluate, inspect, cross_validate, path):
+    for command in (demo, train, predict, evaluate, inspect, cross_validate, path, convert):
         added = command.add_parser(commands)
         added.add_argument("--debug", action="store_true", help="show where an error comes from")
     return parser

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import Any
 
 from ..defaults import TOL
 from ..registry import TASKS, import_name
-from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY
-from .options import add_reading_options, list_tasks, non_negative
+from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
+from .options import add_reading_options, list_tasks, non_negative, positive
 from .signals import Signals
 from .task_options import add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
@@ -34,6 +35,11 @@ Templates are chunking (columns w and p: word and part of speech), ner, words (o
 file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]).
 Columns are called w, p, c2, c3, ... in the order of the file, that of the labels left out.
 
+With --dev the weights are judged by a labelled file of the same kind after each pass (less often if
+it is large), and those of the best score are saved, not the last ones; the certificate told and
+saved is theirs. The score is the first that evaluate tells intervals of: F1 of chunks, or accuracy.
+With --patience training stops by it, and has done what was asked for whatever the gap.
+
 Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
 once, and nothing is saved. A model that is there already is replaced only by one of its kind that
 has reached the precision asked for (--tol, --epsilon) and has a certificate if the old one has; or
@@ -57,6 +63,16 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--force", action="store_true", help="write over MODEL, whatever it is and however good"
     )
     add_training_options(parser)
+    held_out = parser.add_argument_group("held-out file")
+    held_out.add_argument(
+        "--dev", metavar="FILE", help="labelled file by whose score the weights are chosen"
+    )
+    held_out.add_argument(
+        "--patience",
+        type=positive,
+        metavar="N",
+        help="stop when N judgements in a row found no better score; default: train to the end",
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -112,16 +128,35 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
     from .outputs import check_model_output
 
+    if arguments.dev == arguments.data == "-":
+        raise UsageError("the standard input is either the training file or that of --dev")
+    if arguments.patience is not None and arguments.dev is None:
+        raise UsageError("--patience is of use with --dev only")
+    if arguments.dev is not None and arguments.slack == "none":
+        raise UsageError("--dev: with --slack none there are no weights to choose from")
     plan = make_plan(arguments)
-    read = [arguments.data, *plan.inputs]
+    read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
     fit, estimator, extra, _ = plan.make()
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
+    watch = _make_watch(arguments, extra) if arguments.dev else None
     try:
-        fit()
+        with watch.watching(estimator) if watch is not None else nullcontext():
+            fit()
     except KeyboardInterrupt:
         raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
+    if watch is not None and not arguments.quiet:
+        tell(watch.summary())
     return save_and_report(arguments, signals, estimator, extra)
+
+
+def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
+    """What judges the weights by a file; raises if it cannot be opened."""
+    from .held_out import HeldOutFile
+    from .watching import Watch
+
+    file = HeldOutFile.named(arguments.dev, TASKS[arguments.task], extra, arguments)
+    return Watch(file, arguments)
 
 
 def make_plan(arguments: argparse.Namespace) -> Any:
@@ -188,8 +223,10 @@ def _report(
 
 def is_finished(result: Any) -> bool:
     """Whether training did what was asked for; solvers without a gap are asked for passes."""
+    if result.status == "early_stopping":  # by a held-out score, as was asked for
+        return True
     if result.gap is None:
-        return result.status in ("converged", "max_passes", "early_stopping")
+        return result.status in ("converged", "max_passes")
     return bool(result.converged) and result.status != "interrupted"
 
 

@@ -136,6 +136,10 @@ class BlockStore(Protocol):
         """The weights."""
 
     @property
+    def problem_weights(self) -> Floats:
+        """The weights as the problem has them, also where ``w`` has only some for a while."""
+
+    @property
     def n_planes(self) -> int:
         """Planes stored."""
 
@@ -241,6 +245,11 @@ class PlaneStore:
         self.scratch = new_scratch(place, expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
         self._warned_of_budget = False
+
+    @property
+    def problem_weights(self) -> Floats:
+        """See `BlockStore`."""
+        return self.w
 
     @property
     def n_planes(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from .._compiling import compile_seconds, interrupted_compiling
 from .._warn import warn_user
 from ..objective import Certificate, Stopping, primal_value
-from ..result import Callback, Progress, Result
+from ..result import Callback, Progress, Result, WeightsCallback
 from ..types import Floats
 from .interrupts import InterruptWatch
 from .one_core import one_core
@@ -146,9 +146,15 @@ class Run(ABC):
             )
         else:
             self._log(progress)
-        if any([callback(progress) for callback in self.callbacks]):
+        if any([self._call(callback, progress) for callback in self.callbacks]):
             raise StopTraining("callback")
         self._interrupts.check()
+
+    def _call(self, callback: Callback, progress: Progress) -> bool | None:
+        """Call back, with the weights if they are wanted."""
+        if isinstance(callback, WeightsCallback):
+            return callback(progress, lambda: self.current_weights)
+        return callback(progress)
 
     def _log(self, progress: Progress) -> None:
         """Log a record of a solver with a dual."""
@@ -168,6 +174,11 @@ class Run(ABC):
     def final_status(self, status: str) -> str:
         """The status, or "interrupted" where a Ctrl-C came too late to end the training."""
         return "interrupted" if self._interrupts.pending else status
+
+    @property
+    @abstractmethod
+    def current_weights(self) -> Floats:
+        """The weights as they are now, certified or not, as the problem has them."""
 
     @abstractmethod
     def finish(self, status: str) -> Result:

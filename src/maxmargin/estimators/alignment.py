@@ -212,8 +212,8 @@ class SequenceAligner(MaxMarginEstimator):
             return HomologueProblem(xs, ys, partners, decoys, groups, layout)
 
         options = (self.task, self.loss, tuple(layout))
-        self._train(make_problem, (*xs, *ys, *decoys, partners, groups, options), weights)
         self._aligner = Aligner(layout)
+        self._train(make_problem, (*xs, *ys, *decoys, partners, groups, options), weights)
         return self
 
     # ----- prediction ---------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from ..solvers.online import Learner, Seen
 from ..solvers.path import PathPoint, solve_path
 from ..types import Floats
 from .checked_weights import CheckedWeights
+from .choosing import Choice
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 from .seeds import seed_of
@@ -176,6 +177,8 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
     _path_request: ClassVar[PathRequest | None] = None
     _path_points: list[PathPoint]
     _path_following: list[dict[str, Any]]
+    #: Set by `choosing` while weights are to be chosen by held-out data.
+    _choice: ClassVar[Choice | None] = None
 
     # ----- training -----------------------------------------------------------------------------
 
@@ -228,6 +231,8 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         def solve(solver: Solver, C: float, start: Result | None) -> Result:
             return self._solve(problem, solver, C, sample_weight, start)
 
+        if self._choice is not None:
+            self._choice.begin(self, problem, following)
         try:
             if self._path_request is None:
                 result = self._with_kept_weights([solve(solver, float(self.C), start)])[0]
@@ -256,7 +261,9 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         else:
             self.result_ = dataclasses.replace(result, state=None)
             self.__dict__.pop("_kept", None)
-        if self._path_request is None:
+        if self._choice is not None and result.status == "early_stopping":
+            pass  # as was asked for
+        elif self._path_request is None:
             warn_unless_converged(result, solver)
         else:
             for point in self._path_points:
@@ -283,15 +290,20 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         start: Result | None,
     ) -> Result:
         """Solve the problem for one C, showing progress if that is wanted."""
+        formulation, choice = Formulation(self.rescaling, self.slack, self.sqrt_loss), self._choice
         with self._shown(solver, problem.n_examples) as callbacks:
-            return solver.solve(
+            result = solver.solve(
                 problem,
-                Formulation(self.rescaling, self.slack, self.sqrt_loss),
+                formulation,
                 C,
                 sample_weight=sample_weight,
                 warm_start=start,
-                callbacks=callbacks,
+                callbacks=callbacks if choice is None else (*callbacks, choice),
             )
+        if choice is None:
+            return result
+        weights = checked_weights(sample_weight, problem.n_examples)
+        return choice.chosen(result, solver, formulation, C, weights)
 
     @contextlib.contextmanager
     def _shown(self, solver: Solver, n: int) -> Iterator[tuple[Callback, ...]]:

@@ -160,8 +160,8 @@ class DependencyParser(PartConfidences, PartialLabels):
             options,
             tuple(templates),
         )
-        self._train(make_problem, data, weights)
         self._set_decoder(templates, n_labels)
+        self._train(make_problem, data, weights)
         self._fit_calibration(X, y, sample_weight=sample_weight)
         return self
 

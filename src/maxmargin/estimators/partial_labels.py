@@ -55,6 +55,8 @@ class PartialLabels(MaxMarginEstimator):
             raise ValueError("labels that are known in part need slacks: set slack='l1' or 'l2'")
         if self._path_request is not None:
             raise ValueError("paths of C are for labels that are all known")
+        if self._choice is not None:
+            raise ValueError("weights are chosen by held-out data where all labels are known")
         solver = self._make_solver()
         self._warn_of_n_jobs()
         with self._shown(solver, problem.n_examples) as callbacks:

@@ -162,6 +162,11 @@ class DualAscentRun(CertifiedRun):
         return float(self.store.dual_now[0])
 
     @property
+    def current_weights(self) -> Floats:
+        """See `Run`."""
+        return self.store.problem_weights
+
+    @property
     def n_planes(self) -> int:
         """Planes stored."""
         return self.store.n_planes

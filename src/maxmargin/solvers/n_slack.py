@@ -97,6 +97,11 @@ class NSlackRun(CertifiedRun):
         self.sharpness = 1.0  # shrinks where the precision asked of the dual was not enough
 
     @property
+    def current_weights(self) -> Floats:
+        """See `Run`."""
+        return self.sets.w
+
+    @property
     def n_planes(self) -> int:
         """Constraints in all working sets."""
         return self.sets.n_planes

@@ -95,6 +95,11 @@ class OneSlackRun(CertifiedRun):
         self.n_useless = 0  # those in a row that did not raise the dual value
 
     @property
+    def current_weights(self) -> Floats:
+        """See `Run`."""
+        return self.pool.expand(self.center)
+
+    @property
     def n_planes(self) -> int:
         """Aggregated planes."""
         return self.bundle.size

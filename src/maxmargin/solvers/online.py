@@ -332,6 +332,11 @@ class OnlineRun(Run):
         self.best_w: Floats | None = None
 
     @property
+    def current_weights(self) -> Floats:
+        """See `Run`."""
+        return self.learner.w
+
+    @property
     def decay(self) -> float:
         """The lambda = 1 / (C sum_i s_i), the strength of the regulariser beside the mean hinge.
 

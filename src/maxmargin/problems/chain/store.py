@@ -185,6 +185,16 @@ class ChainStore(PlaneStore):
             w,
         )
 
+    @property
+    def problem_weights(self) -> Floats:
+        """See `BlockStore`."""
+        if self._all is None:
+            return self.w
+        w, size = self._all.w.copy(), self.parts.first_single
+        w[self._in_use.columns[:size]] = self.w[:size]
+        w[self._all.parts.first_single :] = self.w[size:]
+        return w
+
     def _return_to_all_weights(self) -> None:
         """Undo `prepare_revisits`, with the weights and planes as they are now."""
         if self._all is None:

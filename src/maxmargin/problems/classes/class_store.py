@@ -79,6 +79,11 @@ class ClassStore:
         """The weights, feature-major."""
         return feature_major(self.problem.rows, self.problem.n_classes, self.weights)
 
+    @property
+    def problem_weights(self) -> Floats:
+        """See `BlockStore`."""
+        return self.w
+
     def _no_weights(self) -> Floats:
         """Zeros in the store's layout."""
         return no_class_weights(self.problem.rows, self.problem.n_classes)

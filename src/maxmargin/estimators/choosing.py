@@ -1,0 +1,170 @@
+"""Weights chosen by a score of held-out data, while training goes on."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..engine.oracle import hinge_values
+from ..formulation import Formulation
+from ..objective import Certificate, Stopping, primal_value
+from ..problem import Problem
+from ..result import Progress, Result, WeightsCallback
+from ..solvers import Solver
+from ..types import Floats
+
+__all__ = ["Choice", "Judgement", "choosing"]
+
+
+class Judgement(NamedTuple):
+    """How good the weights were after so many passes; more merit is better."""
+
+    passes: float
+    merit: float
+
+
+class Choice(WeightsCallback):
+    """Judges weights as training goes on, and keeps the best; of those as good, the latest.
+
+    Parameters
+    ----------
+    judge : callable
+        ``judge(estimator)`` gives the merit of a fitted estimator; more is better.
+    patience : int, optional
+        End training when so many judgements in a row have found nothing better.
+    pause : float, default=1.0
+        Passes between two judgements, at least: counted, not timed, so that the same data give the
+        same choice.
+
+    Attributes
+    ----------
+    judgements : list of Judgement
+        All of them, the last one of the weights that training ended with.
+    best : Judgement
+        The best of them.
+    kept : Judgement or None
+        That of the weights which ``fit`` has set: the best, unless a Ctrl-C came in between.
+    """
+
+    def __init__(
+        self, judge: Callable[[Any], float], *, patience: int | None = None, pause: float = 1.0
+    ) -> None:
+        if patience is not None and patience < 1:
+            raise ValueError(f"patience must be 1 or more, got {patience!r}")
+        self.judge = judge
+        self.patience = patience
+        self.pause = pause
+        self.judgements: list[Judgement] = []
+        self.best = Judgement(0.0, -np.inf)
+        self.kept: Judgement | None = None
+        self._best_w: Floats | None = None
+        self._since_best = 0
+        self._ended = False
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples that are trained on."""
+        return self._problem.n_examples
+
+    def begin(
+        self,
+        draft: Any,
+        problem: Problem,
+        following: Callable[[Floats], dict[str, Any]] | None,
+    ) -> None:
+        """Get ready for a training: the draft has all that predictions need but the weights."""
+        if draft.slack == "none":
+            raise ValueError("slack='none' has no weights to choose from: earlier ones do not fit")
+        self._draft, self._problem, self._following = draft, problem, following
+
+    def __call__(
+        self, progress: Progress, weights: Callable[[], Floats] | None = None
+    ) -> bool | None:
+        """Judge the weights, unless that was done a moment ago; True ends the training."""
+        if self._ended:  # the record of the last certificate
+            return True
+        passes = progress.oracle_calls / self.n_examples
+        last = self.judgements[-1].passes if self.judgements else -np.inf
+        if weights is None or passes - last < self.pause:
+            return None
+        self._see(weights(), passes)
+        self._ended = self.patience is not None and self._since_best >= self.patience
+        return self._ended
+
+    def _see(self, w: Floats, passes: float) -> None:
+        """Judge weights, and keep a copy if there are none better."""
+        judgement = Judgement(passes, float(self.judge(self._model(w))))
+        self.judgements.append(judgement)
+        self._since_best = 0 if judgement.merit > self.best.merit else self._since_best + 1
+        if judgement.merit >= self.best.merit:
+            self.best, self._best_w = judgement, w.copy()
+
+    def _model(self, w: Floats) -> Any:
+        """The estimator with these weights, and all that follows from them."""
+        model = copy.copy(self._draft)
+        model.__dict__.pop("_is_draft", None)
+        if self._following is not None:
+            model.__dict__.update(self._following(w))
+        kept = model._kept_weights([w])[0]
+        model._set_weights(kept)
+        model.result_ = Result(kept, None, None, False, "unfinished", 0.0, 0, 0, 0, 0.0)
+        return model
+
+    def chosen(
+        self, result: Result, solver: Solver, formulation: Formulation, C: float, weights: Floats
+    ) -> Result:
+        """The result with the weights chosen, certified by true oracle calls at them.
+
+        The dual value is a bound on the optimum whatever the weights, and stays as it is.
+        """
+        status = "early_stopping" if self._ended else result.status
+        try:
+            is_best = self._best_w is not None and np.array_equal(self._best_w, result.w)
+            if not is_best:
+                self._see(result.w, result.n_passes)
+            if is_best or self.best is self.judgements[-1]:
+                self.kept = self.best
+                return replace(result, status=status)
+            assert self._best_w is not None
+            if result.primal is None or result.dual is None:
+                self.kept = self.best
+                return replace(result, w=self._best_w, status=status, state=None)
+            started = time.perf_counter()
+            slacks = hinge_values(self._problem, formulation, self._best_w)
+        except KeyboardInterrupt:  # the weights that training ended with have a certificate
+            return replace(result, status="interrupted")
+        primal = primal_value(self._best_w, slacks, formulation, C, weights)
+        stopping = Stopping(
+            getattr(solver, "tol", None), getattr(solver, "epsilon", None), C * float(weights.sum())
+        )
+        converged = stopping.is_satisfied(Certificate(primal, result.dual))
+        if status == "converged" and not converged:
+            status = "early_stopping"
+        self.kept = self.best
+        return replace(
+            result,
+            w=self._best_w,
+            primal=primal,
+            converged=converged,
+            status=status,
+            n_passes=result.n_passes + 1.0,
+            n_oracle_calls=result.n_oracle_calls + self.n_examples,
+            seconds=result.seconds + time.perf_counter() - started,
+            state=None,
+        )
+
+
+@contextmanager
+def choosing(estimator: Any, choice: Choice) -> Iterator[None]:
+    """Let ``estimator.fit`` choose its weights so, inside the block."""
+    estimator._choice = choice
+    try:
+        yield
+    finally:
+        vars(estimator).pop("_choice", None)
