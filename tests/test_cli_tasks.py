@@ -99,6 +99,18 @@ def test_unlabelled_files_are_not_evaluated_or_learned_from(folder, task, capsys
         assert message.startswith(f"maxmargin: error: {bare}"), message
 
 
+OTHER_LOSSES = [(t.name, loss) for t in registry.TASKS.values() for loss in t.losses[1:]]
+
+
+@pytest.mark.parametrize(("task", "loss"), OTHER_LOSSES)
+def test_losses_that_a_task_declares(task, loss, tmp_path):
+    files = make_files(task, 12)
+    (tmp_path / "data").write_text("".join(files.labelled))
+    train = ["train", task, str(tmp_path / "data"), "-o", str(tmp_path / "new.mm"), *files.options]
+    assert main([*train, "-q", "--loss", loss, "--max-passes", "3"]) in (0, 3)
+    assert mm.load(tmp_path / "new.mm").loss == loss
+
+
 # ----- several answers ----------------------------------------------------------------------------
 
 
