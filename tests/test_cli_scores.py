@@ -73,6 +73,18 @@ def test_unknown_labels_of_sets_count():
     assert scores.micro.recall == pytest.approx(1 / 3) and scores.example_f1 == pytest.approx(1 / 3)
 
 
+def test_files_of_other_labels_altogether(tmp_path, capsys):
+    (tmp_path / "train").write_text("1,2 1:1\n2 2:1\n 1:1 2:1\n")
+    (tmp_path / "test").write_text("7,8 1:1\n8 2:1\n")
+    model = str(tmp_path / "model.mm")
+    assert main(["train", "multilabel", str(tmp_path / "train"), "-o", model, "-q"]) == 0
+    assert main(["evaluate", model, str(tmp_path / "test")]) == 0
+    printed = capsys.readouterr()
+    assert "label '8' is unknown to the model: 2 counted as wrong" in printed.out
+    assert "knows none of the labels of this file" in printed.err
+    assert "trained on 1, 2" in printed.err
+
+
 def test_grades(tmp_path, capsys):
     judged = Judged(tmp_path, "ordinal", capsys)
     order = {"low": 0, "medium": 1, "high": 2}
@@ -176,6 +188,19 @@ def test_attachments(tmp_path, capsys):
     assert (without["uas"], without["las"], without["words"]) == pytest.approx(expected)
     subjects = np.array([row[7] == "nsubj" for row in gold])
     assert report["relations"]["nsubj"]["recall"] == pytest.approx(arcs[subjects].mean())
+
+
+def test_a_relation_that_the_model_does_not_know_is_told(tmp_path, capsys):
+    train = make_files("depend", 6).labelled
+    (tmp_path / "train").write_text("".join(train))
+    (tmp_path / "test").write_text(train[0].replace("nsubj", "odd"))
+    model = str(tmp_path / "model.mm")
+    arguments = ["train", "depend", str(tmp_path / "train"), "-o", model, "-q"]
+    assert main([*arguments, "--hash-bits", "12"]) == 0
+    assert main(["evaluate", model, str(tmp_path / "test")]) == 0
+    printed = capsys.readouterr()
+    assert "label 'odd' is unknown to the model: 1 counted as wrong" in printed.out
+    assert "warning" not in printed.err
 
 
 def test_relations_are_right_with_their_heads_only():
