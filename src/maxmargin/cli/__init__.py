@@ -93,7 +93,7 @@ def _with_options(text: str, names: Iterable[str]) -> str:
     """The text, with options of the command line for Python's parameters."""
     for name in names:
         flag = "--" + name.replace("_", "-")
-        text = re.sub(rf"(?<![\w.-]){name}=(['\"]?)([\w.-]+)\1", rf"{flag} \2", text)
+        text = re.sub(rf"(?<![\w.-]){name}=(['\"]?)([\w.@-]+)\1", rf"{flag} \2", text)
         if "_" in name:  # one word may mean itself
             text = re.sub(rf"(?<![\w./-]){name}(?![\w./])", flag, text)
     return text

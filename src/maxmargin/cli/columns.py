@@ -188,10 +188,10 @@ def read_tokens(model: Model, source: Source, arguments: argparse.Namespace) -> 
         return Tokens(data, inputs, data.split(model.files.label))
     if found == expected - 1:
         return Tokens(data, data, None)
+    where = f"{source}:{Tokens(data, data, None).line(0)}"
     raise ValueError(
-        f"{source}: {found} columns, but the model was trained on {expected}, the labels in "
-        f"column {model.files.label} (from 0): expected {expected}, or {expected - 1} without "
-        "labels"
+        f"{where}: {found} columns, but the model was trained on {expected}, the labels in column "
+        f"{model.files.label} (from 0): expected {expected}, or {expected - 1} without labels"
     )
 
 

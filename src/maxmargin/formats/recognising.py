@@ -171,6 +171,8 @@ def _svmlight_kind(lines: list[str]) -> Kind | None:
         if any("docid" in note for note in notes):
             return Kind.LETOR
         return Kind.SVM_HMM if all(len(note.split()) == 1 for note in notes) else Kind.QUERIES
+    if any(match["query"] for match in found):
+        return None  # the reader says which line has none
     if any(_LABELS.fullmatch(match["label"]) for match in found):
         return Kind.MULTILABEL
     return Kind.SVMLIGHT

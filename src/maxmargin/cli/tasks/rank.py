@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...estimators.ranking import RankSVM
+from ...formats import SvmlightData
 from ...formats.opening import Source
 from ...metrics import average_precision, letor_ndcg, mean_swapped_pairs, ndcg, swapped_pairs
 from ...registry import RANK
 from ...tables import columns, named_values, percent
+from ...types import Floats
 from ..answers import score_text
 from ..codes import UsageError
 from ..data import Model
@@ -35,10 +37,8 @@ def plan(arguments: argparse.Namespace) -> Plan:
 def _make(arguments: argparse.Namespace) -> Training:
     """A ranker, to be trained on judged documents."""
     source, data = read_training_rows(arguments, RANK, queries=True)
-    relevance = _relevance(source, data.y)
-    if arguments.loss == "ndcg" and relevance.min() < 0.0:
-        where = line_of(source, arguments, np.argmin(relevance))
-        raise ValueError(f"{where}: a relevance below 0, of which --loss ndcg has no gain")
+    why = "of which --loss ndcg has no gain" if arguments.loss == "ndcg" else ""
+    relevance = _relevance(source, arguments, data, why)
     n_queries = len(np.unique(np.asarray(data.qid)))
     say(
         arguments,
@@ -65,10 +65,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of a ranking, and tables of them."""
     source, data = read_labelled_rows(model, arguments, queries=True)
-    relevance = _relevance(source, data.y)
-    if relevance.min() < 0.0:
-        where = line_of(source, arguments, np.argmin(relevance))
-        raise ValueError(f"{where}: a relevance below 0, of which NDCG has no gain")
+    relevance = _relevance(source, arguments, data, "of which NDCG has no gain")
     given = (relevance, model.estimator.predict(data.X), data.qid)
     at_places = {
         name: {str(k): _share(measure(*given, k=k)) for k in PLACES}
@@ -96,11 +93,18 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     return Judgement(report, f"{named_values(shown)}\n\n{columns(rows)}")
 
 
-def _relevance(source: Source, y: Any) -> Any:
-    """Relevances, which are numbers."""
-    if y.dtype.kind not in "iuf":
-        raise ValueError(f"{source}: the labels are words such as {y[0]!r:.40}, expected numbers")
-    return y.astype(np.float64)
+def _relevance(
+    source: Source, arguments: argparse.Namespace, data: SvmlightData, why: str
+) -> Floats:
+    """Relevances, which are numbers, and not negative if there is a reason why."""
+    if data.y.dtype.kind not in "iuf":
+        where = line_of(source, arguments, 0)
+        raise ValueError(f"{where}: the relevance is {data.y.tolist()[0]!r:.40}, expected a number")
+    relevance: Floats = data.y.astype(np.float64)
+    if why and relevance.min() < 0.0:
+        where = line_of(source, arguments, np.argmin(relevance))
+        raise ValueError(f"{where}: a relevance below 0, {why}")
+    return relevance
 
 
 def _share(value: float) -> float | None:
