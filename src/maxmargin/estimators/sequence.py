@@ -14,7 +14,6 @@ from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
 from ..features import FeatureDictionary, WindowFeatures
-from ..features.containers import as_list
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.histories.layout import HistoryLayout
@@ -39,6 +38,7 @@ from .constraints import (
     sequences_that_obey,
     sequences_with_completion,
 )
+from .examples import lasting
 from .kernels import KernelModel, KernelParameters, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
 from .label_costs import CostTable, label_costs, refuse_unknown_loss
@@ -192,7 +192,7 @@ class SequenceTagger(
         -------
         self
         """
-        X, y = as_list(X), as_list(y, "y")
+        X, y = lasting(X), lasting(y)
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()

@@ -1,4 +1,4 @@
-"""How good predictions are: labels, chunks, segments, trees, alignments, rankings."""
+"""How good predictions are: labels, chunks, trees, alignments, rankings, probabilities."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
 from .attachments import AttachmentScores, attachment_scores
@@ -23,6 +23,7 @@ from .rankings import (
     ranking_scores,
     swapped_pairs,
 )
+from .reliability import Reliability, reliability
 from .segments import (
     SegmentScores,
     segment_f1,
@@ -40,6 +41,7 @@ __all__ = [
     "ChunkScores",
     "LabelScores",
     "RankingScores",
+    "Reliability",
     "SegmentScores",
     "TypeScores",
     "alignment_scores",
@@ -59,6 +61,7 @@ __all__ = [
     "ndcg",
     "pair_accuracies",
     "ranking_scores",
+    "reliability",
     "segment_f1",
     "segment_scores",
     "segments_to_tags",
