@@ -39,6 +39,7 @@ class Task(NamedTuple):
     losses: tuple[str, ...]  # what --loss takes, the default first
     reads_unlabelled: tuple[str, ...] = ()  # kinds of files that can be labelled only
     options: tuple[str, ...] = ()  # of those options of train that not every task has
+    answers: tuple[str, ...] = ()  # "confidence", where predict has this option
 
 
 class Estimator(NamedTuple):
@@ -79,7 +80,9 @@ TAG = Task(
         "boundary_weights",
         "order",
         "separator",
+        "calibrate",
     ),
+    answers=("confidence",),
 )
 MULTICLASS = Task(
     "multiclass",
@@ -91,7 +94,8 @@ MULTICLASS = Task(
     scores="accuracy, the most frequent confusions, and precision, recall and F1 of every class",
     losses=("zero-one",),
     reads_unlabelled=("UNLABELLED_SVMLIGHT",),
-    options=("intercept",),
+    options=("intercept", "calibrate"),
+    answers=("confidence",),
 )
 
 #: Those with a task first, in the order in which the command line names the tasks.

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..registry import TASKS, import_name
-from .codes import DONE
+from .codes import DONE, UsageError
 from .options import add_reading_options, list_tasks
 from .signals import Signals
 
@@ -38,6 +38,12 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "-o", "--output", default="-", metavar="FILE", help="default -, the standard output"
     )
     parser.add_argument("--force", action="store_true", help="write over FILE")
+    parser.add_argument(
+        "--confidence",
+        action="store_true",
+        help="one more column: the probability of each label, or without train --calibrate the "
+        "margin, how much worse the best output with another label is",
+    )
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -55,6 +61,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         inputs = [arguments.model, arguments.data]
         check_text_output(arguments.output, inputs, arguments.force)
     model = read_model(arguments.model, arguments.data)
+    if arguments.confidence and "confidence" not in model.task.answers:
+        raise UsageError(f"models of the task {model.task.name!r} have no --confidence")
     opened = (
         standard_output(arguments.encoding)
         if to_standard

@@ -30,6 +30,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "choices": [1, 2, 3],
         "help": "labels that a transition looks back on; default 1",
     },
+    "calibrate": {
+        "action": "store_true",
+        "help": "probabilities for predict --confidence; takes three more fits",
+    },
 }
 
 

@@ -15,6 +15,7 @@ from ...formats.opening import Source
 from ...formats.recognising import Kind
 from ...metrics import label_scores
 from ...registry import MULTICLASS
+from ..confidences import confidence_of
 from ..data import Model, open_input, refuse_single_label
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
@@ -33,9 +34,13 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
 
 
 def predict(model: Model, arguments: argparse.Namespace) -> str:
-    """One label on each line."""
+    """One label on each line, and behind it with --confidence how sure it is."""
     X, _ = _read(model, arguments, labelled=False)
-    return "".join(f"{label}\n" for label in model.estimator.predict(X).tolist())
+    labels = model.estimator.predict(X).tolist()
+    if not arguments.confidence:
+        return "".join(f"{label}\n" for label in labels)
+    sure = confidence_of(model.estimator, X, labels)
+    return "".join(f"{label} {value}\n" for label, value in zip(labels, sure, strict=True))
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
@@ -63,6 +68,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     say(arguments, f"{data.X.shape[0]} examples, {data.X.shape[1]} features")
     estimator = MulticlassSVM(
         fit_intercept=True if arguments.intercept is None else arguments.intercept,
+        probability=arguments.calibrate,
         **shared_parameters(arguments, MULTICLASS),
     )
     extra = {"task": MULTICLASS.name}

@@ -25,6 +25,7 @@ from ...metrics import (
 )
 from ...registry import TAG
 from ..codes import UsageError
+from ..confidences import confidence_of
 from ..data import Model, open_input, refuse_single_label
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
@@ -82,6 +83,7 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
         order=arguments.order or 1,
         constraints=arguments.constraints,
         on_violation=arguments.on_violation or "raise",
+        probability=arguments.calibrate,
         **shared_parameters(arguments, TAG),
     )
 
@@ -181,12 +183,15 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
 
 
 def predict(model: Model, arguments: argparse.Namespace) -> str:
-    """The columns of the file, with one more."""
+    """The columns of the file, with one more, or two with --confidence."""
     tokens = _read(model, arguments)
-    predicted = [str(y) for ys in model.estimator.predict(tokens.inputs) for y in ys]
+    labels = [y for ys in model.estimator.predict(tokens.inputs) for y in ys]
+    added = [[str(y) for y in labels]]
+    if arguments.confidence:
+        added.append(confidence_of(model.estimator, tokens.inputs, labels))
     separator = SEPARATORS[arguments.separator or model.files.separator] or " "
     text = io.StringIO()
-    columns = [*tokens.columns.columns, predicted]
+    columns = [*tokens.columns.columns, *added]
     write_columns(text, columns, tokens.columns.offsets, separator=separator)
     return text.getvalue()
 
