@@ -209,8 +209,8 @@ class Confidences(MaxMarginEstimator):
         """The temperature of the largest likelihood of all positions, each by itself.
 
         Marginals are what users read; at the temperature of the largest likelihood of whole outputs
-        they are too sure (docs/internals.md has figures). A made-up error at the median margin keeps it above 0 where there are no errors, as in
-        Platt's (1999) targets.
+        they are too sure (docs/internals.md has figures). A made-up error at the median margin
+        keeps it above 0 where there are no errors, as in Platt's (1999) targets.
         """
         parts = list(parts)
         typical = _typical_margin([outputs for outputs, _ in parts])
