@@ -206,6 +206,18 @@ def test_labels_known_in_part(bench):
     assert runs["all tags"]["f1"] > runs["alternate"]["f1"] > runs["hidden as O"]["f1"]
 
 
+def test_confidences(bench, tmp_path):
+    for name in ("conll2000/train.txt.xz", "conll2002/esp.train.xz"):
+        find_data(name)
+    module = bench("datasets.confidence")
+    for case in module.cases(bench("case").Options(quick=True)):
+        report = bench("runner").run_case(case, repeat=1, judged=False)
+        values = {finding.target.what: finding.value for finding in report.findings}
+        assert 0.0 < values["by folds: ECE"] < 0.1 and values["by folds: temperature"] > 0.0
+    module.draw(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
 def test_costs_of_mistakes(bench):
     for name in ("covtype/covtype.npz", "conll2002/esp.train.xz"):
         find_data(name)

@@ -40,7 +40,7 @@ class Task(NamedTuple):
     scores: str  # what evaluate tells
     losses: tuple[str, ...]  # what --loss takes, the default first; without any, there is no --loss
     unit: str  # what a stream is cut into, by its name in `cli.pieces`
-    answers: tuple[str, ...] = ()  # "k" and "scores", where predict has these options
+    answers: tuple[str, ...] = ()  # "k", "scores", "confidence", where predict has these options
     reads_unlabelled: tuple[str, ...] = ()  # kinds of files that can be labelled only
     options: tuple[str, ...] = ()  # of those options of train that not every task has
     tol: float = TOL  # where training stops unless --tol says otherwise
@@ -76,7 +76,7 @@ TAG = Task(
     "and, for labels such as B-NP, I-NP and O, of the chunks",
     losses=("hamming", "normalized-hamming", "zero-one"),
     unit="block",
-    answers=("k", "scores"),
+    answers=("k", "scores", "confidence"),
     options=(
         "intercept",
         "templates",
@@ -87,6 +87,7 @@ TAG = Task(
         "boundary_weights",
         "order",
         "separator",
+        "calibrate",
     ),
 )
 SEGMENT = Task(
@@ -112,9 +113,9 @@ MULTICLASS = Task(
     scores="accuracy, the most frequent confusions, and precision, recall and F1 of every class",
     losses=("zero-one",),
     unit="line",
-    answers=("k", "scores"),
+    answers=("k", "scores", "confidence"),
     reads_unlabelled=("UNLABELLED_SVMLIGHT",),
-    options=("intercept",),
+    options=("intercept", "calibrate"),
 )
 MULTILABEL = Task(
     "multilabel",

@@ -208,13 +208,17 @@ def read_labelled_tokens(
 
 
 def write_tokens(
-    model: Model, arguments: argparse.Namespace, tokens: Tokens, labels: Iterable[Sequence[Any]]
+    model: Model,
+    arguments: argparse.Namespace,
+    tokens: Tokens,
+    labels: Iterable[Sequence[Any]],
+    *more: list[str],
 ) -> str:
     """The columns of a file, with one more: a label for each token of each sequence."""
     flat = [str(y) for ys in labels for y in ys]
     text = io.StringIO()
     separator = _separator(model, arguments)
-    columns = [*tokens.columns.columns, flat]
+    columns = [*tokens.columns.columns, flat, *more]
     write_columns(text, columns, tokens.columns.offsets, separator=separator)
     return text.getvalue()
 

@@ -89,6 +89,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "whether a gap has a weight for each letter, or also one for itself (default)",
     },
     "symmetric": {"action": "store_true", "help": "one score for two letters in either order"},
+    "calibrate": {
+        "action": "store_true",
+        "help": "probabilities for predict --confidence; takes three more fits",
+    },
 }
 
 

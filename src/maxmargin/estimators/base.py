@@ -412,10 +412,10 @@ def _beginning(earlier: Result | None) -> Result | None:
     return dataclasses.replace(earlier, state=earlier.state.copy())
 
 
-def checked_k(k: Any) -> int:
-    """The k of `predict_k`."""
+def checked_k(k: Any, name: str = "k") -> int:
+    """The k of `predict_k`, or how many of something else are wanted."""
     if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        raise ValueError(f"{name} must be a whole number >= 1, got {k!r}")
     return int(k)
 
 

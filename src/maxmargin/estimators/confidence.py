@@ -197,7 +197,7 @@ class Confidences(MaxMarginEstimator):
                 f"probability=True holds out a third of the examples, so it needs at least "
                 f"{N_FOLDS}; got {n}"
             )
-        plain = {"probability": False, "warm_start": False, "callbacks": (), "verbose": 0}
+        plain = {"probability": False, "warm_start": False, "verbose": 0}
         for held_out in _folds(n, self._groups(y)):
             rest = np.setdiff1d(np.arange(n), held_out)
             twin = clone(self).set_params(**plain, on_interrupt="raise")
@@ -208,10 +208,9 @@ class Confidences(MaxMarginEstimator):
     def _fitted_temperature(self, parts: Iterable[tuple[Outputs, Any]]) -> Calibration:
         """The temperature of the largest likelihood of all positions, each by itself.
 
-        Marginals are what users read, and whole outputs are wrong more often than independent
-        errors would make them: a temperature that fits whole outputs is too low for positions.
-        A made-up error at the median margin keeps it above 0 where there are no errors, as in
-        Platt's (1999) targets.
+        Marginals are what users read; at the temperature of the largest likelihood of whole outputs
+        they are too sure (docs/internals.md has figures). A made-up error at the median margin
+        keeps it above 0 where there are no errors, as in Platt's (1999) targets.
         """
         parts = list(parts)
         typical = _typical_margin([outputs for outputs, _ in parts])

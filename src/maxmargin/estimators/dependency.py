@@ -23,6 +23,7 @@ from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
+from .examples import lasting
 from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
 from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
@@ -118,7 +119,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         -------
         self
         """
-        X, y = as_list(X), None if y is None else as_list(y, "y")
+        X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         fields = _fields(X)

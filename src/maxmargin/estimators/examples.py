@@ -11,7 +11,13 @@ from ..features.packing import PackedSequences, offsets_of
 from ..formats import ConlluTreebank, TokenColumns, Treebank
 from ..types import Ints
 
-__all__ = ["examples_at", "n_examples_of"]
+__all__ = ["examples_at", "lasting", "n_examples_of"]
+
+
+def lasting(X: Any) -> Any:
+    """Examples that can be gone through more than once, unlike those of a generator."""
+    is_generator = hasattr(X, "__iter__") and not hasattr(X, "__len__") and not sp.issparse(X)
+    return list(X) if is_generator else X
 
 
 def n_examples_of(X: Any) -> int:

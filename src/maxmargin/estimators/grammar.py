@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from ..features.containers import as_list
 from ..problems.grammar.data import count_rules, encode
 from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
@@ -18,6 +17,7 @@ from ..problems.grammar.rules import relative_frequencies
 from ..solvers.base import checked_weights
 from ..types import Floats
 from .confidence import CalibratedMethod, Confidences
+from .examples import lasting
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
 from .top_weights import strongest
@@ -95,8 +95,7 @@ class GrammarParser(Confidences, ParserMixin):
         -------
         self
         """
-        if not isinstance(X, str):
-            X, y = as_list(X), None if y is None else as_list(y, "y")
+        X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before the grammar is built
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)

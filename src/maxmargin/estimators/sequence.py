@@ -14,7 +14,6 @@ from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
 from ..features import FeatureDictionary, WindowFeatures
-from ..features.containers import as_list
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.histories.layout import HistoryLayout
@@ -30,6 +29,7 @@ from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProble
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import OnlineMethod, checked_k
+from .chain_explanation import chain_evidence
 from .chain_weights import ChainWeights
 from .confidence import PartConfidences
 from .constraints import (
@@ -38,6 +38,14 @@ from .constraints import (
     repair_labels,
     sequences_that_obey,
     sequences_with_completion,
+)
+from .examples import lasting
+from .explanation import (
+    Decision,
+    Evidence,
+    Explanation,
+    decision,
+    token_name,
 )
 from .kernels import KernelModel, KernelParameters, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
@@ -192,7 +200,7 @@ class SequenceTagger(
         -------
         self
         """
-        X, y = as_list(X), as_list(y, "y")
+        X, y = lasting(X), lasting(y)
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
@@ -603,6 +611,65 @@ class SequenceTagger(
         return np.concatenate(
             [score(part.rows, part.offsets, codes[part.tokens], weights) for part in parts]
         )
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted labels, and not others: the features that decided, token by token.
+
+        Parameters
+        ----------
+        x : sequence
+            One sequence, as in the X of `predict`.
+        y_hat : sequence of labels, optional
+            Other labels of all tokens, to be compared with those predicted. By default there is a
+            rival for each token: the best labelling with another label there.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions token by token; it prints as tables, and shows as such in notebooks. With
+            ``y_hat`` tokens at which nothing differs are left out. For ``order=1`` and
+            ``emission_order=0``, without ``transition_features`` and with ``eta=1``.
+        """
+        self._check_fitted()
+        self._refuse_kernel("explain")
+        decoder, w = self._decoder, self._weights
+        if not isinstance(decoder, ChainDecoder):
+            raise ValueError(
+                "explain is for order=1 and emission_order=0, without transition_features and with "
+                "eta=1"
+            )
+        tokens, offsets = self._packed([x])
+        rows = make_rows(tokens, fit_intercept=self._has_intercept)
+        own = decoder.decode(rows, offsets, w)
+        labels, classes = self._labels(own), self.classes_.tolist()
+
+        def evidence(rival: Ints32) -> list[Evidence]:
+            names = self._feature_names
+            return chain_evidence(decoder.layout, w, tokens, names, classes, own, rival)
+
+        decisions = []
+        if y_hat is not None:
+            flat = flatten_labels([y_hat], offsets, name="y_hat")
+            other = LabelEncoder(self.classes_).encode(flat)
+            _refuse_unknown(other, flat)
+            found = evidence(other)
+            for t in sorted({one.place for one in found}):
+                here = [one for one in found if one.place == t]
+                rival = classes[other[t]]
+                decisions.append(decision(t, token_name(x, t), labels[t], rival, here))
+            return Explanation(labels, self._labels(other), tuple(decisions), checked_k(n, "n"))
+        for t in range(len(own)):
+            allowed = np.ones((len(own), len(classes)), bool)
+            allowed[t, own[t]] = False
+            other = decoder.decode_possible(rows, offsets, w, allowed)
+            if other[0] < 0:
+                decisions.append(Decision(t, token_name(x, t), labels[t], None, np.inf, ()))
+                continue
+            rival = classes[other[t]]
+            decisions.append(decision(t, token_name(x, t), labels[t], rival, evidence(other)))
+        return Explanation(labels, None, tuple(decisions), checked_k(n, "n"))
 
     @property
     def _has_intercept(self) -> bool:

@@ -38,7 +38,7 @@ from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
-from .examples import examples_at
+from .examples import examples_at, lasting
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
 from .labels import FlatLabels, LabelEncoder, Wording
@@ -169,7 +169,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         -------
         self
         """
-        X, y = X if isinstance(X, Mapping) else as_list(X), as_list(y, "y")
+        X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before anything is built
         self._check_partial()
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

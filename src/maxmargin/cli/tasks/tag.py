@@ -30,6 +30,7 @@ from ..columns import (
     write_ranked_tokens,
     write_tokens,
 )
+from ..confidences import confidence_of
 from ..data import Model
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..places import at_lines
@@ -59,6 +60,7 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
         order=arguments.order or 1,
         constraints=arguments.constraints,
         on_violation=arguments.on_violation or "raise",
+        probability=arguments.calibrate,
         **shared_parameters(arguments, TAG),
     )
 
@@ -78,7 +80,12 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     if k is not None:
         ranked = model.estimator.predict_k(tokens.inputs, k)
         return write_ranked_tokens(model, arguments, tokens, ranked)
-    return write_tokens(model, arguments, tokens, model.estimator.predict(tokens.inputs))
+    found = model.estimator.predict(tokens.inputs)
+    if not arguments.confidence:
+        return write_tokens(model, arguments, tokens, found)
+    flat = [y for ys in found for y in ys]
+    sure = confidence_of(model.estimator, tokens.inputs, flat)
+    return write_tokens(model, arguments, tokens, found, sure)
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
