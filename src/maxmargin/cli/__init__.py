@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._version import __version__
-from . import demo, evaluate, predict, train
+from . import demo, dropins, evaluate, predict, train
 from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
 from .signals import Signals
 from .telling import drop_output, finish_output, tell, warn
@@ -65,13 +65,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="maxmargin",
         description="Structural SVMs: train, apply and judge models from the command line.",
-        epilog=EXIT_CODES,
+        epilog=f"{dropins.list_commands()}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (demo, train, predict, evaluate):
-        added = command.add_parser(commands)
+    own = [command.add_parser(commands) for command in (demo, train, predict, evaluate)]
+    for added in [*own, *dropins.add_parsers(commands)]:
         added.add_argument("--debug", action="store_true", help="show where an error comes from")
     return parser
 
