@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 from ..._warn import warn_user
 from ...estimators.sequence import SequenceTagger
-from ...features import WindowFeatures, chunking_templates, ner_templates, words_templates
+from ...features import (
+    WindowFeatures,
+    chunking_templates,
+    ner_templates,
+    read_templates,
+    words_templates,
+)
+from ...features.crf_templates import is_crf_template
 from ...features.templates import parse_template
 from ...formats import TokenColumns, open_text, read_columns, write_columns
 from ...formats.opening import Source
@@ -62,21 +69,30 @@ def plan(arguments: argparse.Namespace) -> Plan:
         raise UsageError("--on-violation is of use with --constraints only")
     name = arguments.templates
     if name is None or name in _TEMPLATES:
-        return Plan([], partial(_make, arguments, _TEMPLATES[name]() if name else None))
+        own = Templates(_TEMPLATES[name]() if name else None)
+        return Plan([], partial(_make, arguments, own))
     if not Path(name).exists():
         raise UsageError(f"--templates {name}: neither {', '.join(_TEMPLATES)} nor a file")
     return Plan([name], partial(_make, arguments, _read_templates(name)))
 
 
-def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
+class Templates(NamedTuple):
+    """What makes features of labels, and of pairs of labels."""
+
+    of_labels: list[str] | None
+    of_pairs: list[str] | None = None
+
+
+def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A tagger, to be trained on a column file."""
     tokens, label_column = _read_training_file(arguments)
     data = tokens.columns
     say(arguments, f"{data.n_sequences} sequences, {data.n_tokens} tokens")
+    least = 1 if arguments.min_count is None else arguments.min_count
+    pairs = templates.of_pairs
     estimator = SequenceTagger(
-        features=WindowFeatures(
-            templates, min_count=1 if arguments.min_count is None else arguments.min_count
-        ),
+        features=WindowFeatures(templates.of_labels, min_count=least),
+        transition_features=WindowFeatures(pairs, min_count=least) if pairs else None,
         fit_intercept=bool(arguments.intercept),
         boundary_weights=arguments.boundary_weights,
         order=arguments.order or 1,
@@ -95,8 +111,15 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
     return Training(fit, estimator, extra)
 
 
-def _read_templates(path: str) -> list[str]:
-    """Templates of a file, one on each line."""
+def _read_templates(path: str) -> Templates:
+    """Templates of a file, one on each line: ours, or those of CRF++ and Wapiti."""
+    with open_text(path) as stream:
+        is_crf = any(is_crf_template(line.partition("#")[0]) for line in stream)
+    if is_crf:
+        found = read_templates(path)
+        if not found.has_transitions:
+            warn_user(f"{path} has no B, for plain transitions; the tagger has them all the same")
+        return Templates(found.unigram, found.bigram)
     templates = []
     with open_text(path) as stream:
         for number, line in enumerate(stream, 1):
@@ -110,7 +133,7 @@ def _read_templates(path: str) -> list[str]:
             templates.append(text)
     if not templates:
         raise ValueError(f"{path}: no templates found, expected one on each line")
-    return templates
+    return Templates(templates)
 
 
 def _read_training_file(arguments: argparse.Namespace) -> tuple[Tokens, int]:
