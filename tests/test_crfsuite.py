@@ -199,3 +199,27 @@ def test_python_crfsuite_reads_the_same(corpus, tmp_path):
     theirs = {name for name, _ in tagger.info().state_features}
     ours = set(mm.SequenceTagger(random_state=0).fit(data.X, data.y).features_.feature_names_)
     assert ours == theirs
+
+
+def test_train_tag_reads_attributes(corpus, model, tmp_path, capsys):
+    path = tmp_path / "tagger.mm"
+    command = ["train", "tag", str(corpus), "-o", str(path), "-q", "--C", "10"]
+    assert main(command) == 0
+    assert np.array_equal(mm.load(path).coef_, mm.load(model).coef_)
+    assert main(["predict", str(path), str(corpus)]) == 0
+    ours = capsys.readouterr().out
+    assert main(["crfsuite", "tag", "-m", str(path), str(corpus)]) == 0
+    assert capsys.readouterr().out == ours
+    assert main(["evaluate", str(model), str(corpus)]) == 0
+    assert "20 sequences" in capsys.readouterr().out
+    assert main([*command, "--templates", "words"]) == 2
+    assert "--templates is for columns" in capsys.readouterr().err
+    assert main([*command, "--format", "columns"]) == 1  # lines of different widths
+    uniform = tmp_path / "uniform.txt"
+    uniform.write_text("A\tx\tb\nB\ty\tb\n\nA\tx\tb\n")
+    command = ["train", "tag", str(uniform), "-o", str(tmp_path / "m"), "-q"]
+    assert main([*command, "--format", "crfsuite"]) == 0
+    assert mm.load(tmp_path / "m").classes_.tolist() == ["A", "B"]
+    uniform.write_text("A\tx=1\nA\ty=1\n")
+    assert main(command) == 1
+    assert "all labels are 'A'" in capsys.readouterr().err

@@ -37,6 +37,11 @@ class CrfsuiteData(NamedTuple):
     y: list[list[str]]
 
     @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.y)
+
+    @property
     def n_tokens(self) -> int:
         """Number of tokens in all sequences."""
         return sum(map(len, self.y))

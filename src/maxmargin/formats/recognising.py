@@ -43,6 +43,7 @@ class Kind(Enum):
     JSON = "a JSON file"
     COMMAS = "a table with commas between the fields"
     COLUMNS = "a file of CoNLL columns"
+    CRFSUITE = "a data file of CRFsuite, a label and its attributes on each line"
 
 
 _MARKS = {
@@ -121,6 +122,7 @@ def _text_kind(data: bytes, encoding: str) -> Kind | None:
         Kind.TREES: lambda lines: _TREE.match("\n".join(lines)) is not None,
         Kind.CONLLU: _is_conllu,
         Kind.JSON: lambda lines: lines[0].lstrip().startswith(('{"', '["', "[{")),
+        Kind.CRFSUITE: _is_crfsuite,
         Kind.UNLABELLED_SVMLIGHT: lambda lines: all(map(_UNLABELLED.fullmatch, lines)),
     }
     for kind, test in tests.items():
@@ -148,6 +150,17 @@ def _is_conllu(lines: list[str]) -> bool:
         and _CONLLU_ID.fullmatch(word[0]) is not None
         and (word[6] == "_" or word[6].isdecimal())
         for word in words
+    )
+
+
+def _is_crfsuite(lines: list[str]) -> bool:
+    """A label and attributes between tabs, most of which have the form NAME=VALUE."""
+    rows = [line.rstrip("\t").split("\t") for line in lines]
+    attributes = [field for row in rows for field in row[1:]]
+    return (
+        all(row[0] and not {" ", "="} & set(row[0]) for row in rows)
+        and len(attributes) >= len(rows)
+        and 5 * sum("=" in field for field in attributes) >= 4 * len(attributes)
     )
 
 

@@ -20,7 +20,7 @@ from ...features import (
 )
 from ...features.crf_templates import is_crf_template
 from ...features.templates import parse_template
-from ...formats import TokenColumns, open_text, read_columns, write_columns
+from ...formats import TokenColumns, open_text, read_columns, read_crfsuite, write_columns
 from ...formats.opening import Source
 from ...formats.recognising import Kind
 from ...metrics import (
@@ -31,6 +31,13 @@ from ...metrics import (
     tagging_report,
 )
 from ...registry import TAG
+from ..attributes import (
+    ATTRIBUTES,
+    are_attributes,
+    attribute_features,
+    knows_attributes,
+    write_labels,
+)
 from ..codes import UsageError
 from ..data import Model, open_input, refuse_single_label
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
@@ -53,10 +60,10 @@ class Columns(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """A column file: all of it, the columns features are made of, and the labels, if present."""
+    """A file: all of it, what features are made of, and the labels, if present."""
 
-    columns: TokenColumns
-    inputs: TokenColumns
+    columns: Any
+    inputs: Any
     labels: list[list[str]] | None
 
 
@@ -84,15 +91,18 @@ class Templates(NamedTuple):
 
 
 def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
-    """A tagger, to be trained on a column file."""
-    tokens, label_column = _read_training_file(arguments)
-    data = tokens.columns
-    say(arguments, f"{data.n_sequences} sequences, {data.n_tokens} tokens")
-    least = 1 if arguments.min_count is None else arguments.min_count
-    pairs = templates.of_pairs
+    """A tagger, to be trained on a column file, or on attributes."""
+    if are_attributes(arguments):
+        features, pairs = attribute_features(arguments), None
+        tokens, extra = _read_attributes(arguments), {"task": TAG.name}
+        refuse_single_label(arguments.data, {y for ys in tokens.labels or () for y in ys})
+    else:
+        features, pairs = _window_features(arguments, templates)
+        tokens, extra = _read_training_file(arguments)
+    say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
     estimator = SequenceTagger(
-        features=WindowFeatures(templates.of_labels, min_count=least),
-        transition_features=WindowFeatures(pairs, min_count=least) if pairs else None,
+        features=features,
+        transition_features=pairs,
         fit_intercept=bool(arguments.intercept),
         boundary_weights=arguments.boundary_weights,
         order=arguments.order or 1,
@@ -105,10 +115,19 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
         estimator.fit(tokens.inputs, tokens.labels)
         say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
-    extra = {"task": TAG.name, "n_columns": len(data.columns), "label_column": label_column}
-    if arguments.separator:
-        extra["separator"] = arguments.separator
     return Training(fit, estimator, extra)
+
+
+def _window_features(
+    arguments: argparse.Namespace, templates: Templates
+) -> tuple[WindowFeatures, WindowFeatures | None]:
+    """Features of labels, and of pairs of labels if there are templates of those."""
+    least = 1 if arguments.min_count is None else arguments.min_count
+    pairs = templates.of_pairs
+    return (
+        WindowFeatures(templates.of_labels, min_count=least),
+        WindowFeatures(pairs, min_count=least) if pairs else None,
+    )
 
 
 def _read_templates(path: str) -> Templates:
@@ -136,8 +155,14 @@ def _read_templates(path: str) -> Templates:
     return Templates(templates)
 
 
-def _read_training_file(arguments: argparse.Namespace) -> tuple[Tokens, int]:
-    """Read a labelled column file; the number of the column of labels comes with it."""
+def _read_attributes(arguments: argparse.Namespace) -> Tokens:
+    """Read a data file of CRFsuite."""
+    data = read_crfsuite(open_input(arguments.data), encoding=arguments.encoding)
+    return Tokens(data, data.X, data.y)
+
+
+def _read_training_file(arguments: argparse.Namespace) -> tuple[Tokens, dict[str, Any]]:
+    """Read a labelled column file; what a model file says of such files comes with it."""
     source = open_input(arguments.data)
     # CoNLL-X files look like CoNLL-U; who names a column of one knows what is in it.
     allowed = () if arguments.label_column is None else (Kind.CONLLU,)
@@ -156,7 +181,10 @@ def _read_training_file(arguments: argparse.Namespace) -> tuple[Tokens, int]:
             "a header? It is trained on like the others"
         )
     inputs = data.select(j for j in range(n_columns) if j != label_column)
-    return Tokens(data, inputs, data.split(label_column)), label_column
+    extra = {"task": TAG.name, "n_columns": n_columns, "label_column": label_column}
+    if arguments.separator:
+        extra["separator"] = arguments.separator
+    return Tokens(data, inputs, data.split(label_column)), extra
 
 
 def _label_index(column: int, n_columns: int, source: Source) -> int:
@@ -182,8 +210,10 @@ def _line(data: TokenColumns, token: int) -> int:
 # ----- with a model -----------------------------------------------------------------------------
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
-    """What the column files of a tagger look like."""
+def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:
+    """What the column files of a tagger look like, or that it knows attributes."""
+    if knows_attributes(estimator):
+        return ATTRIBUTES
     columns = getattr(estimator.features_, "columns_", None)
     if columns is None:
         raise ValueError(
@@ -204,8 +234,10 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
 
 
 def predict(model: Model, arguments: argparse.Namespace) -> str:
-    """The columns of the file, with one more."""
+    """The columns of the file, with one more; for attributes the labels alone."""
     tokens = _read(model, arguments)
+    if model.files == ATTRIBUTES:
+        return write_labels(model.estimator.predict(tokens.inputs))
     predicted = [str(y) for ys in model.estimator.predict(tokens.inputs) for y in ys]
     separator = SEPARATORS[arguments.separator or model.files.separator] or " "
     text = io.StringIO()
@@ -249,6 +281,8 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
 
 def _read(model: Model, arguments: argparse.Namespace) -> Tokens:
     """Read a column file for a trained tagger, with or without the column of labels."""
+    if model.files == ATTRIBUTES:
+        return _read_attributes(arguments)
     source, expected = open_input(arguments.data), model.files.number
     allowed = (Kind.CONLLU,) if expected in (10, 11) else ()
     refuse_other_kinds(source, TAG, arguments.encoding, allowed)
