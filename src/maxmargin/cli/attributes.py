@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from ..features import FeatureDictionary
 from ..formats.recognising import Kind, recognise
 from .codes import UsageError
-from .outputs import is_standard
 
 __all__ = ["ATTRIBUTES", "are_attributes", "attribute_features", "knows_attributes", "write_labels"]
 
@@ -17,7 +17,7 @@ ATTRIBUTES = "attributes"  # what is understood of the files of such a model
 
 def are_attributes(arguments: argparse.Namespace) -> bool:
     """Whether a training file has attributes: --format says so, or how it begins."""
-    if arguments.format is not None or is_standard(arguments.data):
+    if arguments.format is not None or not os.path.isfile(arguments.data):  # pipes: read but once
         return bool(arguments.format == "crfsuite")
     return recognise(arguments.data, arguments.encoding) is Kind.CRFSUITE
 

@@ -60,6 +60,7 @@ _SVMLIGHT = re.compile(rf"(?P<label>[^\s:#]+)(?P<query>\s+qid:[^\s:]+)?{_PAIRS}"
 _UNLABELLED = re.compile(r"[0-9]+:[^\s:]+(?:\s+[0-9]+:[^\s:]+)*\s*(?:#.*)?")
 _PAIR = re.compile(r"\s[^\s:]+:[^\s:]+")
 _LABELS = re.compile(r"[^,]+(?:,[^,]+)+")
+_ATTRIBUTE = re.compile(r".*=.*|[^:]+:[-+.0-9eE]+|__\w+__")
 
 
 def recognise(source: Source, encoding: str = "utf-8") -> Kind | None:
@@ -154,13 +155,13 @@ def _is_conllu(lines: list[str]) -> bool:
 
 
 def _is_crfsuite(lines: list[str]) -> bool:
-    """A label and attributes between tabs, most of which have the form NAME=VALUE."""
+    """A label and attributes between tabs, NAME=VALUE on most lines."""
     rows = [line.rstrip("\t").split("\t") for line in lines]
     attributes = [field for row in rows for field in row[1:]]
     return (
         all(row[0] and not {" ", "="} & set(row[0]) for row in rows)
-        and len(attributes) >= len(rows)
-        and 5 * sum("=" in field for field in attributes) >= 4 * len(attributes)
+        and 2 * sum(any("=" in field for field in row[1:]) for row in rows) > len(rows)
+        and 5 * sum(map(bool, map(_ATTRIBUTE.fullmatch, attributes))) >= 4 * len(attributes)
     )
 
 

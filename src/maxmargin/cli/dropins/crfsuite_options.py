@@ -23,7 +23,9 @@ def add_parsers(commands: Any) -> list[argparse.ArgumentParser]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parts = parser.add_subparsers(title="commands", metavar="learn | tag | dump", required=True)
+    parts = parser.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, help="learn, tag or dump"
+    )
     return [_add_learn(parts), _add_tag(parts), _add_dump(parts)]
 
 
@@ -50,7 +52,9 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("data", nargs="*", default=["-"], help=_DATA)
     parser.add_argument("-m", "--model", help="model to write; none is kept without")
-    parser.add_argument("-a", "--algorithm", default="lbfgs", choices=ALGORITHMS)
+    parser.add_argument(
+        "-a", "--algorithm", default="lbfgs", choices=ALGORITHMS, help="default lbfgs"
+    )
     parser.add_argument(
         "-p",
         "--set",
