@@ -121,6 +121,15 @@ def test_multiclass_prints_what_scripts_look_for(iris, tmp_path, capsys):
     ]
 
 
+def test_classes_of_a_test_file_may_be_unknown(iris, tmp_path, capsys):
+    model, output, test = tmp_path / "model", tmp_path / "predictions", tmp_path / "test"
+    assert run("svm-multiclass-learn", "-c", 100, "-v", 0, iris[0], model) == 0
+    test.write_text("0 1:5 2:3 3:1.5 4:0.2 9:1\n3 1:6 2:3 3:5 4:2\n")
+    assert run("svm-multiclass-classify", test, model, output) == 0
+    assert [line.split()[0] for line in output.read_text().splitlines()] == ["1", "3"]
+    assert "(1 correct, 1 incorrect, 2 total)" in capsys.readouterr().out
+
+
 def test_two_classes_with_one_missing_between(tmp_path, capsys):
     path, model, output = tmp_path / "t.dat", tmp_path / "m", tmp_path / "p"
     path.write_text("1 1:1\n3 2:1\n1 1:2\n3 2:2 7:0\n")

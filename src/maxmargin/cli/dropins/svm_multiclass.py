@@ -27,7 +27,7 @@ WRONG = 100.0  # what a wrong class costs with -l 0
 def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train a classifier."""
     check_model(arguments)
-    data = _read(arguments.data)
+    data = _read(arguments.data, smallest=1)
     classes = np.unique(data.y)
     refuse_single_label(data.source, set(classes.tolist()))
     missing = np.setdiff1d(np.arange(1, classes[-1] + 1), classes)
@@ -56,7 +56,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
 def classify(arguments: argparse.Namespace, signals: Signals) -> int:
     """Classify a file."""
     estimator, extra = read_tool_model(arguments, "svm-multiclass")
-    data = _read(arguments.data)
+    data = _read(arguments.data, smallest=0)  # 0 where the class is not known
     X = with_width(data.X, estimator.n_features_in_)
     predicted = estimator.predict(X)
     scores = extra["weights"] * _scores(estimator, X)
@@ -92,10 +92,10 @@ def _squares(right: Any, predicted: Any) -> Floats:
     return differences**2
 
 
-def _read(path: str) -> Examples:
+def _read(path: str, smallest: int) -> Examples:
     """Read rows with classes 1, 2, ..."""
     data = read_examples(path, needs_queries=False)
-    bad = np.flatnonzero((data.y != np.rint(data.y)) | (data.y < 1))
+    bad = np.flatnonzero((data.y != np.rint(data.y)) | (data.y < smallest))
     if len(bad):
         row = int(bad[0])
         refuse_at(data, row, f"expected a class 1, 2, ..., found {data.y[row]:g}")
