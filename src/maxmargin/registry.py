@@ -66,12 +66,13 @@ class SavedTuple(NamedTuple):
 TAG = Task(
     "tag",
     "cli.tasks.tag",
-    reads=("COLUMNS",),
+    reads=("COLUMNS", "CRFSUITE"),
     expects="CoNLL columns, one token on each line",
     description="CoNLL columns: one token per line, its fields separated by white space, an empty "
     "line between sequences. One column holds the labels (the last, unless --label-column says "
-    "otherwise), the others make the features.",
-    writes="its columns with the predicted label as one more",
+    "otherwise), the others make the features. Or data files of CRFsuite: a label and its "
+    "attributes, with tabs between them.",
+    writes="its columns with the predicted label as one more; for attributes the labels only",
     scores="accuracy, the most frequent confusions, and precision, recall and F1 of every label "
     "and, for labels such as B-NP, I-NP and O, of the chunks",
     losses=("hamming", "normalized-hamming", "zero-one"),
@@ -80,6 +81,7 @@ TAG = Task(
     options=(
         "intercept",
         "templates",
+        "format",
         "label_column",
         "min_count",
         "constraints",

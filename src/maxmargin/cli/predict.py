@@ -52,7 +52,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--confidence",
         action="store_true",
         help="one more column: the probability of each label, or without train --calibrate the "
-        f"margin, how much worse the best output with another label is ({_tasks_with('confidence')})",
+        "margin, how much worse the best output with another label is "
+        f"({_tasks_with('confidence')})",
     )
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)

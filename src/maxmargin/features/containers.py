@@ -15,6 +15,7 @@ __all__ = [
     "frame_matrix",
     "frame_rows",
     "is_frame",
+    "is_item_sequence",
     "is_numeric_frame",
 ]
 
@@ -22,6 +23,11 @@ __all__ = [
 def is_frame(value: Any) -> bool:
     """Whether a value is a DataFrame; pandas is not needed to tell."""
     return hasattr(value, "columns") and hasattr(value, "iloc")
+
+
+def is_item_sequence(value: Any) -> bool:
+    """Whether a value is an ItemSequence of python-crfsuite, which gives its tokens as dicts."""
+    return hasattr(value, "items") and not hasattr(value, "__iter__")
 
 
 def as_list(values: Any, name: str = "X") -> Any:

@@ -17,7 +17,9 @@ from ...metrics import (
 from ...metrics.chunks import is_chunk_tag
 from ...registry import SEGMENT
 from ...tables import named_values, percent
+from ..codes import UsageError
 from ..columns import (
+    Templates,
     Tokens,
     extra_of_columns,
     read_labelled_tokens,
@@ -41,10 +43,12 @@ understand = understand_columns
 def plan(arguments: argparse.Namespace) -> Plan:
     """How to train; see `maxmargin.cli.tasks`."""
     files, templates = read_template_option(arguments)
+    if templates.of_pairs:
+        raise UsageError(f"--templates {arguments.templates}: segments have no features of pairs")
     return Plan(files, partial(_make, arguments, templates))
 
 
-def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
+def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A segmenter, to be trained on a column file."""
     tokens, label_column = read_training_tokens(arguments, SEGMENT)
     segments = tags_to_segments(_checked_tags(tokens, tokens.labels or []))
@@ -55,7 +59,7 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
         f"{n_segments} segments",
     )
     estimator = SequenceSegmenter(
-        features=window_features(arguments, templates),
+        features=window_features(arguments, templates)[0],
         fit_intercept=bool(arguments.intercept),
         max_length=arguments.max_length,
         **shared_parameters(arguments, SEGMENT),
