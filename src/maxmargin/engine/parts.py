@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._jit import kernel
-from ..types import Ints, Ints32
+from ..plane_rows import Planes
+from ..types import Floats, Ints, Ints32
 from .rows import Rows
 
 __all__ = [
     "Parts",
     "clear_parts",
     "gather_parts",
+    "row_products",
     "rows_under_labels",
     "scatter_parts",
     "single_weights",
@@ -179,3 +181,20 @@ def write_part(rows, i, n_labels, label, value, as_parts, out, filled):
         out.values[filled] = value * rows.bias
         filled += 1
     return filled
+
+
+def row_products(planes: Planes, parts: Parts, w: Floats) -> Floats:
+    """Products of rows, which are in parts, with w."""
+    found = np.empty(len(planes.losses))
+    _row_products(planes, parts, w, np.empty(len(planes.indices)), found)
+    return found
+
+
+@kernel
+def _row_products(planes, parts, w, of_parts, found):
+    """Row by row."""
+    gather_parts(parts, planes.indices, 0, len(planes.indices), w, of_parts)
+    for r in range(len(found)):
+        found[r] = 0.0
+        for e in range(planes.indptr[r], planes.indptr[r + 1]):
+            found[r] += planes.values[e] * of_parts[e]

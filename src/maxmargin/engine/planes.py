@@ -41,6 +41,7 @@ from .joint_planes import (
     copied_planes,
     solve_planes_jointly,
 )
+from .joint_qp import JointPlanes, JointSolution, solve_jointly
 from .oracle import Answer, Oracle
 from .parts import Parts, mean_part_size
 from .plane_kernels import (
@@ -190,6 +191,10 @@ class BlockStore(Protocol):
 
 def make_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
     """Return the problem's own compact store, or the general one."""
+    if oracle.has_bounds:
+        from .bounded_planes import BoundedStore
+
+        return BoundedStore(oracle, caps, cache_bytes)
     store = oracle.accelerators.store(oracle, caps, cache_bytes)
     return store or PlaneStore(oracle, caps, cache_bytes)
 
@@ -366,7 +371,7 @@ class PlaneStore:
             sums, ridge = self._block_sums(change), self.blocks.ridge
             slope -= float(self._block_sums(now) * ridge @ sums)
             curvature += float(sums * ridge @ sums)
-        step, gain = line_step(slope, curvature, float(self.dual_now[0]))
+        step, gain = self._line_step(direction, slope, curvature)
         if gain == 0.0:
             return 0.0
         now += step * change
@@ -375,11 +380,26 @@ class PlaneStore:
         self.dual_now[0] += gain
         return gain
 
+    def _line_step(self, direction: Floats, slope: float, curvature: float) -> tuple[float, float]:
+        """Best step in [0, 1] along a direction of w, and the dual's increase."""
+        return line_step(slope, curvature, float(self.dual_now[0]))
+
     def solve_jointly(
         self, stop_gap: float, most_work: float, recombine: bool = False
     ) -> float | None:
         """See `BlockStore.solve_jointly`."""
         return solve_planes_jointly(self, stop_gap, most_work)
+
+    def solve_joint(
+        self,
+        planes: JointPlanes,
+        rows: PlaneRows,
+        parts: Parts,
+        stop_gap: float,
+        most_work: float,
+    ) -> JointSolution:
+        """Solve for the multipliers of planes, which are these rows of parts."""
+        return solve_jointly(planes, stop_gap, most_work)
 
     def plane_rows(self, planes: Ints) -> tuple[PlaneRows, Parts]:
         """Stored planes as rows, and the parts that these are counted in."""

@@ -183,7 +183,7 @@ class Run(ABC):
         planes: int,
         state: SolverState | None,
     ) -> Result:
-        """What `solve` returns; warns of a certificate that is none."""
+        """What `solve` returns, with the problem's weights; warns of a certificate that is none."""
         status = self.final_status(status)
         relative = certificate is not None and not self.oracle.certifies
         if relative:
@@ -204,7 +204,7 @@ class Run(ABC):
                     "is trained with"
                 )
         return Result(
-            w=w,
+            w=self.oracle.weights(w),
             primal=None if certificate is None else certificate.primal,
             dual=None if certificate is None else certificate.dual,
             converged=converged,
@@ -284,7 +284,7 @@ class CertifiedRun(Run):
 
     @property
     def best_weights(self) -> Floats:
-        """The weights of the best certified primal value, as the problem has them."""
+        """The weights of the best certified primal value, of all features."""
         assert self.best is not None
         return self.best[1]
 
