@@ -79,8 +79,8 @@ class Formulation:
                 )
             if self.slack == "none":
                 raise ValueError(
-                    "hard margins (slack='none') are not for constraints on weights: use slack='l1' "
-                    "or 'l2' with a large C"
+                    "constraints on weights are not for hard margins (slack='none'): use "
+                    "slack='l1' or 'l2' with a large C"
                 )
 
     @property

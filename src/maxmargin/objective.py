@@ -8,13 +8,11 @@
                sum_y alpha_i(y) <= C s_i                           (slack "l1")
                minus sum_i (sum_y alpha_i(y))^2 / (4 C s_i)        (slack "l2")
 
-With constraints on weights (`WeightConstraints`), w here and in all solvers is the change u from the
-mean w0, and the planes are those of u. Bounds ``l <= u <= h`` on single changes have multipliers
-beta, and
+With constraints on weights (`WeightConstraints`), w here and in all solvers is the change u from
+the mean w0, and the planes are those of u. Bounds ``l <= u <= h`` on single changes have
+multipliers beta, with ``w = sum alpha a + beta``, and add to the dual, in its ``linear`` part,
 
-    w = sum alpha a + beta,      D(alpha, beta) = ... + sum_j (l_j max(beta_j, 0) + h_j min(beta_j, 0)),
-
-so that what the bounds add to the dual is in its ``linear`` part.
+    sum_j (l_j max(beta_j, 0) + h_j min(beta_j, 0)).
 
 A gap is a certificate only if the hinge values ``xi`` come from one full pass of true oracle calls
 at ``w`` (`engine.oracle`); values remembered from earlier never enter it.

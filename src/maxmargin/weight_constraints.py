@@ -28,9 +28,9 @@ Which = bool | Sequence[int] | NDArray[Any]
 class WeightConstraints:
     """Signs of weights, fixed weights, and weights to start from.
 
-    The objective becomes ``1/2 |w - mean|^2`` plus the slacks as ever, over the weights that satisfy
-    the constraints. Certificates are those of this problem. Fixed weights do not count in the first
-    term.
+    The objective becomes ``1/2 |w - mean|^2`` plus the slacks as ever, over the weights that
+    satisfy the constraints. Certificates are those of this problem. Fixed weights do not count in
+    the first term.
 
     Parameters
     ----------

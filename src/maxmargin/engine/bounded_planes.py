@@ -101,7 +101,7 @@ class BoundedStore(PlaneStore):
         return solve_within_bounds(planes, columns, self.prices, stop_gap, most_work)
 
     def rescale(self, caps: Floats) -> None:
-        """See `BlockStore`; the bounds' multipliers are scaled like the others, and then settled."""
+        """See `BlockStore`; bounds' multipliers are scaled like the others, and then settled."""
         super().rescale(caps)
         self.rebuild()
         self.dual()

@@ -1,7 +1,7 @@
 """Bounds on single weights, by multipliers of their own, of which the best are known at any time.
 
-Problem solved. With bounds ``l <= w <= h`` on some weights, ``w = v + beta`` where ``v = sum alpha a``
-is what planes give, and the dual
+Problem solved. With bounds ``l <= w <= h`` on some weights, ``w = v + beta`` where
+``v = sum alpha a`` is what planes give, and the dual
 
     D(alpha, beta) = sum alpha b - 1/2 |w|^2 + sum_j (l_j max(beta_j, 0) + h_j min(beta_j, 0))
 

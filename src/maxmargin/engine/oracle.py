@@ -275,24 +275,24 @@ class Oracle:
 
     @staticmethod
     def _of_change(answer: Answer, region: Region, parts: Parts | None) -> Answer:
-        """Planes of the change from the weights' mean: what the mean decides is in their offsets."""
+        """Planes of the change from the weights' mean: what that decides is in their offsets."""
         planes, offsets, scales = answer
-        if parts is None:
-            row_of = np.repeat(np.arange(len(planes.losses)), np.diff(planes.indptr))
-            held = np.bincount(
-                row_of, planes.values * region.mean[planes.indices], len(planes.losses)
-            )
-        else:
-            held = row_products(planes, parts, region.mean)
-        free = ~region.fixed[planes.indices] if parts is None else np.True_
-        if not np.all(free):
-            counts = np.bincount(row_of, free, len(planes.losses))
+        if parts is not None:
+            decided = row_products(planes, parts, region.mean)
+            return answer._replace(offsets=offsets - scales * decided)
+        n = len(planes.losses)
+        row_of = np.repeat(np.arange(n), np.diff(planes.indptr))
+        products = planes.values * region.mean[planes.indices]
+        decided = np.bincount(row_of, products, n).astype(np.float64, copy=False)
+        free = ~region.fixed[planes.indices]
+        if not free.all():
+            ends = np.cumsum(np.bincount(row_of[free], minlength=n))
             planes = planes._replace(
-                indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+                indptr=np.concatenate([[0], ends]),
                 indices=planes.indices[free],
                 values=planes.values[free],
             )
-        return Answer(planes, offsets - scales * held, scales)
+        return Answer(planes, offsets - scales * decided, scales)
 
     def _joined(self, pieces: Iterable[Planes | BoundedPlanes]) -> tuple[Planes, Floats | None]:
         """The planes of all pieces, and their bounds if any has some."""
