@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 import maxmargin as mm
 from constrained import KINDS, objective, solve_constrained
+from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.bounds import BoundPrices
 from maxmargin.engine.oracle import Oracle, hinge_values, violations
+from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import certify, make_solver
 from maxmargin.solvers.path import tolerated
@@ -395,3 +397,37 @@ def test_solvers_say_what_is_wrong():
         Formulation(slack="none", constraints=mm.WeightConstraints(nonnegative=True))
     with pytest.raises(ValueError, match="must be WeightConstraints or None"):
         Formulation(constraints={"nonnegative": True})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("name", "loss"), CASES)
+def test_stores_ask_at_the_weights_of_their_change(name, loss, kind):
+    """The problem's weights are brought up to date block by block, and never fall behind."""
+    case = small_case(name, loss, 1)
+    constraints = KINDS[kind](np.random.default_rng(3), case.twin.n_features)
+    oracle = Oracle(case.problem, Formulation(constraints=constraints))
+    store = make_store(oracle, np.full(case.twin.n_examples, 0.7), 10**7)
+    ask, seen = oracle.ask, []
+
+    def watched(examples, w, weights=None):
+        assert weights == pytest.approx(oracle.weights(w), abs=1e-14)
+        assert objective(case.twin, oracle.formulation, 1.0, weights) < np.inf
+        seen.append(len(examples))
+        return ask(examples, w, weights)
+
+    oracle.ask = watched
+    rule, rng = StepRule(WSS2, 5), np.random.default_rng(0)
+    for turn in range(4):
+        for i in rng.permutation(case.twin.n_examples):
+            store.visit(np.array([i]), rule)
+            before = store.dual()
+            if i % 2:
+                store.rebuild()
+            assert store.dual() == pytest.approx(before, rel=1e-9, abs=1e-12)
+        store.evict(1)
+        before = float(store.dual_now[0])
+        gain = store.extrapolate(1.0 if turn else 0.0)
+        store.revisit(rng.permutation(case.twin.n_examples), rule)
+        assert store.dual() >= before + gain - 1e-9
+        assert objective(case.twin, oracle.formulation, 1.0, oracle.weights(store.w)) < np.inf
+    assert len(seen) == 4 * case.twin.n_examples

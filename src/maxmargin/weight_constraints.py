@@ -180,6 +180,11 @@ class Region:
         """The weights with this change; rounding takes none of them out of its bounds."""
         return np.clip(self.mean + change, self._low, self._high)
 
+    def bounded_weights(self, change: Floats) -> Floats:
+        """The same for the changes of the weights that have bounds, alone."""
+        which = self.bounded
+        return np.clip(self.mean[which] + change, self._low[which], self._high[which])
+
     def change(self, w: Floats) -> Floats:
         """The change that leads to the weights nearest to w."""
         return np.clip(w, self._low, self._high) - self.mean

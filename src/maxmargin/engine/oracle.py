@@ -142,11 +142,16 @@ class Oracle:
 
     # ----- questions ----------------------------------------------------------------------------
 
-    def ask(self, examples: Ints, w: Floats) -> Answer:
-        """The most violated candidate of each example at ``w``, in parts."""
+    def ask(self, examples: Ints, w: Floats, weights: Floats | None = None) -> Answer:
+        """The most violated candidate of each example at ``w``, in parts.
+
+        ``weights`` are the problem's own there, if they are at hand: to make them takes a while.
+        """
         search = self.accelerators.part_oracle if self.in_parts else self._search
         parts = self.parts if self.in_parts else None
-        return self._answer(search, examples, w, parts=parts, measures=True)
+        at = w if weights is None else weights
+        known = weights is not None
+        return self._answer(search, examples, at, parts=parts, measures=True, known=known)
 
     def ask_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> Answer:
         """The most violated candidate of each example at ``scale * w``, in features."""
@@ -245,12 +250,14 @@ class Oracle:
         rows: int = 1,
         count: bool = True,
         measures: bool = False,
+        known: bool = False,
     ) -> Answer:
         """Search for candidates, ``rows`` of each example, with entries in features or in parts.
 
-        Where the answer ``measures`` violations, its bounds are kept.
+        Where the answer ``measures`` violations, its bounds are kept. Where they are ``known``, the
+        weights are the problem's.
         """
-        w = self.weights(w)
+        w = w if known else self.weights(w)
         if self.executor is None or len(examples) <= BATCH:
             planes, bounds = split_bounds(search(examples, w))
         else:

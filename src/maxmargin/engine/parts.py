@@ -22,6 +22,7 @@ from .rows import Rows
 
 __all__ = [
     "Parts",
+    "add_at_parts",
     "clear_parts",
     "gather_parts",
     "row_products",
@@ -160,6 +161,27 @@ def clear_parts(parts, chosen, n, w):
             w[np.uint64(indices[e]) * K + label] = 0.0
         if parts.bias != 0.0:
             w[np.uint64(parts.bias_column) * K + label] = 0.0
+
+
+@kernel(inline=True)
+def add_at_parts(parts, chosen, n, first, second, out):
+    """Set out to first + second where the parts chosen[:n] have features."""
+    indptr, indices = parts.indptr, parts.indices
+    K, n_row_parts = np.uint64(parts.n_labels), np.uint64(parts.n_row_parts)
+    for k in range(n):
+        part = np.uint64(chosen[k])
+        if part >= n_row_parts:
+            f = np.uint64(parts.first_single) + part - n_row_parts
+            out[f] = first[f] + second[f]
+            continue
+        row = part // K
+        label = part - row * K
+        for e in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+            f = np.uint64(indices[e]) * K + label
+            out[f] = first[f] + second[f]
+        if parts.bias != 0.0:
+            f = np.uint64(parts.bias_column) * K + label
+            out[f] = first[f] + second[f]
 
 
 @kernel(allocates=False)

@@ -191,10 +191,11 @@ class BlockStore(Protocol):
 
 def make_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
     """Return the problem's own compact store, or the general one."""
-    if oracle.has_bounds:
-        from .bounded_planes import BoundedStore
+    if oracle.region is not None:
+        from .region_planes import BoundedStore, RegionStore
 
-        return BoundedStore(oracle, caps, cache_bytes)
+        kind = BoundedStore if oracle.has_bounds else RegionStore
+        return kind(oracle, caps, cache_bytes)
     store = oracle.accelerators.store(oracle, caps, cache_bytes)
     return store or PlaneStore(oracle, caps, cache_bytes)
 
@@ -297,13 +298,17 @@ class PlaneStore:
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
-        answer = self.oracle.ask(examples, self.w)
+        answer = self._ask(examples)
         self.work += len(examples) * self.oracle.work
         report = self.absorb(examples, answer, rule)
         # In a batch the weights move on between the oracle and the check, unless no step is taken.
         if len(examples) == 1 or rule.max_steps == 0:
             self.oracle.compare(examples, report.hinges)
         return report
+
+    def _ask(self, examples: Ints) -> Answer:
+        """The oracle's answers at the current ``w``."""
+        return self.oracle.ask(examples, self.w)
 
     def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
         """Store each example's new plane if it is the block's most violated; improve the block."""
