@@ -37,6 +37,7 @@ __all__ = ["Answer", "Executor", "Oracle", "batches", "hinge_values", "violation
 
 BATCH = 512  # examples per call in a full pass: bounds the memory of the planes
 WORSE = -1e-6  # value of a candidate below which it is worse than the given output
+ROUNDING = 1e-10  # of the terms of a difference, share of them that their rounding may make up
 LOW_BOUND = 1e-6  # by so much, relatively, a candidate's value may exceed its bound: rounding
 
 
@@ -89,6 +90,9 @@ class Oracle:
         candidate's own value is the bound, here -inf.
     region : Region or None
         Where the weights may be, if there are constraints.
+    rounding : float
+        A slack, or a squared one where slacks are squared, that is no more than rounding. A mean
+        may be so good that there are no others, and neither primal nor dual value to compare with.
     """
 
     def __init__(
@@ -101,6 +105,7 @@ class Oracle:
         self.n_features = int(problem.n_features or 0)
         self.accelerators = accelerators_of(problem, formulation)
         self.region: Region | None = None
+        self.rounding = 0.0
         if formulation.constraints is not None:
             self.region = formulation.constraints.region(self.n_features)
             # The features that a part has of fixed weights cannot leave it.
@@ -280,13 +285,12 @@ class Oracle:
         answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
         return answer if self.region is None else self._of_change(answer, self.region, parts)
 
-    @staticmethod
-    def _of_change(answer: Answer, region: Region, parts: Parts | None) -> Answer:
+    def _of_change(self, answer: Answer, region: Region, parts: Parts | None) -> Answer:
         """Planes of the change from the weights' mean: what that decides is in their offsets."""
         planes, offsets, scales = answer
         if parts is not None:
             decided = row_products(planes, parts, region.mean)
-            return answer._replace(offsets=offsets - scales * decided)
+            return answer._replace(offsets=self._difference(offsets, scales * decided))
         n = len(planes.losses)
         row_of = np.repeat(np.arange(n), np.diff(planes.indptr))
         products = planes.values * region.mean[planes.indices]
@@ -299,7 +303,14 @@ class Oracle:
                 indices=planes.indices[free],
                 values=planes.values[free],
             )
-        return Answer(planes, offsets - scales * decided, scales)
+        return Answer(planes, self._difference(offsets, scales * decided), scales)
+
+    def _difference(self, offsets: Floats, decided: Floats) -> Floats:
+        """Offsets less what the mean decides of them; how large these are tells of rounding."""
+        size = float(np.maximum(np.abs(offsets), np.abs(decided)).max(initial=0.0))
+        power = 2 if self.formulation.slack == "l2" else 1
+        self.rounding = max(self.rounding, ROUNDING * size**power)
+        return offsets - decided
 
     def _joined(self, pieces: Iterable[Planes | BoundedPlanes]) -> tuple[Planes, Floats | None]:
         """The planes of all pieces, and their bounds if any has some."""

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol
 
@@ -165,6 +166,11 @@ class Run(ABC):
             progress.planes,
         )
 
+    @property
+    def rounding(self) -> float:
+        """A gap that is no more than rounding."""
+        return 0.0
+
     def final_status(self, status: str) -> str:
         """The status, or "interrupted" where a Ctrl-C came too late to end the training."""
         return "interrupted" if self._interrupts.pending else status
@@ -194,7 +200,7 @@ class Run(ABC):
         elif certificate is not None:
             if status == "stalled" and certificate.relative_gap <= ROUNDING:
                 status = "rounding"
-            if certificate.is_contradictory:
+            if certificate.is_contradictory and certificate.gap < -self.rounding:
                 converged, status = False, "inexact oracle"
                 warn_user(
                     f"the dual value {certificate.dual:.6g} exceeds the primal value "
@@ -255,7 +261,7 @@ class CertifiedRun(Run):
         super().__init__(solver, oracle, callbacks)
         self.C = C
         self.weights = weights
-        self.stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
+        self._stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
         self.best: tuple[float, Floats] | None = None  # primal value and weights
         self.found_primal = np.inf  # the last one measured, by the candidates without bounds
         self.certified = False  # whether the primal value of the current weights is known
@@ -293,6 +299,17 @@ class CertifiedRun(Run):
         """What a warm start may go on from."""
 
     # ----- bounds ---------------------------------------------------------------------------------
+
+    @property
+    def rounding(self) -> float:
+        """See `Run`."""
+        return self.oracle.rounding * self._stopping.total_C
+
+    @property
+    def stopping(self) -> Stopping:
+        """When to stop, by what is known of rounding so far."""
+        rounding = self.rounding
+        return replace(self._stopping, rounding=rounding) if rounding else self._stopping
 
     @property
     def certificate(self) -> Certificate | None:

@@ -203,6 +203,8 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         tokens, offsets = self._fit_features(X) if prior is None else self._packed(X)
         labels = self._flat_labels(X, y, offsets)
         is_partial = has_unknown(labels)
+        if is_partial and prior is not None:
+            raise ValueError("a prior is for labels that are all known")
         encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
         if prior is not None:
             _refuse_unknown(LabelEncoder(prior.classes_).encode(labels), labels)
@@ -223,8 +225,6 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
                     "transition_features and with eta=1"
                 )
             self._set_shape(shape, np.empty(0, np.int32), offsets)
-            if prior is not None:
-                raise ValueError("a prior is for labels that are all known")
             self._fit_partial(labels, tokens, allowed_labels(labels, encoder.numbers), weights)
             return self
         self._forget_rounds()
