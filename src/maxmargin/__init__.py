@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .problems.general.factor_tree import FactorTree as FactorTree
     from .problems.general.linear_program import LinearProgramProblem as LinearProgramProblem
     from .problems.general.slots import SlotProblem as SlotProblem
+    from .weight_constraints import WeightConstraints as WeightConstraints
 
 _HOME = {
     **{entry.name: entry.module for entry in ESTIMATORS},
@@ -68,6 +69,7 @@ _HOME = {
     "SearchCV": "estimators.path",
     "SlotProblem": "problems.general.slots",
     "Taxonomy": "problems.classes.taxonomy",
+    "WeightConstraints": "weight_constraints",
     "check_problem": "checking",
     "kernel": "_jit",
     "load": "persistence",

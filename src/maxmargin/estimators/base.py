@@ -30,6 +30,7 @@ from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, Seen
 from ..solvers.path import PathPoint, solve_path
 from ..types import Floats
+from ..weight_constraints import WeightConstraints
 from .checked_weights import CheckedWeights
 from .choosing import Choice
 from .fitting import AllOrNothing
@@ -205,6 +206,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         data: tuple[Any, ...],
         sample_weight: Floats | None,
         following: Callable[[Floats], dict[str, Any]] | None = None,
+        constraints: WeightConstraints | None = None,
     ) -> Problem:
         """Solve the problem, and set ``coef_`` and ``result_``.
 
@@ -213,6 +215,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         point of a path have their own.
         """
         solver = self._make_solver()
+        formulation = self._formulation(constraints)
         self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
@@ -229,7 +232,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         start = _beginning(earlier) if self.warm_start else None
 
         def solve(solver: Solver, C: float, start: Result | None) -> Result:
-            return self._solve(problem, solver, C, sample_weight, start)
+            return self._solve(problem, solver, formulation, C, sample_weight, start)
 
         if self._choice is not None:
             self._choice.begin(self, problem, following)
@@ -239,7 +242,11 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             else:
                 total = checked_weights(sample_weight, problem.n_examples).sum()
                 points = solve_path(
-                    solve, solver, total_weight=float(total), **self._path_request._asdict()
+                    solve,
+                    solver,
+                    total_weight=float(total),
+                    formulation=formulation,
+                    **self._path_request._asdict(),
                 )
                 results = self._with_kept_weights([point.result for point in points])
                 pairs = zip(points, results, strict=True)
@@ -281,10 +288,15 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         """Weights for predictions, made of those of the solutions for one C or for several."""
         return list(learned)
 
+    def _formulation(self, constraints: WeightConstraints | None = None) -> Formulation:
+        """The kind of structural SVM that the parameters ask for."""
+        return Formulation(self.rescaling, self.slack, self.sqrt_loss, constraints)
+
     def _solve(
         self,
         problem: Problem,
         solver: Solver,
+        formulation: Formulation,
         C: float,
         sample_weight: Floats | None,
         start: Result | None,
@@ -318,7 +330,11 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             yield callbacks
 
     def _train_online(
-        self, problem: Problem, data: tuple[Any, ...], sample_weight: Floats | None
+        self,
+        problem: Problem,
+        data: tuple[Any, ...],
+        sample_weight: Floats | None,
+        constraints: WeightConstraints | None = None,
     ) -> None:
         """One more pass of an online solver, over ``problem``, and set ``coef_`` and ``result_``.
 
@@ -340,7 +356,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             earlier = dataclasses.replace(self.result_, w=self._weights, state=seen)
         result = solver.solve(
             problem,
-            Formulation(self.rescaling, self.slack, self.sqrt_loss),
+            self._formulation(constraints),
             float(self.C),
             sample_weight=sample_weight,
             warm_start=earlier,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MethodType
+from types import MappingProxyType, MethodType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from .examples import examples_at, n_examples_of
 __all__ = ["CalibratedMethod", "Calibration", "Confidences", "PartConfidences"]
 
 N_FOLDS = 3
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 BLOCKS = 5  # of a fold: neighbouring sentences are of one document, and sorted data are spread
 
 
@@ -175,21 +176,26 @@ class Confidences(MaxMarginEstimator):
             )
         return self.calibration_.temperature
 
-    def _fit_calibration(self, X: Any, y: Any, **of_examples: Any) -> None:
+    def _fit_calibration(
+        self, X: Any, y: Any, shared: Mapping[str, Any] = NOTHING, **of_examples: Any
+    ) -> None:
         """After training on these: find the temperature by folds, if that is wanted.
 
-        ``of_examples`` are what `fit` takes besides, with an entry for each example, or None.
+        ``of_examples`` are what `fit` takes besides, with an entry for each example, or None;
+        ``shared`` is what it takes for all of them.
         """
         if not self.probability or self._path_request is not None:
             return
         if self.result_.status == "interrupted":
             return
         try:
-            self.calibration_ = self._fitted_temperature(self._held_out(X, y, of_examples))
+            self.calibration_ = self._fitted_temperature(self._held_out(X, y, of_examples, shared))
         except KeyboardInterrupt:  # the model is complete, and may have taken hours
             warn_user("the calibration was interrupted; the model is kept, without probabilities")
 
-    def _held_out(self, X: Any, y: Any, more: dict[str, Any]) -> Iterable[tuple[Any, Any]]:
+    def _held_out(
+        self, X: Any, y: Any, more: dict[str, Any], shared: Mapping[str, Any]
+    ) -> Iterable[tuple[Any, Any]]:
         """Outputs of the examples of each fold, by models of the others."""
         n = n_examples_of(X if y is None else y)
         if n < N_FOLDS:
@@ -202,7 +208,7 @@ class Confidences(MaxMarginEstimator):
             rest = np.setdiff1d(np.arange(n), held_out)
             twin = clone(self).set_params(**plain, on_interrupt="raise")
             own = {name: np.asarray(m)[rest] for name, m in more.items() if m is not None}
-            twin.fit(self._inputs_at(X, rest), examples_at(y, rest), **own)
+            twin.fit(self._inputs_at(X, rest), examples_at(y, rest), **own, **shared)
             yield twin._with_gold(self._inputs_at(X, held_out), examples_at(y, held_out))
 
     def _fitted_temperature(self, parts: Iterable[tuple[Outputs, Any]]) -> Calibration:

@@ -33,6 +33,7 @@ from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
+from .prior import check_prior, drawn_to
 from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
@@ -133,6 +134,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        prior: MulticlassSVM | None = None,
     ) -> MulticlassSVM:
         """Train on examples.
 
@@ -147,6 +149,10 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         costs : array of shape (n_examples, n_classes), optional
             What each class costs if it is predicted for the example, in the order of ``classes_``:
             0 for its own class, and not negative for others. They take the place of ``loss``.
+        prior : MulticlassSVM, optional
+            A model of the same features, fitted to much other data, say. In place of small weights
+            those near to its own are learned, ``1/2 |w - w_prior|^2``; classes that it knows are
+            known here too. For kernel "linear", without a taxonomy or class features.
 
         Returns
         -------
@@ -158,13 +164,15 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
                 "probability=True is not for kernel='precomputed', whose columns are examples too; "
                 "call calibrate(X, y) with other examples"
             )
+        if prior is not None:
+            self._check_prior(prior)
         self.seen_classes_, codes = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
                 f"y has only one class ({self.seen_classes_.tolist()[0]!r}); "
                 "at least 2 classes are needed"
             )
-        taxonomy = self._describe_classes()
+        taxonomy = self._describe_classes(prior)
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         given = X, y
@@ -172,9 +180,33 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
-        self._train(lambda: self._problem(X, codes, table, costs is not None), data, weights)
-        self._fit_calibration(*given, sample_weight=sample_weight, costs=costs)
+        self._train(
+            lambda: self._problem(X, codes, table, costs is not None),
+            data,
+            weights,
+            constraints=None if prior is None else drawn_to(self._weights_like(prior)),
+        )
+        shared = {} if prior is None else {"prior": prior}
+        self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
         return self
+
+    def _check_prior(self, prior: Any) -> None:
+        """Raise ValueError for a prior that cannot be one."""
+        check_prior(prior, self, ("kernel", "taxonomy", "class_features", "fit_intercept"))
+        if self.kernel != "linear" or prior._output_features is not None:
+            raise ValueError("prior is for kernel='linear', without a taxonomy or class features")
+        if prior.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"X has {self.n_features_in_} features, but the prior was fitted with "
+                f"{prior.n_features_in_}"
+            )
+
+    def _weights_like(self, prior: Any) -> Floats:
+        """Weights of the classes that a prior knows, and zeros for others."""
+        learned = prior._weights.reshape(-1, len(prior.classes_))
+        weights = np.zeros((len(learned), len(self.classes_)))
+        weights[:, np.searchsorted(self.classes_, prior.classes_)] = learned
+        return weights.ravel()
 
     @OnlineMethod
     def partial_fit(
@@ -257,13 +289,15 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         check_classification_targets(y)
         return X, y
 
-    def _describe_classes(self) -> Any:
+    def _describe_classes(self, prior: Any = None) -> Any:
         """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""
         taxonomy = as_taxonomy(self.taxonomy)
         self.classes_, self._output_features = self.seen_classes_, None
         if taxonomy is not None or self.class_features is not None:
             described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
             self.classes_, self._output_features = described
+        elif prior is not None:
+            self.classes_ = np.union1d(self.seen_classes_, prior.classes_)
         return taxonomy
 
     def _costed(

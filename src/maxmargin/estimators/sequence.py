@@ -54,6 +54,7 @@ from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_o
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
+from .prior import check_prior, drawn_to
 from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
@@ -180,7 +181,13 @@ class SequenceTagger(
     constraints: Any = None
     on_violation: Literal["raise", "drop", "repair"] = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> SequenceTagger:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        prior: SequenceTagger | None = None,
+    ) -> SequenceTagger:
         """Train on labelled sequences.
 
         Parameters
@@ -195,6 +202,10 @@ class SequenceTagger(
             known, a set or frozenset that it is one of several; see ``partial``.
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
+        prior : SequenceTagger, optional
+            A tagger fitted to much other data, say. In place of small weights those near to its own
+            are learned, ``1/2 |w - w_prior|^2``. Its features and labels are those of the new one:
+            features that it has not seen are ignored. For kernel "linear" and first-order chains.
 
         Returns
         -------
@@ -205,10 +216,17 @@ class SequenceTagger(
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         check_on_violation(self.constraints, self.on_violation)
-        tokens, offsets = self._fit_features(X)
+        if prior is not None:
+            self._take_features(prior, shape)
+        tokens, offsets = self._fit_features(X) if prior is None else self._packed(X)
         labels = self._flat_labels(X, y, offsets)
         is_partial = has_unknown(labels)
+        if is_partial and prior is not None:
+            raise ValueError("a prior is for labels that are all known")
         encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
+        if prior is not None:
+            _refuse_unknown(LabelEncoder(prior.classes_).encode(labels), labels)
+            encoder = LabelEncoder(prior.classes_)
         if len(encoder.classes) < 2:
             raise ValueError(
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
@@ -244,9 +262,27 @@ class SequenceTagger(
         options = (name, *flags, shape, self.label_tuples)
         masks = () if constraints is None else tuple(constraints)
         data = (tokens, extra, offsets, codes, len(self.classes_), options, costs, *masks)
-        self._train(lambda: self._problem(tokens, extra, offsets, codes, costs), data, weights)
-        self._fit_calibration(X, y, sample_weight=sample_weight)
+        self._train(
+            lambda: self._problem(tokens, extra, offsets, codes, costs),
+            data,
+            weights,
+            constraints=None if prior is None else drawn_to(prior._weights),
+        )
+        shared = {} if prior is None else {"prior": prior}
+        self._fit_calibration(X, y, shared, sample_weight=sample_weight)
         return self
+
+    def _take_features(self, prior: Any, shape: ChainShape) -> None:
+        """Take over the features of a prior, or raise ValueError where it cannot be one."""
+        check_prior(prior, self, ("kernel", "fit_intercept", "boundary_weights"))
+        if self.kernel != "linear" or not (shape.is_plain and prior._shape.is_plain):
+            raise ValueError("prior is for kernel='linear' and first-order chains")
+        if self.transition_features is not None or prior._transition_inputs is not None:
+            raise ValueError("prior is for chains without transition_features")
+        self.features_, self.n_features_in_ = prior.features_, prior.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(prior, "feature_names_in_"):
+            self.feature_names_in_ = prior.feature_names_in_
 
     @OnlineMethod
     def partial_fit(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ..features.containers import as_list
 from ..problem import Problem
 from ..types import Floats
+from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
 from .labels import Outputs
 from .parameters import with_inherited_parameters
@@ -39,6 +40,9 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     problem : Problem
         Joint features, loss, search for the most violated output, and prediction; it holds no
         examples yet. ``maxmargin.check_problem(problem.bind(X, Y))`` tests it.
+    weight_constraints : WeightConstraints, optional
+        Weights that may not be negative, or not positive, weights that are fixed, and weights that
+        those learned are to differ from as little as they can.
     {parameters of SharedParameters}
 
     Attributes
@@ -56,6 +60,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     The oracle's answers are checked on the way: a negative loss is an error that names the
     example, and an output that is worse than the given one gives a warning.
     """
+
+    weight_constraints: WeightConstraints | None = None
 
     def fit(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
@@ -90,7 +96,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
             )
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         data = (type(self.problem), _content(self.problem, X, y)) if self.warm_start else ()
-        problem = self._train(lambda: bound, data, weights)
+        constraints = self.weight_constraints
+        problem = self._train(lambda: bound, data, weights, constraints=constraints)
         self.problem_ = copy.copy(problem)
         self.problem_.X, self.problem_.Y = (), ()
         return self
