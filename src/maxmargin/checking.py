@@ -77,7 +77,7 @@ def check_problem(
     for i in range(n if in_python else 0):
         _check_answers(problem, i)
     indices = np.arange(n)
-    weights = [rng.normal(size=problem.n_features) * (k > 0) for k in range(n_weights)]
+    weights = [problem.draw_weights(rng) * (k > 0) for k in range(n_weights)]
     for rescaling in rescalings:
         formulation = Formulation(rescaling)
         search = search_of(problem, rescaling, False)

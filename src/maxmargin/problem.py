@@ -232,6 +232,19 @@ class Problem:
         """
         return self.bind([self.X[i] for i in indices], [self.Y[i] for i in indices])
 
+    def draw_weights(self, rng: np.random.Generator) -> Floats:
+        """Random weights that the oracle may be asked with, for `check_problem`."""
+        return rng.normal(size=self.n_features)
+
+    def predictor(self, weights: Sequence[Floats]) -> tuple[Problem, list[Floats]]:
+        """The problem without its examples, and the weights that it then predicts by.
+
+        ``weights`` are what was learned, for one C or for several.
+        """
+        without = copy.copy(self)
+        without.X, without.Y = (), ()
+        return without, list(weights)
+
     # ----- what only native problems offer -------------------------------------------------------
 
     def accelerators(self, formulation: Formulation) -> Any:

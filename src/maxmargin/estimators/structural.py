@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Weights of the joint features.
+        Weights of the joint features; of a `JointKernelProblem`, coefficients of the points in
+        ``problem_``, while ``result_.w`` has as many entries as it may have points.
     problem_ : Problem
         The problem that predicts, without the training examples.
     result_ : Result
@@ -90,10 +91,22 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
             )
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         data = (type(self.problem), _content(self.problem, X, y)) if self.warm_start else ()
-        problem = self._train(lambda: bound, data, weights)
-        self.problem_ = copy.copy(problem)
-        self.problem_.X, self.problem_.Y = (), ()
+        self._keep_predictor(self._train(lambda: bound, data, weights))
         return self
+
+    def _keep_predictor(self, problem: Problem) -> None:
+        """Keep what predictions need of the problem, and the weights that go with it.
+
+        Results keep those that were certified, from which a warm start goes on.
+        """
+        points = self.__dict__.get("_path_points")
+        results = [self.result_] if points is None else [point.result for point in points]
+        # Problems may be duck-typed.
+        predictor = getattr(problem, "predictor", None) or partial(Problem.predictor, problem)
+        self.problem_, weights = predictor([result.w for result in results])
+        self._set_weights(weights[-1])
+        if points is not None:
+            self._path_following = [{"coef_": w} for w in weights]
 
     def predict(self, X: Iterable[Any]) -> list[Any]:
         """Best output for each input.
