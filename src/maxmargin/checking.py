@@ -131,7 +131,7 @@ class _Answer(NamedTuple):
     def method(self) -> str:
         """The method that the answer comes from, as the user wrote it."""
         inherited = getattr(type(self.problem), "oracle", None) is Problem.oracle
-        return "most_violated" if inherited else "oracle"
+        return "most_violated" if inherited else getattr(self.problem, "search_method", "oracle")
 
     def value(self, loss: float, margin: float) -> float:
         """What the oracle maximises, for a candidate."""
