@@ -1,4 +1,4 @@
-"""Twins of the declared searches: candidates, matchings, 0/1 programs, trees of factors, kernels."""
+"""Twins of declared searches: candidates, matchings, 0/1 programs, trees of factors, kernels."""
 
 import itertools
 

@@ -18,8 +18,8 @@ from brute_dependency import decode_trees, rank_trees, tree_case
 from brute_general import (
     candidate_case,
     decode_candidates,
-    decode_slots,
     decode_joint_kernel,
+    decode_slots,
     factor_case,
     joint_kernel_case,
     matching_case,

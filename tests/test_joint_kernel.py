@@ -1,4 +1,4 @@
-"""Joint kernels beyond what all structures share: points as they come, bounds, models, bad kernels."""
+"""Joint kernels beyond what all structures share: points as they come, bounds, bad kernels."""
 
 import itertools
 import pickle
@@ -292,7 +292,7 @@ def test_a_kernel_that_is_not_positive_semidefinite():
         (lambda x, y, x2, y2: [1.0], r"returned shape \(1, 1, 1\)"),
         (
             lambda x, y, x2, y2: 5.0 * (x is x2 and y == y2) + float(sum(y) > sum(y2)),
-            r"not symmetric: it is \d for the output \(.*\) of example \d+ and the output .* but \d",
+            r"not symmetric: it is \d for the output \(.*\) of example \d+ and the output",
         ),
     ],
 )

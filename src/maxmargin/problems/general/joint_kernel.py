@@ -1,9 +1,10 @@
 """Problems that know the inner products of joint features, but no features.
 
-Solvers are given features all the same: coordinates of the points (x, y) that planes are made of, in
-which inner products are the kernel's values (`kernel_points`). So every solver, every rescaling and
-every certificate works unchanged (Tsochantaridis et al. 2005, sec. 3.1 and Prop. 21; Joachims, Finley
-& Yu 2009, sec. 3.3). After training the weights become coefficients of those points that have any.
+Solvers are given features all the same: coordinates of the points (x, y) that planes are made of,
+in which inner products are the kernel's values (`kernel_points`). So every solver, every rescaling
+and every certificate works unchanged (Tsochantaridis et al. 2005, sec. 3.1 and Prop. 21; Joachims,
+Finley & Yu 2009, sec. 3.3). After training the weights become coefficients of those points that
+have any.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ class JointKernelProblem(Problem):
     ...         return float(y == y2) * len(set(x) & set(x2))
     ...     def loss(self, y, y_hat):
     ...         return float(y != y_hat)
-    >>> model = mm.StructuralSVM(Letters()).fit(["ae", "bc", "iu"], ["vowels", "consonants", "vowels"])
+    >>> kinds = ["vowels", "consonants", "vowels"]
+    >>> model = mm.StructuralSVM(Letters()).fit(["ae", "bc", "iu"], kinds)
     >>> model.predict(["ua", "cb"])
     ['vowels', 'consonants']
     """
