@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
-from ..problem import Problem
+from ..problem import Problem, raise_for_example
 from ..types import Floats
 from .base import MaxMarginEstimator
 from .labels import Outputs
@@ -103,7 +103,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         results = [self.result_] if points is None else [point.result for point in points]
         # Problems may be duck-typed.
         predictor = getattr(problem, "predictor", None) or partial(Problem.predictor, problem)
-        self.problem_, weights = predictor([result.w for result in results])
+        problem, weights = predictor([result.w for result in results])
+        self.problem_: Problem = problem
         self._set_weights(weights[-1])
         if points is not None:
             self._path_following = [{"coef_": w} for w in weights]
@@ -120,8 +121,13 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         -------
         list
         """
-        weights = self._weights
-        return Outputs(self.problem_.predict(x, weights) for x in X)
+        weights, found = self._weights, Outputs()
+        for i, x in enumerate(X):
+            try:
+                found.append(self.problem_.predict(x, weights))
+            except Exception as error:
+                raise_for_example(error, i)
+        return found
 
     def score(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
@@ -156,6 +162,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         """
         X, y = as_list(X), as_list(y, "y")
         _check_lengths(X, y)
+        if len(X) == 0:
+            raise ValueError("expected at least one example, found none")
         pairs = zip(y, self.predict(X), strict=True)
         return np.array([self.problem_.loss(*pair) for pair in pairs], dtype=np.float64)
 
@@ -188,6 +196,9 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
 
 def _check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:
     """Refuse inputs without outputs and outputs without inputs."""
+    for name, given in (("X", X), ("y", y)):
+        if not hasattr(given, "__len__"):
+            raise ValueError(f"{name} must be a sequence of examples, got {given!r:.60}")
     if len(X) != len(y):
         raise ValueError(
             f"X has {len(X)} examples but y has {len(y)}; first without a partner: "
