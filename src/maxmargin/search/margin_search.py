@@ -112,12 +112,23 @@ class MarginSearch:
             found, its_bound = self._at(i, np.zeros(len(w)), w)
             self.largest[i] = found.loss if its_bound is None else max(found.loss, its_bound)
         if self.largest[i] <= 0.0:
-            return None, 0.0 if self.exact else math.inf
+            return self._without_loss(i, w)
         best, hull = hull_bound(decode, self.largest[i], self.violation, self.unit)
         value = 0.0 if best is None else self.violation.value(best.loss, best.gain)
         if not self.exact and exact:  # no bounds came, and the search promises nothing by itself
             return best, math.inf
         return best, max(value, min(bound, hull) if exact else bound)
+
+    def _without_loss(self, i: int, w: Floats) -> tuple[Candidate | None, float]:
+        """The same where no output has a loss: what counts is the gain, unless losses scale it."""
+        if self.violation.slack:
+            return None, 0.0 if self.exact else math.inf
+        found, its_bound = self._at(i, w / LEAST, w)
+        if its_bound is None and not self.exact:
+            bound = math.inf
+        else:
+            bound = max(found.gain, 0.0 if its_bound is None else LEAST * its_bound)
+        return (found if found.gain > 0.0 else None), bound
 
     def _at(self, i: int, weights: Floats, w: Floats) -> tuple[Candidate, float | None]:
         """The margin oracle's candidate at some weights, with its gain at w, and its bound."""

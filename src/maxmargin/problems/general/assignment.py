@@ -99,13 +99,17 @@ class AssignmentProblem(SlotProblem):
     def joint_feature(self, x: Any, y: Any) -> Floats:
         """Sum of the features of the matched pairs."""
         x, partners = np.asarray(x, np.float64), np.asarray(y, np.int64)
-        if partners.shape != x.shape[:1] or np.any((partners < -1) | (partners >= x.shape[1])):
+        matched = np.flatnonzero(partners >= 0)
+        n_known = len(matched) + np.count_nonzero(partners == -1)
+        try:
+            if partners.shape != x.shape[:1] or n_known < len(partners):
+                raise IndexError
+            total: Floats = x[matched, partners[matched]].sum(axis=0)
+        except IndexError:
             raise ValueError(
                 f"there are {x.shape[0]} left and {x.shape[1]} right items; expected a partner of "
                 f"each left one, -1 for none, got {y!r:.60}"
-            )
-        matched = np.flatnonzero(partners >= 0)
-        total: Floats = x[matched, partners[matched]].sum(axis=0)
+            ) from None
         return np.append(total, float(len(matched))) if self.fit_intercept else total
 
     def shape_of(self, x: Floats) -> tuple[int, int]:
