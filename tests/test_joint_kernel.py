@@ -127,8 +127,10 @@ def test_a_model_keeps_points_with_coefficients_and_nothing_else():
     points = zip(model.coef_, problem._space.inputs, problem._space.outputs, strict=True)
     by_hand = sum(c * problem.joint_kernel(x2, y2, x, y) for c, x2, y2 in points)
     assert model.score_outputs([x], [y])[0] == pytest.approx(by_hand)
-    with pytest.raises(ValueError, match="only a problem with examples"):
-        problem.kernel_report  # noqa: B018
+    assert problem.kernel_report.n_points >= len(model.coef_)
+    assert problem.kernel_report.largest_residual == 0.0
+    with pytest.raises(ValueError, match=r"bind them with problem\.bind"):
+        KernelLabels().kernel_report  # noqa: B018
 
 
 def test_a_kernel_for_many_points_at_once():

@@ -190,7 +190,7 @@ def test_what_the_check_is_given():
 # ----- declared searches --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("y", [np.nan, "a", None, 0.5, -1])
+@pytest.mark.parametrize("y", [np.nan, "a", "1", None, 0.5, -1])
 def test_candidates_that_are_none(y):
     with pytest.raises(ValueError, match=f"example 1: there is no candidate {y!r}; they are num"):
         mm.CandidateProblem().bind([EYE, EYE], [0, y])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def check_problem(
         if function is not None and not callable(function):
             raise ValueError(f"{name} must be a function of an input, got {function!r:.60}")
     if isinstance(rescalings, str):
-        rescalings = (rescalings,)
+        rescalings = cast(Sequence[Rescaling], (rescalings,))
     rng = np.random.default_rng(random_state)
     n = min(problem.n_examples, max_examples)
     if n == 0:

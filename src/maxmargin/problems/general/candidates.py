@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -178,7 +177,7 @@ def _features(x: Any, where: str = "") -> Any:
 def _costs(n_candidates: int, y: Any, where: str = "") -> Floats:
     """Loss of every candidate; ValueError that begins with ``where``."""
     if np.ndim(y) == 0:
-        if not isinstance(y, (Real, np.generic, np.ndarray)) or y not in range(n_candidates):
+        if np.asarray(y).dtype.kind not in "biuf" or not np.isin(y, range(n_candidates)):
             raise ValueError(where + _no_candidate(y, n_candidates))
         return (np.arange(n_candidates) != int(y)).astype(np.float64)
     costs = as_numbers(y, where)

@@ -117,8 +117,8 @@ class JointKernelProblem(Problem):
     Notes
     -----
     A trained `StructuralSVM` has the coefficients of the points in ``coef_``, and the points that
-    have any in ``problem_``, which takes no others' place in memory. Outputs that are objects of a
-    class of your own should have ``__eq__`` and ``__hash__``.
+    have any in ``problem_``; ``problem_.kernel_report`` tells what training had. Outputs that are
+    objects of a class of your own should have ``__eq__`` and ``__hash__``.
 
     Examples
     --------
@@ -141,6 +141,7 @@ class JointKernelProblem(Problem):
     search_method = "argmax"  # what `check_problem` calls the search that may be wrong
     _space: KernelPoints | Expansion | None = None
     _numbers: Sequence[int] = ()  # of the examples in that space
+    _report: KernelReport | None = None  # of the training that is over
 
     # ----- what a problem of one's own writes ---------------------------------------------------
 
@@ -201,10 +202,8 @@ class JointKernelProblem(Problem):
 
     @property
     def kernel_report(self) -> KernelReport:
-        """How many points there are, their bytes, and what they lack of others."""
-        if not isinstance(self._space, KernelPoints):
-            raise ValueError("only a problem with examples has a kernel_report")
-        return self._space.report
+        """How many points training has, their bytes, and what they lack of others."""
+        return self._report or self._training_space.report
 
     def bind(self, X: Sequence[Any], Y: Sequence[Any]) -> Problem:
         """Return a copy of the problem that holds these examples, and no points yet."""
@@ -217,7 +216,7 @@ class JointKernelProblem(Problem):
         bound = super(JointKernelProblem, unbound).bind(X, Y)
         assert isinstance(bound, JointKernelProblem)
         bound._space = KernelPoints(X, int(self.max_points), 1e6 * float(self.cache_mb))
-        bound._numbers = range(len(X))
+        bound._numbers, bound._report = range(len(X)), None
         return bound
 
     def subset(self, indices: Ints) -> Problem:
@@ -303,6 +302,7 @@ class JointKernelProblem(Problem):
         without = copy.copy(self)
         without.X, without.Y, without._numbers = (), (), ()
         without._space, without.n_features = reduced, reduced.size
+        without._report = self.kernel_report
         return without, coefficients
 
     # ----- points -------------------------------------------------------------------------------
