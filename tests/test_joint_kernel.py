@@ -418,3 +418,31 @@ def test_equal_outputs_are_one():
     assert len({output_key(y) for y in equal}) == 1
     assert output_key({1, 2}) == output_key({2, 1}) != output_key((1, 2))
     assert output_key({"a": 1}) == output_key({"a": 1})
+
+
+@pytest.mark.parametrize("width", [1.0, 100.0])
+def test_many_points_give_true_objectives(width):
+    """By coefficients, values of the kernel and all outputs; wide Gaussians are nearly singular."""
+    rng = np.random.default_rng(0)
+    inputs = list(rng.normal(size=(50, 1, 2)) / width)
+    given = [(int(rng.random() < 0.5),) for _ in inputs]
+    bound = KernelLabels().bind(inputs, given)
+    result = solve("auto", bound, 10.0, tol=1e-3)
+    points = bound._space.points
+    pairs = list(zip(points.inputs, points.outputs, strict=True))
+    gram = np.array([[bound.joint_kernel(*p, *q) for q in pairs] for p in pairs])
+    assert bound._space.factor @ bound._space.factor.T == pytest.approx(gram, abs=1e-9)
+    assert width > 1.0 or len(pairs) > 64  # more than room was made for at first
+    reduced, (c,) = bound.predictor([result.w])
+    kept = list(zip(reduced._space.inputs, reduced._space.outputs, strict=True))
+    gram = np.array([[bound.joint_kernel(*p, *q) for q in kept] for p in kept])
+
+    def score(x, y):
+        return sum(a * bound.joint_kernel(*p, x, y) for a, p in zip(c, kept, strict=True))
+
+    slacks = [
+        max(0.0, 1.0 + score(x, (1 - y[0],)) - score(x, y))
+        for x, y in zip(inputs, given, strict=True)
+    ]
+    primal = 0.5 * c @ gram @ c + 10.0 * sum(slacks)
+    assert result.converged and result.primal == pytest.approx(primal, rel=1e-6)
