@@ -57,6 +57,8 @@ class Certificate(NamedTuple):
     @property
     def relative_gap(self) -> float:
         """Gap divided by the primal value."""
+        if self.primal == np.inf:  # where bounds of the oracle tell nothing
+            return np.inf
         return self.gap / self.primal if self.primal > 0 else 0.0
 
     @property

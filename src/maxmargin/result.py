@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from math import inf
 from typing import Any, ClassVar, Protocol
 
 from .tables import named_values
@@ -176,6 +177,8 @@ class Result:
         """Certified gap divided by the primal value."""
         if self.gap is None or not self.primal:
             return 0.0 if self.gap == 0 else None
+        if self.primal == inf:  # where bounds of the oracle tell nothing
+            return inf
         return self.gap / self.primal
 
 
