@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from ..result import Callback, Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import checked_weights
+from ..solvers.compacting import Compaction
 from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, Seen
 from ..solvers.path import PathPoint, solve_path
@@ -162,6 +164,45 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         from .path import path
 
         return path(self, X, y, Cs, **options)
+
+    def compact(self, X: Any, y: Any = None, *, tol: float, **fit_params: Any) -> Any:
+        """Round the weights, and drop small ones, as far as a certified gap allows.
+
+        What is left takes less room in a file: single precision or less, and no zeros. Rounding and
+        dropping go as far as a true pass over the training data finds the relative gap of the new
+        weights to be at most ``tol``; `result_` has their certificate, with the status "compacted".
+
+        Parameters
+        ----------
+        X, y
+            The training data; the model itself keeps none. Others are noticed by the objective of
+            the weights.
+        tol : float
+            Largest relative gap, ``(P - D) / P``, larger than that of the training.
+        **fit_params
+            What else ``fit`` was given, such as ``sample_weight``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the model has no certified gap, no weights of features (a kernel) or completed its
+            labels, if ``tol`` allows nothing, or if the data are not those of the training.
+        """
+        self._check_fitted()
+        if getattr(self, "_kernel_basis", None) is not None:
+            raise ValueError("compact needs kernel='linear': others have coefficients of inputs")
+        if hasattr(self, "rounds_"):
+            raise ValueError("compact needs labels that are all known")
+        trained = dataclasses.replace(self.result_, w=self._get_weights())
+        draft = copy.copy(self)
+        draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
+        learned = vars(draft.fit(X, y, **fit_params))
+        self.__dict__ = {**learned, **self.get_params(deep=False)}
+        return self
 
     def _after_fit(self) -> None:
         """Answer an interrupt of the training: its model is there, and usable."""
