@@ -1,10 +1,11 @@
-"""Tagging with the CoNLL-2000 model: tokens a second, and the size of its file, compacted or not."""
+"""Tagging with the CoNLL-2000 model: tokens a second, and the size of its file."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,9 @@ def cases(options: Options) -> Iterator[Case]:
     tagger = fit_tagger(limit, EPSILON)
     columns, n = test.select([0, 1]), test.n_tokens
     packed = tagger.features_.transform(columns)
-    ends = test.offsets.tolist()
     words = [
         list(zip(*(column[a:b] for column in columns.columns), strict=True))
-        for a, b in zip(ends[:-1], ends[1:], strict=True)
+        for a, b in pairwise(test.offsets.tolist())
     ]
     of_vectors = _of_vectors(tagger)
     yield Case(
