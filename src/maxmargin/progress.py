@@ -1,13 +1,15 @@
-"""Shows the progress of training: passes, duality gap, target, time and time left."""
+"""Shows the progress of training: compilation, passes, duality gap, target, time and time left."""
 
 from __future__ import annotations
 
 import logging
 import math
 import sys
+import time
 from types import TracebackType
 from typing import Any, TextIO
 
+from ._compiling import tell_of_compiling
 from .result import Progress
 from .time_left import Limits, known_gap, seconds_left, seconds_to_limit
 
@@ -55,6 +57,8 @@ class ProgressDisplay:
         self._live: Any = None
         self._handler: logging.Handler | None = None
         self._logger_before = (logger.level, logger.propagate)
+        self._compiling = tell_of_compiling(self._show_compiling)
+        self._told_at = -math.inf  # of compilation
 
     def __enter__(self) -> ProgressDisplay:
         self._live = _start_live(self.stream)
@@ -68,6 +72,7 @@ class ProgressDisplay:
         else:
             note = self.label
             self._live.update(_unwrapped(note), refresh=True)
+        self._compiling.__enter__()
         return self
 
     def __exit__(
@@ -76,6 +81,7 @@ class ProgressDisplay:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._compiling.__exit__(None, None, None)
         if self.history and self._shown_at < self.history[-1].seconds:
             self._show()
         if self._live is not None:
@@ -93,6 +99,14 @@ class ProgressDisplay:
         interval = 0.1 if self._live is not None else 1.0
         if self.verbose > 1 or progress.seconds - self._shown_at >= interval:
             self._show()
+
+    def _show_compiling(self, text: str) -> None:
+        """Show how far compilation is; as lines of a log, now and then."""
+        if self._live is not None:
+            self._live.update(_unwrapped(f"{self.label}  {text}"), refresh=True)
+        elif time.perf_counter() - self._told_at >= 5.0:
+            self._told_at = time.perf_counter()
+            logger.info("%s  %s", self.label, text)
 
     def line(self) -> str:
         """The text for the last record."""

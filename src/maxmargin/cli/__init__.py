@@ -1,4 +1,4 @@
-"""The command line: ``maxmargin demo | train | predict | evaluate``.
+"""The command line: ``maxmargin demo | train | predict | evaluate | warm-up``.
 
 Each command is a file of this folder with ``add_parser(commands)`` and ``run(arguments, signals)``.
 """
@@ -12,8 +12,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .._compiling import tell_of_compiling
 from .._version import __version__
-from . import demo, evaluate, predict, train
+from . import demo, evaluate, predict, train, warm_up
 from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
 from .signals import Signals
 from .telling import drop_output, finish_output, tell, warn
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         130 after Ctrl-C.
     """
     arguments = make_parser().parse_args(argv)
-    with warnings.catch_warnings(), Signals() as signals:
+    with warnings.catch_warnings(), tell_of_compiling(), Signals() as signals:
         warnings.showwarning = _show_warning
         try:
             code = int(arguments.run(arguments, signals))
@@ -70,7 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (demo, train, predict, evaluate):
+    for command in (demo, train, predict, evaluate, warm_up):
         added = command.add_parser(commands)
         added.add_argument("--debug", action="store_true", help="show where an error comes from")
     return parser
