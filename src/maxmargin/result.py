@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
+from .registry import import_name
 from .tables import named_values
 from .types import Floats
 
@@ -149,6 +151,32 @@ class Result:
         if self.compile_seconds > 0:
             rows.append(("compiling", f"{self.compile_seconds:.2f} s more"))
         return named_values(rows)
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def plot(self, path: Any = None, **options: Any) -> Any:
+        """Draw how primal, dual and gap went; see `maxmargin.report.plot_convergence`.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            Picture to write.
+        **options
+            ``x="passes"`` for passes in place of seconds, ``title``, ``size``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            What a notebook shows.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return import_name("report.convergence", "plot_convergence")(self, path, **options)
 
     @property
     def n_examples(self) -> int:

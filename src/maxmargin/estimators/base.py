@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
+from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
 from ..problem import Problem
@@ -35,6 +36,7 @@ from .checked_weights import CheckedWeights
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 from .seeds import seed_of
+from .sklearn_callbacks import CallbackSupportMixin, iteration_callback
 
 __all__ = [
     "MaxMarginEstimator",
@@ -149,7 +151,7 @@ class PathRequest(NamedTuple):
     cover: bool
 
 
-class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
+class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParameters, BaseEstimator):
     """Base class of the estimators."""
 
     #: Set by `path` on an estimator of its own, and what its fit leaves there.
@@ -199,9 +201,12 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             raise ValueError("compact needs labels that are all known")
         trained = dataclasses.replace(self.result_, w=self._get_weights())
         draft = copy.copy(self)
+        listening = draft.__dict__.pop("_skl_callbacks", None)  # to trainings, which this is not
         draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
         learned = vars(draft.fit(X, y, **fit_params))
         self.__dict__ = {**learned, **self.get_params(deep=False)}
+        if listening is not None:
+            self._skl_callbacks = listening
         return self
 
     def _after_fit(self) -> None:
@@ -315,7 +320,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
     @contextlib.contextmanager
     def _shown(self, solver: Solver, n: int) -> Iterator[tuple[Callback, ...]]:
         """The callbacks, with one that shows the progress if that is wanted."""
-        callbacks = tuple(self.callbacks)
+        callbacks: tuple[Callback, ...] = (*self.callbacks, *iteration_callback(self))
         with contextlib.ExitStack() as stack:
             if self.verbose:
                 # Solvers may be duck-typed.

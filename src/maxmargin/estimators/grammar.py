@@ -9,6 +9,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from ..doc_links import DocLinks
 from ..problems.grammar.data import count_rules, encode
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import relative_frequencies
@@ -129,7 +130,7 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCFGParser(ParserMixin, BaseEstimator):
+class PCFGParser(DocLinks, ParserMixin, BaseEstimator):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters
