@@ -245,9 +245,11 @@ def test_known_labels_go_through_pipelines(routing):
 def test_queries_go_through_searches(routing):
     mixed = np.random.default_rng(0).permutation(len(Y))
     X_, y, qid = X[mixed], Y[mixed], np.arange(len(Y)) // 10
-    ranker = mm.RankSVM(tol=0.1).set_fit_request(qid=True).set_score_request(qid=True)
-    search = GridSearchCV(ranker, {"C": [0.1]}, cv=2).fit(X_, y, qid=qid)
-    direct = mm.RankSVM(tol=0.1, C=0.1).fit(X_, y, qid=qid)
+    ranker = mm.RankSVM(tol=0.1, random_state=0)
+    asking = clone(ranker).set_fit_request(qid=True).set_score_request(qid=True)
+    search = GridSearchCV(asking, {"C": [1.0]}, cv=2).fit(X_, y, qid=qid)
+    direct = clone(ranker).fit(X_, y, qid=qid)
+    assert not np.array_equal(direct.coef_, clone(ranker).fit(X_, y).coef_)
     assert np.array_equal(search.best_estimator_.coef_, direct.coef_)
 
 
