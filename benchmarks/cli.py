@@ -50,6 +50,7 @@ BENCHMARKS = {
     "memory": ".memory",
     "paths": ".datasets.paths",
     "own-problem": ".own_problem",
+    "predict": ".predicting",
 }
 RESULTS = Path(__file__).parent / "results"
 

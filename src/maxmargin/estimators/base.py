@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
+from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
 from ..problem import Problem
@@ -26,6 +28,7 @@ from ..result import Callback, Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import checked_weights
+from ..solvers.compacting import Compaction
 from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, Seen
 from ..solvers.path import PathPoint, solve_path
@@ -36,6 +39,7 @@ from .choosing import Choice
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 from .seeds import seed_of
+from .sklearn_callbacks import CallbackSupportMixin, iteration_callback
 
 __all__ = [
     "MaxMarginEstimator",
@@ -171,7 +175,7 @@ class PathRequest(NamedTuple):
     cover: bool
 
 
-class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
+class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParameters, BaseEstimator):
     """Base class of the estimators."""
 
     #: Set by `path` on an estimator of its own, and what its fit leaves there.
@@ -188,6 +192,48 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         from .path import path
 
         return path(self, X, y, Cs, **options)
+
+    def compact(self, X: Any, y: Any = None, *, tol: float, **fit_params: Any) -> Any:
+        """Round the weights, and drop small ones, as far as a certified gap allows.
+
+        What is left takes less room in a file: single precision or less, and no zeros. Rounding and
+        dropping go as far as a true pass over the training data finds the relative gap of the new
+        weights to be at most ``tol``; `result_` has their certificate, with the status "compacted".
+
+        Parameters
+        ----------
+        X, y
+            The training data; the model itself keeps none. Others are noticed by the objective of
+            the weights.
+        tol : float
+            Largest relative gap, ``(P - D) / P``, larger than that of the training.
+        **fit_params
+            What else ``fit`` was given, such as ``sample_weight``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the model has no certified gap, no weights of features (a kernel) or completed its
+            labels, if ``tol`` allows nothing, or if the data are not those of the training.
+        """
+        self._check_fitted()
+        if getattr(self, "_kernel_basis", None) is not None:
+            raise ValueError("compact needs kernel='linear': others have coefficients of inputs")
+        if hasattr(self, "rounds_"):
+            raise ValueError("compact needs labels that are all known")
+        trained = dataclasses.replace(self.result_, w=self._get_weights())
+        draft = copy.copy(self)
+        listening = draft.__dict__.pop("_skl_callbacks", None)  # to trainings, which this is not
+        draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
+        learned = vars(draft.fit(X, y, **fit_params))
+        self.__dict__ = {**learned, **self.get_params(deep=False)}
+        if listening is not None:
+            self._skl_callbacks = listening
+        return self
 
     def _after_fit(self) -> None:
         """Answer an interrupt of the training: its model is there, and usable."""
@@ -320,7 +366,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
     @contextlib.contextmanager
     def _shown(self, solver: Solver, n: int) -> Iterator[tuple[Callback, ...]]:
         """The callbacks, with one that shows the progress if that is wanted."""
-        callbacks = tuple(self.callbacks)
+        callbacks: tuple[Callback, ...] = (*self.callbacks, *iteration_callback(self))
         with contextlib.ExitStack() as stack:
             if self.verbose:
                 # Solvers may be duck-typed.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from ..doc_links import DocLinks
 from ..problems.grammar.data import count_rules, encode
 from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
@@ -225,7 +226,7 @@ class _Constituents(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCFGParser(ParserMixin, BaseEstimator):
+class PCFGParser(DocLinks, ParserMixin, BaseEstimator):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .._warn import warn_user
+from ..doc_links import DocLinks
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..tables import columns
@@ -236,7 +237,7 @@ def _searched(name: str) -> Any:
     )
 
 
-class SearchCV(MetaEstimatorMixin, BaseEstimator):
+class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
     """The C with the best score on held-out data, by paths of C in cross-validation.
 
     Like GridSearchCV over C, but in each fold features are built once, and each C goes on from the

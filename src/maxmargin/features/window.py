@@ -39,17 +39,23 @@ from .tokens import as_token_columns
 __all__ = ["WindowFeatures"]
 
 _OUTSIDE = "<pad>"
-# Up to this many possible keys a table indexed by key beats sorting and searching.
+# Up to this many possible keys a table indexed by key beats sorting and searching,
 _LARGEST_TABLE = 2**20
+# and up to this many for each key that is looked up, for the table has to be filled first.
+_TABLE_PER_KEY = 16
 
 View = tuple[str, str, int]
 Keys = Ints
 
 
 class _Template(NamedTuple):
-    """What was learned for one template: its keys, sorted, and their feature numbers."""
+    """What was learned for one template: its keys, sorted, and their feature numbers.
+
+    ``sizes`` has the number of codes of each atom, the padding's included.
+    """
 
     atoms: tuple[Atom, ...]
+    sizes: tuple[int, ...]
     keys: Keys
     ids: Ints32
 
@@ -203,11 +209,9 @@ class WindowFeatures(BaseEstimator):
                     map(numbers.get, seen, repeat(-1)), np.int32, len(distinct)
                 )
                 windows.add(view, of_distinct[codes])
-        sizes = _sizes(self._codes)
         ids = np.empty((data.n_tokens, len(self._templates)), dtype=np.int32)
-        for t, (atoms, keys, numbers_of_keys) in enumerate(self._templates):
-            space = _key_space(atoms, sizes)
-            ids[:, t] = _look_up(_combine(atoms, windows, sizes), keys, numbers_of_keys, space)
+        for t, template in enumerate(self._templates):
+            ids[:, t] = _look_up(_combine(template.atoms, windows, template.sizes), template)
         return PackedSequences(_to_csr(ids, self.n_features_out_), data.offsets)
 
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
@@ -241,12 +245,13 @@ class WindowFeatures(BaseEstimator):
         """
         names = np.empty(self.n_features_out_, dtype=object)
         strings = {view: [_OUTSIDE, *numbers] for view, numbers in self._codes.items()}
-        sizes = _sizes(self._codes)
-        for template, (atoms, keys, ids) in zip(self.templates_, self._templates, strict=True):
+        for template, own in zip(self.templates_, self._templates, strict=True):
+            atoms, sizes, keys, ids = own
             parts = []
             rest = keys
-            for atom in reversed(atoms):  # the last atom is the lowest digit of the key
-                rest, digits = np.divmod(rest, _size(atom, sizes))
+            # The last atom is the lowest digit of the key.
+            for atom, size in zip(reversed(atoms), reversed(sizes), strict=True):
+                rest, digits = np.divmod(rest, size)
                 parts.append([_shown(atom, strings[atom.view], d) for d in digits.tolist()])
             found = zip(*reversed(parts), strict=True)
             if is_crf_template(template):
@@ -328,7 +333,7 @@ class WindowFeatures(BaseEstimator):
             view: _numbered(strings) for view, strings in zip(views, vocabularies, strict=True)
         }
         features._templates = [
-            _Template(parts, keys[a:b], ids[a:b])
+            _Template(parts, _sizes(parts, features._codes), keys[a:b], ids[a:b])
             for parts, (a, b) in zip(atoms, pairwise(bounds), strict=True)
         ]
         return features
@@ -346,10 +351,10 @@ class WindowFeatures(BaseEstimator):
                 of_distinct = np.fromiter(map(numbers.__getitem__, seen), np.int32, len(seen))
                 windows.add(view, of_distinct[codes])
 
-        sizes = _sizes(self._codes)
         found = []
         for template, atoms in zip(templates, parsed, strict=True):
-            space = _key_space(atoms, sizes)
+            sizes = _sizes(atoms, self._codes)
+            space = math.prod(sizes)
             if space >= 2**63:
                 raise ValueError(f"template {template!r} has too many combinations to number")
             found.append(_distinct_keys(_combine(atoms, windows, sizes), space))
@@ -366,7 +371,8 @@ class WindowFeatures(BaseEstimator):
             numbers_of_keys = rank[starts[t] : starts[t + 1]]
             ids[:, t] = numbers_of_keys[which]
             kept = numbers_of_keys >= 0
-            self._templates.append(_Template(parsed[t], keys[kept], numbers_of_keys[kept]))
+            sizes = _sizes(parsed[t], self._codes)
+            self._templates.append(_Template(parsed[t], sizes, keys[kept], numbers_of_keys[kept]))
         return ids
 
     def _checked_parameters(
@@ -424,12 +430,13 @@ class _Windows:
         before = np.arange(self._offsets[-1]) - np.repeat(self._offsets[:-1], lengths)
         return before, np.repeat(lengths, lengths) - 1 - before
 
-    def at(self, atom: Atom, sizes: Mapping[View, int]) -> Ints32:
-        """Give, for each token, the code that the atom sees."""
+    def at(self, atom: Atom, size: int) -> Ints32:
+        """Give, for each token, the code that the atom sees, of so many."""
         codes = self._codes[atom.view][self._places + atom.offset]
         if atom.edges and atom.offset:
             beyond = abs(atom.offset) - self._tokens_beside[0 if atom.offset < 0 else 1]
-            codes = np.where(beyond > 0, sizes[atom.view] - 1 + beyond, codes).astype(np.int32)
+            inside = size - abs(atom.offset)
+            codes = np.where(beyond > 0, inside - 1 + beyond, codes).astype(np.int32)
         return codes
 
 
@@ -459,19 +466,14 @@ def _code_strings(column: Sequence[str]) -> tuple[list[str], Ints32]:
     return list(index), np.fromiter(map(index.__getitem__, column), np.int32, len(column))
 
 
-def _key_space(atoms: tuple[Atom, ...], sizes: Mapping[View, int]) -> int:
-    """Number of possible keys of a template."""
-    return math.prod(_size(atom, sizes) for atom in atoms)
+def _sizes(atoms: tuple[Atom, ...], codes: Mapping[View, Mapping[str, int]]) -> tuple[int, ...]:
+    """Number of codes of each atom; their product is the number of possible keys.
 
-
-def _sizes(codes: Mapping[View, Mapping[str, int]]) -> dict[View, int]:
-    """Number of codes of each view, that of the padding included."""
-    return {view: len(numbers) + 1 for view, numbers in codes.items()}
-
-
-def _size(atom: Atom, sizes: Mapping[View, int]) -> int:
-    """Number of codes that an atom sees; with edges, one more for each position outside."""
-    return sizes[atom.view] + (abs(atom.offset) if atom.edges else 0)
+    That of the padding is one; with edges, there is one more for each position outside.
+    """
+    return tuple(
+        len(codes[atom.view]) + 1 + (abs(atom.offset) if atom.edges else 0) for atom in atoms
+    )
 
 
 def _shown(atom: Atom, strings: list[str], code: int) -> str:
@@ -505,18 +507,17 @@ def _refuse_shared_features(templates: list[str], parsed: list[tuple[Atom, ...]]
         seen[key] = template
 
 
-def _combine(
-    atoms: tuple[Atom, ...], windows: _Windows, sizes: Mapping[View, int]
-) -> Keys | Ints32:
+def _combine(atoms: tuple[Atom, ...], windows: _Windows, sizes: tuple[int, ...]) -> Keys | Ints32:
     """Key of each token under a template; -1 where an atom sees an unknown string."""
-    keys: Keys | Ints32 = windows.at(atoms[0], sizes)
+    keys: Keys | Ints32 = windows.at(atoms[0], sizes[0])
+    if len(atoms) == 1:
+        return keys
     unknown = keys < 0
-    for atom in atoms[1:]:
-        codes = windows.at(atom, sizes)
+    for atom, size in zip(atoms[1:], sizes[1:], strict=True):
+        codes = windows.at(atom, size)
         unknown |= codes < 0
-        keys = keys.astype(np.int64) * _size(atom, sizes) + codes
-    if len(atoms) > 1:
-        keys[unknown] = -1
+        keys = keys.astype(np.int64) * size + codes
+    keys[unknown] = -1
     return keys
 
 
@@ -541,16 +542,20 @@ def _rank_by_count(counts: Ints, min_count: int) -> Ints32:
     return rank
 
 
-def _look_up(wanted: Keys | Ints32, keys: Keys, ids: Ints32, space: int) -> Ints32:
+def _look_up(wanted: Keys | Ints32, template: _Template) -> Ints32:
     """Feature number of each key; -1 for keys never seen (and for the key -1)."""
-    if space <= _LARGEST_TABLE:
+    keys, ids, space = template.keys, template.ids, math.prod(template.sizes)
+    if space <= min(_LARGEST_TABLE, _TABLE_PER_KEY * len(wanted)):
         table = np.full(space + 1, -1, dtype=np.int32)  # key -1 finds the extra, last place
         table[keys] = ids
         return table[wanted]
     if len(keys) == 0:
         return np.full(len(wanted), -1, dtype=np.int32)
-    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[position] == wanted, ids[position], np.int32(-1))
+    position = np.searchsorted(keys, wanted)
+    position[position == len(keys)] = 0  # a key that the comparison below refuses
+    found = ids[position]
+    found[keys[position] != wanted] = -1
+    return found
 
 
 def _to_csr(ids: Ints32, n_features: int) -> Any:
