@@ -194,5 +194,6 @@ def _indefinite(row: int, residual: float) -> ValueError:
     """What to say of a kernel that is none."""
     return ValueError(
         f"the kernel is not positive semidefinite: what is left of the value of row {row} with "
-        f"itself is {residual:.3g}"
+        f"itself is {residual:.3g} (one that is in theory may lose that by rounding, where "
+        "features are large beside their differences: centre them)"
     )
