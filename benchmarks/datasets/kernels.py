@@ -18,13 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 import maxmargin as mm
-from maxmargin.features import WindowFeatures, ner_templates
-from maxmargin.formats import TokenColumns
-from maxmargin.formulation import C_from_paper
 
-from .. import tagging
 from ..case import Case, Contestant, Options, Outcome, Target
-from . import mnist, ocr_letters, usps
+from . import kernel_entities, mnist, ocr_letters, usps
 
 EXACT, ONE_PASS, PEER, LINEAR, CHAIN = "exact", "one pass", "SVC", "linear", "RBF"
 ONE_PASS_OF: dict[str, Any] = {"solver": "fasole", "max_passes": 1}
@@ -48,15 +44,6 @@ class Data(NamedTuple):
     y_test: Any
 
 
-ENTITIES: dict[str, dict[str, Any]] = {
-    "SVM2": {"slack": "l2", "rescaling": "none"},
-    "SVM2, slack rescaling": {"slack": "l2", "rescaling": "slack"},
-    "SVM2, margin rescaling": {"slack": "l2", "rescaling": "margin"},
-    "perceptron": {"solver": "perceptron"},
-}
-PAPER_ERRORS = dict(zip(ENTITIES, (5.1, 5.1, 5.1, 5.94), strict=True))
-FOLDS, ENTITY_RANK = 5, 1000
-
 LazyData = Callable[[], Data]
 
 
@@ -65,7 +52,7 @@ def cases(options: Options) -> Iterator[Case]:
     yield from _usps(options)
     yield from _mnist(options)
     yield _ocr(options)
-    yield _entities(options)
+    yield kernel_entities.case(options)
 
 
 def _usps(options: Options) -> Iterator[Case]:
@@ -196,48 +183,6 @@ def _ocr(options: Options) -> Case:
         for what, measure, unit in (("error", "error", "%"), ("time", "fit", "s"))
     ]
     return Case("OCR letters, chains, trained on fold 0", contestants, targets)
-
-
-def _entities(options: Options) -> Case:
-    """Tsochantaridis et al. 2005, Tables 2 and 3, in low rank: no sentences are named there."""
-    sentences = tagging.read("conll2002/esp.train.xz", options.size(quick=50, full=300))
-    contestants = [_in_folds(label, p, sentences) for label, p in ENTITIES.items()]
-    targets = []
-    for label in ENTITIES:
-        reference = f"paper: {PAPER_ERRORS[label]}, with other features"
-        targets.append(Target(f"error, {label}", label, "error", reference, "%"))
-        targets.append(Target(f"time of all folds, {label}", label, "cpu", "", "s"))
-        targets.append(Target(f"planes, {label}", label, "planes"))
-    name = f"Spanish entities, {FOLDS} folds, polynomial of degree 2, rank {ENTITY_RANK}"
-    return Case(name, contestants, targets)
-
-
-def _in_folds(label: str, parameters: dict[str, Any], sentences: TokenColumns) -> Contestant:
-    """A tagger; error and planes are means over the folds."""
-    X, y = sentences.select([0, 1]).sequences(), sentences.split(2)
-
-    def run() -> Outcome:
-        errors, planes = [], []
-        for fold in range(FOLDS):
-            test = list(range(fold, len(y), FOLDS))
-            train = sorted(set(range(len(y))) - set(test))
-            model = mm.SequenceTagger(
-                C_from_paper(1.0, len(train), "tsochantaridis", "l2"),
-                features=WindowFeatures(ner_templates()),
-                kernel="poly",
-                degree=2,
-                gamma=1.0,
-                coef0=1.0,
-                n_basis=ENTITY_RANK,
-                random_state=0,
-                **parameters,
-            )
-            _fitted(model, [X[i] for i in train], [y[i] for i in train])
-            errors.append(100.0 - 100.0 * model.score([X[i] for i in test], [y[i] for i in test]))
-            planes.append(float(model.result_.n_planes))
-        return Outcome({"error": float(np.mean(errors)), "planes": float(np.mean(planes))})
-
-    return Contestant(label, run, once=True)
 
 
 def _contestant(label: str, make: Callable[[], Any], load: LazyData) -> Contestant:
