@@ -1,5 +1,6 @@
 """Every task of the command line: train, predict, evaluate, as files and as a filter."""
 
+import argparse
 import io
 import json
 import subprocess
@@ -12,6 +13,8 @@ import maxmargin as mm
 from cli_tasks import MAKE, make_files
 from maxmargin import registry
 from maxmargin.cli import main
+from maxmargin.cli.data import read_model
+from maxmargin.cli.folds import count_of
 from maxmargin.cli.pieces import UNITS
 
 FILLED_IN = ("depend", "parse", "align", "label-tree")  # whose predictions are files like the input
@@ -312,3 +315,45 @@ def test_a_filter_answers_before_the_end(folder):
             assert process.stdout.readline() == b"\n"
         process.stdin.close()
         assert process.stdout.read() == b"" and process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("task", MAKE)
+def test_reports(folder, task, tmp_path, capsys):
+    model, test, page = folder / f"{task}.mm", folder / f"{task}.test", tmp_path / "report.html"
+    assert main(["report", str(model), "--test", str(test), "-o", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "Certificate" in text and 'id="scores"' in text
+    capsys.readouterr()
+    assert main(["report", str(model), "-o", str(page)]) == 1
+    assert "--force" in capsys.readouterr().err
+    assert main(["report", str(model), "-o", str(page), "--force"]) == 0
+    assert 'id="scores"' not in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("task", MAKE)
+def test_scores_of_files_folds_and_reports_are_the_same(folder, task, capsys):
+    capsys.readouterr()
+    model, test = str(folder / f"{task}.mm"), str(folder / f"{task}.test")
+    assert main(["evaluate", model, test, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    estimator = mm.load(model)
+    module = registry.TASKS[task].module
+    given = argparse.Namespace(data=test, encoding="utf-8", separator=None)
+    examples = registry.import_name(module, "examples")(read_model(model, test), given)
+    tally = count_of(registry.TASKS[task])(estimator, examples)
+    if "intervals" in told:
+        scores = {name: own["score"] for name, own in told["intervals"]["scores"].items()}
+        assert scores == pytest.approx({name: own.score for name, own in tally.scores.items()})
+    else:
+        assert task == "measure"
+        assert tally.scores[told["measure"]].score == pytest.approx(told["value"])
+
+
+@pytest.mark.parametrize("task", [task for task in MAKE if task != "label-tree"])
+def test_cross_validation(folder, task, capsys):
+    capsys.readouterr()
+    options = make_files(task, 1).options
+    data = str(folder / f"{task}.train")
+    assert main(["cross-validate", task, data, "--folds", "2", "--json", "-q", *options]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["folds"]) == 2 and report["mean"]

@@ -23,6 +23,7 @@ from . import (
     inspect,
     path,
     predict,
+    report,
     train,
     warm_up,
 )
@@ -82,7 +83,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    modules = (demo, train, predict, evaluate, inspect, cross_validate, path, convert, warm_up)
+    modules = (
+        *(demo, train, predict, evaluate, inspect, report),
+        *(cross_validate, path, convert, warm_up),
+    )
     own = [module.add_parser(commands) for module in modules]
     for added in [*own, *dropins.add_parsers(commands)]:
         added.add_argument("--debug", action="store_true", help="show where an error comes from")

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..formats import ConlluTreebank, TokenColumns
-from ..metrics import Ratio
 from ..metrics.tallies import Tally
 from ..registry import Task, import_name
+from ..report.subjects import describe
 from ..types import Ints
 from .training import Examples, Training
 
@@ -46,18 +46,17 @@ def examples_of(training: Training, task: Task) -> Examples:
 
 
 def count_of(task: Task) -> Callable[[Any, Examples], Tally]:
-    """What counts the scores of examples: a function of the task, or the estimator's ``score``."""
+    """What counts the scores of examples: a function of the task, or that of reports."""
     try:
         count: Callable[[Any, Examples], Tally] = import_name(task.module, "count")
     except AttributeError:
-        return _score
+        return _count
     return count
 
 
-def _score(estimator: Any, examples: Examples) -> Tally:
-    """The score that an estimator has of itself, in one piece."""
-    score = estimator.score(*_data(examples), **examples.params)
-    return Tally("files", {"score": Ratio(np.array([score]), np.ones(1))})
+def _count(estimator: Any, examples: Examples) -> Tally:
+    """Scores as reports have them."""
+    return describe(estimator, examples.X, examples.y, **examples.params).tally
 
 
 def fit_on(estimator: Any, examples: Examples) -> Any:

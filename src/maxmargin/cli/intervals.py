@@ -25,7 +25,10 @@ def with_intervals(judgement: Judgement, arguments: argparse.Namespace) -> Judge
         "scores": {name: interval._asdict() for name, interval in found.items()},
     }
     rows: list[tuple[str, ...]] = [("intervals", "score", "from", "to")]
-    rows += [(_in_words(name), *map(percent, interval)) for name, interval in found.items()]
+    rows += [
+        (_in_words(name), *(_shown(name, value) for value in interval))
+        for name, interval in found.items()
+    ]
     text = f"{columns(rows)}\n({_how_in_words(tally, arguments)})"
     return judgement._replace(
         report={**judgement.report, "intervals": report}, text=f"{judgement.text}\n\n{text}"
@@ -54,7 +57,7 @@ def compared(judgement: Judgement, other: Judgement, arguments: argparse.Namespa
     title = f"against {arguments.against}"
     rows: list[tuple[str, ...]] = [(title, "score", "other", "difference", "from", "to", "p")]
     rows += [
-        (_in_words(name), *map(percent, comparison[:5]), f"{comparison.p:.4f}")
+        (_in_words(name), *(_shown(name, value) for value in comparison[:5]), f"{comparison.p:.4f}")
         for name, comparison in found.items()
     ]
     text = (
@@ -93,3 +96,8 @@ def _how_in_words(tally: Tally, arguments: argparse.Namespace) -> str:
 def _in_words(name: str) -> str:
     """A score as it is called in text."""
     return {"f1": "F1"}.get(name, name.replace("_", " "))
+
+
+def _shown(name: str, value: float) -> str:
+    """Shares in per cent; means of something else as they are."""
+    return f"{value:.4f}" if name.startswith("mean_") else percent(value)

@@ -12,7 +12,6 @@ from ..formats.opening import PathLike
 from ..formats.writing import write_text_atomically
 from ..metrics import bootstrap_intervals
 from ..metrics.resampling import Ratio
-from ..registry import entry_of, import_name
 from .contents import contents_of
 from .page import (
     Line,
@@ -27,6 +26,7 @@ from .page import (
     reliability_diagram,
     table,
 )
+from .subjects import describe
 from .subjects.subject import Labels, Subject
 
 __all__ = ["Report", "make_report"]
@@ -92,10 +92,7 @@ def make_report(
     contents = contents_of(estimator, TOP)
     subject = None
     if X is not None:
-        entry = entry_of(type(estimator))
-        kind = "losses" if entry is None else entry.report
-        given = {name: value for name, value in of_examples.items() if value is not None}
-        subject = import_name(f"report.subjects.{kind}", "describe")(estimator, X, y, **given)
+        subject = describe(estimator, X, y, **of_examples)
     scores = {} if subject is None else bootstrap_intervals(subject.tally.scores)
     sections = [
         Section("Certificate", _certificate(estimator)),

@@ -12,15 +12,16 @@ from ...formats import FastaRecord, gapped_rows, pairs_of_rows, read_fasta_group
 from ...formats.fasta import GAPS, line_of_record
 from ...formats.opening import Source
 from ...metrics import alignment_scores
+from ...metrics.tallies import tally_of_alignments
 from ...registry import ALIGN
 from ...types import Ints
 from ..answers import answer_line, number_of_answers
 from ..data import Model, open_input
 from ..judging import Judgement
 from ..kinds import refuse_other_kinds
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 _NO_GAPS = str.maketrans("", "", GAPS)
 
@@ -60,7 +61,7 @@ def _make(arguments: argparse.Namespace) -> Training:
         **shared_parameters(arguments, ALIGN),
     )
     X, y = [pair.strings for pair in pairs], [pair.alignment for pair in pairs]
-    return Training(lambda: estimator.fit(X, y), estimator, {"task": ALIGN.name})
+    return Training(lambda: estimator.fit(X, y), estimator, {"task": ALIGN.name}, Examples(X, y))
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
@@ -96,7 +97,14 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     predicted = model.estimator.predict([pair.strings for pair in pairs])
     scores = alignment_scores([pair.alignment for pair in pairs], predicted)
     report = {"task": model.task.name, "pairs": len(pairs), **scores._asdict()}
-    return Judgement(report, f"{len(pairs)} pairs of sequences\n\n{scores}")
+    tally = tally_of_alignments([pair.alignment for pair in pairs], predicted)
+    return Judgement(report, f"{len(pairs)} pairs of sequences\n\n{scores}", tally)
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    pairs = _read(open_input(arguments.data), arguments, aligned=True)
+    return Examples([pair.strings for pair in pairs], [pair.alignment for pair in pairs])
 
 
 def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[Pair]:

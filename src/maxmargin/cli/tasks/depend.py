@@ -14,6 +14,7 @@ from ...formats import ConlluTreebank, read_conllu, write_conllu
 from ...formats.conllu import DEPREL, UPOS
 from ...formats.opening import Source
 from ...metrics import attachment_scores, relation_scores
+from ...metrics.tallies import tally_of_heads
 from ...registry import DEPEND
 from ...tables import named_values, percent
 from ..answers import answer_line, number_of_answers
@@ -22,9 +23,9 @@ from ..data import Model, open_input
 from ..judging import Judgement, as_json, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
 from ..places import at_lines
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 HASH_BITS = range(8, 31)
 _UNKNOWN = "_"
@@ -61,7 +62,7 @@ def _make(arguments: argparse.Namespace) -> Training:
         with at_lines("sentence", treebank.source, lines):
             estimator.fit(treebank)
 
-    return Training(fit, estimator, {"task": DEPEND.name})
+    return Training(fit, estimator, {"task": DEPEND.name}, Examples(treebank, None))
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
@@ -115,7 +116,15 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         report["relations"] = as_json(relations.per_relation)
         report["unknown_labels"] = count_unknown(given, set(model.estimator.labels_.tolist()))
         text += f"\n\n{relations}"
-    return Judgement(report, "\n".join([text, *error_lines(report)]))
+    text = "\n".join([text, *error_lines(report)])
+    return Judgement(report, text, tally_of_heads(gold, predicted))
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    treebank = _read(open_input(arguments.data), arguments)
+    treebank.heads()  # raises where one is missing
+    return Examples(treebank, None)
 
 
 def _read(source: Source, arguments: argparse.Namespace) -> ConlluTreebank:

@@ -14,15 +14,16 @@ from ...formats import LabelTrees, read_label_trees
 from ...formats.label_trees import Node
 from ...formats.opening import Source
 from ...metrics import label_scores, sequence_accuracy
+from ...metrics.tallies import tally_of_tags
 from ...registry import LABEL_TREE
 from ...tables import named_values, percent
 from ..answers import answer_line, number_of_answers
 from ..data import Model, open_input
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -98,7 +99,16 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     ]
     head += [(f"node {v} right", f"{percent(share)} %") for v, share in enumerate(of_nodes, 1)]
     text = f"{named_values(head)}\n\n{scores}"
-    return Judgement(report, "\n".join([text, *error_lines(report)]))
+    text = "\n".join([text, *error_lines(report)])
+    tally = tally_of_tags(gold, predicted, set())._replace(unit="trees")
+    return Judgement(report, text, tally)
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    trees, X = _read_for(model, open_input(arguments.data), arguments)
+    trees.refuse_unknown()
+    return Examples(X, trees.labels)
 
 
 def _read(source: Source, arguments: argparse.Namespace) -> LabelTrees:

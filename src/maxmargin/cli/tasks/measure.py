@@ -12,6 +12,7 @@ from ...estimators.measure_scores import measure_of_scores
 from ...estimators.performance import PerformanceSVM
 from ...formats.opening import Source
 from ...metrics.counts import scores_of
+from ...metrics.tallies import Tally, mean_of
 from ...problems.measures.measure import Measure
 from ...registry import MEASURE
 from ...tables import named_values, percent
@@ -20,9 +21,9 @@ from ..codes import UsageError
 from ..data import Model
 from ..judging import Judgement
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["count", "examples", "judge", "plan", "predict", "understand"]
 
 #: What is told whatever a model was trained for.
 TOLD = {
@@ -65,7 +66,9 @@ def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
         fit_intercept=True if arguments.intercept is None else arguments.intercept,
         **shared_parameters(arguments, MEASURE),
     )
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, {"task": MEASURE.name})
+    examples = Examples(data.X, data.y)
+    extra = {"task": MEASURE.name}
+    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Measure:
@@ -119,7 +122,21 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     rows += [(name.replace("_", " "), f"{percent(value)} %") for name, value in measures.items()]
     if not model.files.has_threshold:
         rows.append(("note", "accuracy, f1, precision and recall are of scores above 0"))
-    return Judgement(report, named_values(rows))
+    # A measure of the whole sample is no sum over rows: models are chosen by it, without intervals.
+    tally = Tally("files", {model.files.name: mean_of([trained_for])})
+    return Judgement(report, named_values(rows), tally)
+
+
+def count(estimator: Any, examples: Examples) -> Tally:
+    """What training was for; see `maxmargin.cli.tasks`."""
+    score = estimator.score(examples.X, examples.y)
+    return Tally("files", {estimator.measure: mean_of([score])})
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    _, data = read_labelled_rows(model, arguments)
+    return Examples(data.X, data.y)
 
 
 def _described(measure: Measure) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from ...estimators.multiclass import MulticlassSVM
 from ...formats.opening import Source
 from ...metrics import label_scores
-from ...metrics.tallies import Tally, tally_of_labels
+from ...metrics.tallies import tally_of_labels
 from ...registry import MULTICLASS
 from ..answers import pairs_of_scores
 from ..confidences import confidence_of
@@ -18,7 +18,7 @@ from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..rows import read_classes, read_labelled_rows, read_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["count", "judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -78,6 +78,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     return Judgement(report, text, tally_of_labels(gold, predicted))
 
 
-def count(estimator: Any, examples: Examples) -> Tally:
-    """Scores of examples; see `maxmargin.cli.tasks`."""
-    return tally_of_labels(examples.y.tolist(), estimator.predict(examples.X).tolist())
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    _, data = read_labelled_rows(model, arguments)
+    return Examples(data.X, data.y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,14 +12,16 @@ import numpy as np
 from ...estimators.multilabel import MultilabelSVM
 from ...formats.opening import Source
 from ...metrics import set_scores
+from ...metrics.tallies import tally_of_sets
 from ...registry import MULTILABEL
+from ...types import Ints
 from ..answers import pairs_of_scores
 from ..data import Model
 from ..judging import Judgement, as_json, count_unknown, error_lines
 from ..rows import read_labelled_rows, read_rows, read_training_rows
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -32,10 +35,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     labels = sorted({label for own in data.y for label in own})
     if not labels:
         raise ValueError(f"{source}: no labels found, expected some before the index:value pairs")
-    number = {label: j for j, label in enumerate(labels)}
-    indicators = np.zeros((len(data.y), len(labels)), dtype=np.int64)
-    for row, own in zip(indicators, data.y, strict=True):
-        row[[number[label] for label in own]] = 1
+    indicators = _indicators(data.y, labels)
     shape = f"{data.X.shape[0]} examples, {data.X.shape[1]} features"
     say(arguments, f"{shape}, {len(labels)} labels, {indicators.sum(axis=1).mean():.3g} of each")
     estimator = MultilabelSVM(
@@ -44,7 +44,17 @@ def _make(arguments: argparse.Namespace) -> Training:
         **shared_parameters(arguments, MULTILABEL),
     )
     extra = {"task": MULTILABEL.name, "labels": labels}
-    return Training(lambda: estimator.fit(data.X, indicators), estimator, extra)
+    examples = Examples(data.X, indicators)
+    return Training(lambda: estimator.fit(data.X, indicators), estimator, extra, examples)
+
+
+def _indicators(sets: Sequence[Collection[Any]], labels: list[Any]) -> Ints:
+    """A column of 0 and 1 for each label; labels that are not listed are left out."""
+    number = {label: j for j, label in enumerate(labels)}
+    indicators = np.zeros((len(sets), len(labels)), dtype=np.int64)
+    for row, own in zip(indicators, sets, strict=True):
+        row[[number[label] for label in own if label in number]] = 1
+    return indicators
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> list[Any]:
@@ -71,7 +81,8 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of sets of labels, and a table of them."""
     _, data = read_labelled_rows(model, arguments, multilabel=True)
-    scores = set_scores(data.y, _predicted(model, data.X), labels=model.files)
+    predicted = _predicted(model, data.X)
+    scores = set_scores(data.y, predicted, labels=model.files)
     given = [label for own in data.y for label in own]
     report = {
         "task": model.task.name,
@@ -86,7 +97,14 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         "labels": as_json(scores.per_label),
     }
     head = f"{len(data.y)} examples, {len(given)} labels"
-    return Judgement(report, "\n".join([f"{head}\n\n{scores}", *error_lines(report)]))
+    text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
+    return Judgement(report, text, tally_of_sets(data.y, predicted, len(model.files)))
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    _, data = read_labelled_rows(model, arguments, multilabel=True)
+    return Examples(data.X, _indicators(data.y, model.files))
 
 
 def _predicted(model: Model, X: Any) -> list[list[Any]]:

@@ -12,15 +12,16 @@ from ...estimators.ordinal import OrdinalSVM
 from ...formats.opening import Source
 from ...formats.svmlight import labels_as_array
 from ...metrics import grade_scores, label_scores
+from ...metrics.tallies import tally_of_grades
 from ...registry import ORDINAL
 from ..answers import score_text
 from ..codes import UsageError
 from ..data import Model
 from ..judging import Judgement, as_json, confusions, error_lines
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows, read_training_rows
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -55,7 +56,9 @@ def _make(arguments: argparse.Namespace, names: list[str]) -> Training:
     estimator = OrdinalSVM(
         grades=grades.tolist() if names else None, **shared_parameters(arguments, ORDINAL)
     )
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, {"task": ORDINAL.name})
+    examples = Examples(data.X, data.y)
+    extra = {"task": ORDINAL.name}
+    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
@@ -92,7 +95,15 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         "labels": as_json(each.per_label),
     }
     text = f"{len(gold)} examples\n\n{scores}\n\n{each}"
-    return Judgement(report, "\n".join([text, *error_lines(report)]))
+    text = "\n".join([text, *error_lines(report)])
+    return Judgement(report, text, tally_of_grades(gold, predicted, grades))
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    source, data = read_labelled_rows(model, arguments)
+    _refuse_unknown(source, arguments, data.y, model.estimator.classes_.tolist(), "the model")
+    return Examples(data.X, data.y)
 
 
 def _refuse_unknown(

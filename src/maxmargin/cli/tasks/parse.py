@@ -14,6 +14,7 @@ from ...formats import Tree, clean_tree, open_text, read_columns, read_trees
 from ...formats.opening import Source
 from ...formats.recognising import Kind
 from ...metrics import bracket_scores
+from ...metrics.tallies import tally_of_trees
 from ...registry import PARSE
 from ..answers import number_of_answers, score_text
 from ..data import Model, open_input
@@ -21,9 +22,9 @@ from ..judging import Judgement
 from ..kinds import refuse_other_kinds
 from ..options import SEPARATORS
 from ..places import at_lines
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 SHORT = 40  # words of sentences that EVALB tells apart
 SAMPLE = 1000  # letters by which trees are told from columns
@@ -57,7 +58,7 @@ def _make(arguments: argparse.Namespace) -> Training:
             estimator.fit(trees)
         say(arguments, f"{estimator.grammar_.n_rules} rules")
 
-    return Training(fit, estimator, {"task": PARSE.name})
+    return Training(fit, estimator, {"task": PARSE.name}, Examples(trees, None))
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
@@ -99,7 +100,14 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         some = bracket_scores([gold[i] for i in short], [predicted[i] for i in short])
         report[f"up_to_{SHORT}_words"] = {"trees": len(short), **some._asdict()}
         text += f"\n\n{len(short)} trees of up to {SHORT} words\n\n{some}"
-    return Judgement(report, text)
+    return Judgement(report, text, tally_of_trees(gold, predicted))
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    source = open_input(arguments.data)
+    refuse_other_kinds(source, PARSE, arguments.encoding)
+    return Examples(_read_trees(source, arguments)[0], None)
 
 
 def _read_trees(source: Source, arguments: argparse.Namespace) -> tuple[list[Tree], Sequence[int]]:

@@ -12,6 +12,7 @@ from ...estimators.ranking import RankSVM
 from ...formats import SvmlightData
 from ...formats.opening import Source
 from ...metrics import average_precision, letor_ndcg, mean_swapped_pairs, ndcg, swapped_pairs
+from ...metrics.tallies import tally_of_rankings
 from ...registry import RANK
 from ...tables import columns, named_values, percent
 from ...types import Floats
@@ -20,9 +21,9 @@ from ..codes import UsageError
 from ..data import Model
 from ..judging import Judgement
 from ..rows import line_of, read_labelled_rows, read_rows, read_training_rows
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 PLACES = (1, 3, 5, 10)  # at which NDCG is told
 
@@ -49,7 +50,8 @@ def _make(arguments: argparse.Namespace) -> Training:
     def fit() -> None:
         estimator.fit(data.X, relevance, qid=data.qid)
 
-    return Training(fit, estimator, {"task": RANK.name})
+    examples = Examples(data.X, relevance, {"qid": data.qid}, data.qid)
+    return Training(fit, estimator, {"task": RANK.name}, examples)
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
@@ -90,7 +92,15 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     rows = [("places", *map(str, PLACES))]
     rows.append(("NDCG", *map(_percent, at_places["ndcg"].values())))
     rows.append(("NDCG of LETOR 4.0", *map(_percent, at_places["letor_ndcg"].values())))
-    return Judgement(report, f"{named_values(shown)}\n\n{columns(rows)}")
+    text = f"{named_values(shown)}\n\n{columns(rows)}"
+    return Judgement(report, text, tally_of_rankings(*given))
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    source, data = read_labelled_rows(model, arguments, queries=True)
+    relevance = _relevance(source, arguments, data, "")
+    return Examples(data.X, relevance, {"qid": data.qid}, data.qid)
 
 
 def _relevance(

@@ -15,6 +15,7 @@ from ...metrics import (
     tags_to_segments,
 )
 from ...metrics.chunks import is_chunk_tag
+from ...metrics.tallies import tally_of_segments
 from ...registry import SEGMENT
 from ...tables import named_values, percent
 from ..codes import UsageError
@@ -33,9 +34,9 @@ from ..columns import (
 from ..data import Model
 from ..judging import Judgement, as_json, count_unknown, error_lines
 from ..places import at_lines
-from ..training import Plan, Training, say, shared_parameters
+from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 understand = understand_columns
 
@@ -70,7 +71,8 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
             estimator.fit(tokens.inputs, segments)
         say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
-    return Training(fit, estimator, extra_of_columns(arguments, SEGMENT, tokens, label_column))
+    extra = extra_of_columns(arguments, SEGMENT, tokens, label_column)
+    return Training(fit, estimator, extra, Examples(tokens.inputs, segments))
 
 
 def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
@@ -111,7 +113,14 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
             ("sequences all right", f"{percent(sequence_accuracy(gold, predicted))} %"),
         ]
     )
-    return Judgement(report, "\n".join([f"{head}\n\n{scores.table()}", *error_lines(report)]))
+    text = "\n".join([f"{head}\n\n{scores.table()}", *error_lines(report)])
+    return Judgement(report, text, tally_of_segments(segments, tags_to_segments(predicted)))
+
+
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    tokens, labels = read_labelled_tokens(model, arguments)
+    return Examples(tokens.inputs, tags_to_segments(_checked_tags(tokens, labels)))
 
 
 def _checked_tags(tokens: Tokens, labels: list[list[str]]) -> list[list[str]]:

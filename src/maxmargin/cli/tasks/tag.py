@@ -16,7 +16,7 @@ from ...metrics import (
     sequence_accuracy,
     tagging_report,
 )
-from ...metrics.tallies import Tally, tally_of_tags
+from ...metrics.tallies import tally_of_tags
 from ...registry import TAG
 from ..answers import number_of_answers
 from ..attributes import (
@@ -47,7 +47,7 @@ from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..places import at_lines
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["count", "judge", "plan", "predict", "understand"]
+__all__ = ["examples", "judge", "plan", "predict", "understand"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -157,8 +157,7 @@ def _read_attributes(source: Source, arguments: argparse.Namespace) -> Tokens:
     return Tokens(data, data.X, data.y)
 
 
-def count(estimator: Any, examples: Examples) -> Tally:
-    """Scores of sequences; see `maxmargin.cli.tasks`."""
-    predicted = [[str(y) for y in ys] for ys in estimator.predict(examples.X)]
-    known = {str(label) for label in estimator.classes_.tolist()}
-    return tally_of_tags(examples.y, predicted, known.union(*examples.y))
+def examples(model: Model, arguments: argparse.Namespace) -> Examples:
+    """A labelled file for a model; see `maxmargin.cli.tasks`."""
+    tokens, gold = _read_labelled(model, arguments)
+    return Examples(tokens.inputs, gold)

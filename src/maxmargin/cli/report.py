@@ -1,0 +1,64 @@
+"""``maxmargin report``: a page about a model, and how it does on a labelled file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..registry import import_name
+from .codes import DONE
+from .options import add_reading_options
+from .signals import Signals
+
+__all__ = ["add_parser", "run"]
+
+DESCRIPTION = """\
+Write one page of HTML that needs nothing else, no network either: the certificate of the training
+and how it went, the strongest weights, and with --test the scores of a labelled file with their
+intervals, those of every label, confusions, calibration, and the worst mistakes, drawn, with what
+decided.
+"""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "report",
+        help="write a page about a model",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help="model file written by train")
+    parser.add_argument("--test", metavar="FILE", help="labelled file, or - for the standard input")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="page to write")
+    parser.add_argument("--title", metavar="TEXT", help="heading; default the name of the model")
+    parser.add_argument("--force", action="store_true", help="write over FILE")
+    add_reading_options(parser, "that of the training")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Read, predict, write."""
+    from ..persistence import load_model
+    from ..report import make_report
+    from .data import read_model
+    from .outputs import check_text_output
+    from .telling import tell
+
+    arguments.data = arguments.test
+    inputs = [arguments.model, *([arguments.test] if arguments.test else [])]
+    check_text_output(arguments.output, inputs, arguments.force)
+    given: dict[str, Any] = {}
+    if arguments.test is None:
+        estimator, _ = load_model(arguments.model)
+    else:
+        model = read_model(arguments.model, arguments.test)
+        estimator = model.estimator
+        examples = import_name(model.task.module, "examples")(model, arguments)
+        given = {"X": examples.X, "y": examples.y, **examples.params}
+    title = arguments.title or Path(arguments.model).name
+    make_report(estimator, title=title, **given).save(arguments.output)
+    tell(f"wrote {arguments.output}")
+    return DONE
