@@ -469,3 +469,9 @@ def test_a_kernel_of_inputs_under_equal_classes_is_that_of_the_multiclass_estima
     expected = native.decision_function(others)
     found = np.array([ours.score_outputs([x] * 3, [0, 1, 2]) for x in others])
     assert found == pytest.approx(expected, abs=2e-2)
+
+
+def test_there_are_no_weights_to_constrain():
+    model = mm.StructuralSVM(ByKernel(), weight_constraints=mm.WeightConstraints(nonnegative=True))
+    with pytest.raises(ValueError, match="need features, but ByKernel has a joint kernel"):
+        model.fit(X, Y)
