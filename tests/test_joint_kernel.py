@@ -446,3 +446,32 @@ def test_many_points_give_true_objectives(width):
     ]
     primal = 0.5 * c @ gram @ c + 10.0 * sum(slacks)
     assert result.converged and result.primal == pytest.approx(primal, rel=1e-6)
+
+
+def test_a_kernel_of_inputs_under_equal_classes_is_that_of_the_multiclass_estimator():
+    class Classes(mm.JointKernelProblem):
+        def outputs(self, x):
+            return [0, 1, 2]
+
+        def joint_kernel(self, x, y, x2, y2):
+            return float(y == y2) * np.exp(-0.5 * np.sum((x - x2) ** 2))
+
+        def loss(self, y, y_hat):
+            return float(y != y_hat)
+
+    rng = np.random.default_rng(0)
+    inputs, classes = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
+    ours = fitted(Classes(), list(inputs), classes.tolist(), C=0.5, tol=1e-5)
+    options = {"kernel": "rbf", "gamma": 0.5, "fit_intercept": False, "C": 0.5, "tol": 1e-5}
+    native = mm.MulticlassSVM(**options).fit(inputs, classes)
+    assert ours.result_.primal == pytest.approx(native.result_.primal, rel=2e-5)
+    others = rng.normal(size=(20, 2))
+    expected = native.decision_function(others)
+    found = np.array([ours.score_outputs([x] * 3, [0, 1, 2]) for x in others])
+    assert found == pytest.approx(expected, abs=2e-2)
+
+
+def test_there_are_no_weights_to_constrain():
+    model = mm.StructuralSVM(ByKernel(), weight_constraints=mm.WeightConstraints(nonnegative=True))
+    with pytest.raises(ValueError, match="need features, but ByKernel has a joint kernel"):
+        model.fit(X, Y)

@@ -89,6 +89,8 @@ class Problem:
     exact: bool = True
     rescalings: tuple[Rescaling, ...] = ("margin", "slack", "none")
     loss_unit: float = 0.0
+    #: Whether weights have a meaning one by one, so that each can be constrained.
+    has_features: bool = True
 
     @property
     def n_examples(self) -> int:

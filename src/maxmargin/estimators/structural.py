@@ -98,6 +98,10 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         data = (type(self.problem), _content(self.problem, X, y)) if self.warm_start else ()
         constraints = self.weight_constraints
+        if constraints is not None and not getattr(bound, "has_features", True):
+            raise ValueError(
+                f"weight_constraints need features, but {type(bound).__name__} has a joint kernel"
+            )
         self._keep_predictor(self._train(lambda: bound, data, weights, constraints=constraints))
         return self
 

@@ -138,6 +138,7 @@ class JointKernelProblem(Problem):
 
     max_points: int = 2000
     cache_mb: float = 256.0
+    has_features = False
     search_method = "argmax"  # what `check_problem` calls the search that may be wrong
     _space: KernelPoints | Expansion | None = None
     _numbers: Sequence[int] = ()  # of the examples in that space
