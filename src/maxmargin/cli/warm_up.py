@@ -137,7 +137,7 @@ def _dependencies() -> Case:
     words = [("the", "D"), ("dog", "N"), ("barks", "V"), ("loudly", "R")]
     sentences = [[words[(k + t) % 4] for t in range(4)] for k in range(MANY)]
     return (
-        TRAINING,
+        {**TRAINING, "hash_bits": 10},
         sentences,
         [[(2, 3, 0, 3), (0, 1, 1, 2), (2, 0, 2, 3)][k % 3] for k in range(MANY)],
     )
