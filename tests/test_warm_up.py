@@ -14,7 +14,9 @@ from maxmargin.registry import ESTIMATORS, TASKS
 def test_there_are_data_for_every_estimator():
     needed = {entry.name for entry in ESTIMATORS if entry.is_saved}
     assert set(warm_up.MADE_UP) == needed
-    assert set(TASKS) <= set(warm_up._names())
+    names = warm_up._names()
+    assert set(TASKS) <= set(names)
+    assert {entry.name for entries in names.values() for entry in entries} == needed  # all of them
 
 
 @pytest.mark.parametrize("name", warm_up.MADE_UP)
@@ -48,7 +50,7 @@ def test_the_command_tells_seconds_and_place(capsys):
 
 def test_unknown_tasks_are_refused(capsys):
     assert main(["warm-up", "fly"]) == 2
-    assert "there is no task 'fly', expected tag, multiclass, " in capsys.readouterr().err
+    assert "there is no task 'fly', expected tag, " in capsys.readouterr().err
 
 
 def test_kernels_that_cannot_be_kept_are_an_error(monkeypatch, capsys):
