@@ -76,6 +76,36 @@ def test_a_rival_of_all_tokens(tagger):
     assert str(model.explain(X[0], model.predict(X[:1])[0])) == "no difference"
 
 
+@pytest.mark.parametrize("options", [{}, {"span_features": True}])
+def test_parse_trees(options):
+    trees = [
+        "(S (NP (D a) (N b)) (VP (V c)))",
+        "(S (NP (NP (D a) (N b)) (PP (P d) (NP (N b)))) (VP (V c) (NP (N b))))",
+        "(S (NP (N b)) (VP (V c) (NP (NP (D a) (N b)) (PP (P d) (NP (N b))))))",
+        "(S (NP (N b)) (VP (V c) (NP (D a) (N b)) (PP (P d) (NP (N b)))))",
+    ]
+    model = mm.GrammarParser(tol=0.1, random_state=0, **options).fit(trees)
+    model.coef_ = np.random.default_rng(0).normal(size=model.coef_.shape)
+    x = [("b", "N"), ("c", "V"), ("a", "D"), ("b", "N"), ("d", "P"), ("b", "N")]
+    (ranked,) = model.predict_k([x], 100)
+    assert len(ranked) >= 2
+    found = model.explain(x)
+    assert (found.output, found.rival) == (ranked[0][0], ranked[1][0])
+    for rival, score in ranked:
+        compared = model.explain(x, rival)
+        assert compared.margin == pytest.approx(ranked[0][1] - score, abs=1e-9)
+        assert bool(compared.decisions[0].evidence) == (rival != ranked[0][0])
+    assert "VP -> V @VP|V, words 1-5" in {one.name for one in found.decisions[0].evidence}
+    assert model.explain([("b", "N"), ("c", "V")]).decisions[0].rival is None
+    for wrong, message in (
+        (["?"], "has no tree"),
+        (x[:2], "y_hat is no tree"),
+        (x, "y_hat is no tree"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.explain(wrong, trees[0])
+
+
 def test_text_and_html():
     X = [["Anna", "lives", "in", "<Oslo>"], ["<Oslo>", "is", "cold"], ["Anna", "left"]]
     y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O"]]

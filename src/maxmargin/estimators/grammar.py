@@ -12,16 +12,20 @@ from sklearn.base import BaseEstimator
 
 from ..doc_links import DocLinks
 from ..problems.grammar.data import count_rules, encode
+from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
-from ..problems.grammar.rules import relative_frequencies
+from ..problems.grammar.rules import derive, relative_frequencies
 from ..solvers.base import checked_weights
 from ..types import Floats
+from .base import checked_k
 from .confidence import CalibratedMethod, Confidences
 from .examples import lasting
+from .explanation import Decision, Explanation, decision
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
 from .top_weights import strongest
+from .tree_explanation import derivation_evidence
 
 __all__ = ["GrammarParser", "PCFGParser"]
 
@@ -150,6 +154,54 @@ class GrammarParser(Confidences, ParserMixin):
         """
         outputs = self._distribution(X)
         return [outputs.probabilities_of(i, self._temperature) for i in range(len(outputs.spans))]
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted tree, and not another: the rules that decided.
+
+        Parameters
+        ----------
+        x : sentence
+            As in the X of `predict`.
+        y_hat : tree, optional
+            A tree of the sentence to compare with; by default the second best.
+        n : int, default=5
+            How many rules the explanation shows; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            One decision, whose margin is the difference of the scores: the rules that only one of
+            the trees has, with the words below them, and the weights of spans.
+
+        Raises
+        ------
+        ValueError
+            If the grammar does not derive the sentence, or the tree that is given.
+        """
+        weights, decoder, (sentence,) = self._weights, self._decoder(), self._tokens([x])
+        words, sentences = [token.word for token in sentence], self._encode([sentence])
+        short = self._is_short(sentence)
+        ranked = best_derivations(decoder, sentences, weights, 2) if short else []
+        if not ranked:
+            raise ValueError("the grammar has no tree for the sentence, so there is no decision")
+        chosen = decoder.tree(ranked[0][0], words)
+        if y_hat is not None:
+            (rival,) = self._trees([y_hat])
+            steps = derive(rival, self.horizontal, self.vertical)
+            try:
+                if steps[0].end != len(sentence):
+                    raise KeyError("of another sentence")
+                nodes = encode(self.grammar_, [steps], [self._terminals(sentence)])
+            except KeyError:
+                raise ValueError("y_hat is no tree of the sentence that the grammar has") from None
+        elif len(ranked) > 1:
+            nodes, rival = ranked[1][0], decoder.tree(ranked[1][0], words)
+        else:
+            alone = Decision(0, "", chosen, None, np.inf, ())
+            return Explanation(chosen, None, (alone,), checked_k(n, "n"))
+        evidence = derivation_evidence(decoder, sentences, ranked[0][0], nodes, weights)
+        found = decision(0, "", chosen, rival, evidence)
+        return Explanation(chosen, rival, (found,), checked_k(n, "n"))
 
     def _distribution(self, X: Any) -> _Constituents:
         """See `Confidences`."""
