@@ -33,7 +33,8 @@ def test_attributes_and_their_escapes(tmp_path):
         [{"time=10:30": 1, "back\\slash": 1, "both\\": 2, "twice": 2}, {"w[0]=": 1}],
         [{}],
     ]
-    assert data.n_tokens == 5
+    assert data.n_tokens == 5 and data.n_sequences == 3
+    assert data.offsets.tolist() == [0, 2, 4, 5] and data.lines.tolist() == [1, 2, 4, 5, 7]
 
 
 @pytest.mark.parametrize(
