@@ -33,7 +33,8 @@ def test_attributes_and_their_escapes(tmp_path):
         [{"time=10:30": 1, "back\\slash": 1, "both\\": 2, "twice": 2}, {"w[0]=": 1}],
         [{}],
     ]
-    assert data.n_tokens == 5
+    assert data.n_tokens == 5 and data.n_sequences == 3
+    assert data.offsets.tolist() == [0, 2, 4, 5] and data.lines.tolist() == [1, 2, 4, 5, 7]
 
 
 @pytest.mark.parametrize(
@@ -220,6 +221,9 @@ def test_train_tag_reads_attributes(corpus, model, tmp_path, capsys):
     command = ["train", "tag", str(uniform), "-o", str(tmp_path / "m"), "-q"]
     assert main([*command, "--format", "crfsuite"]) == 0
     assert mm.load(tmp_path / "m").classes_.tolist() == ["A", "B"]
+    uniform.write_text("B-X\tx=1\nO\ty=1\n\nI-X\tx=1\n")
+    assert main([*command, "--constraints", "bio"]) == 1
+    assert f"{uniform}:4: " in capsys.readouterr().err
     uniform.write_text("A\tx=1\nA\ty=1\n")
     assert main(command) == 1
     assert "all labels are 'A'" in capsys.readouterr().err

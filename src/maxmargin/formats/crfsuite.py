@@ -13,6 +13,9 @@ import math
 import re
 from typing import NamedTuple
 
+import numpy as np
+
+from ..types import Ints
 from .opening import Source, open_text
 
 __all__ = ["CrfsuiteData", "read_crfsuite"]
@@ -31,10 +34,21 @@ class CrfsuiteData(NamedTuple):
         Attributes of each token, ``{name: value}``.
     y : list of list of str
         Labels.
+    source : str or None
+        Name of the file.
+    lines : ndarray of int64 or None
+        Line of each token in that file, from 1.
     """
 
     X: list[list[dict[str, float]]]
     y: list[list[str]]
+    source: str | None = None
+    lines: Ints | None = None
+
+    @property
+    def offsets(self) -> Ints:
+        """Tokens of sequence i are ``offsets[i]:offsets[i + 1]``."""
+        return np.cumsum([0, *map(len, self.y)], dtype=np.int64)
 
     @property
     def n_sequences(self) -> int:
@@ -69,7 +83,9 @@ def read_crfsuite(path: Source, *, encoding: str = "utf-8") -> CrfsuiteData:
         A line without a label, a value that is not a finite number, or a file without tokens; the
         message names file and line.
     """
-    data = CrfsuiteData([], [])
+    X: list[list[dict[str, float]]] = []
+    y: list[list[str]] = []
+    lines: list[int] = []
     tokens: list[dict[str, float]] = []
     labels: list[str] = []
     with open_text(path, encoding) as stream:
@@ -77,22 +93,23 @@ def read_crfsuite(path: Source, *, encoding: str = "utf-8") -> CrfsuiteData:
             text = line.rstrip("\r\n")
             if not text.strip():
                 if labels:
-                    data.X.append(tokens)
-                    data.y.append(labels)
+                    X.append(tokens)
+                    y.append(labels)
                     tokens, labels = [], []
                 continue
             label, *fields = text.split("\t")
             try:
                 labels.append(_label(label))
                 tokens.append(_attributes(fields))
+                lines.append(number)
             except _BadField as error:
                 raise ValueError(f"{path}:{number}: {error}") from None
     if labels:
-        data.X.append(tokens)
-        data.y.append(labels)
-    if not data.y:
+        X.append(tokens)
+        y.append(labels)
+    if not y:
         raise ValueError(f"{path}: no tokens found, expected a label and attributes on each line")
-    return data
+    return CrfsuiteData(X, y, str(path), np.array(lines, dtype=np.int64))
 
 
 class _BadField(Exception):

@@ -62,13 +62,13 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A tagger, to be trained on a column file, or on attributes."""
     features: Any
     if are_attributes(arguments):
-        features, pairs, lines = attribute_features(arguments), None, []
+        features, pairs = attribute_features(arguments), None
         tokens, extra = _read_attributes(open_input(arguments.data), arguments), {"task": TAG.name}
         refuse_single_label(arguments.data, {y for ys in tokens.labels or () for y in ys})
     else:
         features, pairs = window_features(arguments, templates)
         tokens, label_column = read_training_tokens(arguments, TAG)
-        extra, lines = extra_of_columns(arguments, TAG, tokens, label_column), tokens.first_lines
+        extra = extra_of_columns(arguments, TAG, tokens, label_column)
     say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
     estimator = SequenceTagger(
         features=features,
@@ -83,7 +83,7 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     )
 
     def fit() -> None:
-        with at_lines("sequence", str(arguments.data), lines):
+        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
             estimator.fit(tokens.inputs, tokens.labels)
         say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
