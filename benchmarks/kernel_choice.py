@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from itertools import product
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -18,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 import maxmargin as mm
 from maxmargin.features import KernelMap
 
+from .case import Floats
 from .datasets import usps
 from .datasets.kernels import smoothed
 
@@ -36,7 +37,7 @@ class Setting(NamedTuple):
     blur: float
 
 
-def errors(X: np.ndarray, y: np.ndarray, gamma: float, rank: int) -> np.ndarray:
+def errors(X: Any, y: Any, gamma: float, rank: int) -> Floats:
     """Shares of errors for all C."""
     wrong = np.zeros(len(CS))
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
