@@ -209,7 +209,7 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
     )
     check_error(
         ["train", "multiclass", digits[0], "-o", model, "--templates", "ner"],
-        "--templates is for the task 'tag' only",
+        "--templates is for the tasks 'tag' and 'segment' only",
         capsys,
         2,
     )
@@ -219,7 +219,7 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
     narrow = folder / "narrow.txt"
     narrow.write_text("the\ncat\n")
     check_error(
-        ["predict", tagger, str(narrow)], r".*narrow\.txt: 1 columns, but the model", capsys
+        ["predict", tagger, str(narrow)], r".*narrow\.txt:1: 1 columns, but the model", capsys
     )
     bare = str(write_corpus(folder / "bare2.txt", 2, labels=False))
     check_error(["evaluate", tagger, bare], r".*bare2\.txt: no column of labels", capsys)
@@ -227,11 +227,11 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_models_without_a_command_line_are_refused(command, tmp_path, capsys):
-    path = tmp_path / "parser.mm"
-    mm.PCFGParser().fit(["(S (N cats))"]).save(path)
+    path = tmp_path / "matcher.mm"
+    mm.SetMatcher().fit([np.eye(2)[:, :, None]], [[0, 1]]).save(path)
     (tmp_path / "test.txt").write_text("cats N\n")
     assert main([command, str(path), str(tmp_path / "test.txt")]) != 0
-    assert "parser.mm: a PCFGParser is used from Python" in capsys.readouterr().err
+    assert "matcher.mm: a SetMatcher is used from Python" in capsys.readouterr().err
 
 
 def test_model_of_vectors_is_refused(folder, capsys):

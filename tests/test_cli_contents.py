@@ -19,12 +19,13 @@ from maxmargin.persistence import save_model
     ("text", "what"),
     [
         ("1 qid:1 1:1 # a\n2 qid:1 2:1 # b\n", "svm_hmm"),
-        ("1 qid:1 1:1\n2 qid:2 2:1\n", "qid:"),
-        ("1 qid:1 1:1 #docid = a\n2 qid:2 2:1 #docid = b\n", "LETOR"),
-        ("1,2 1:1\n2 2:1\n", "several labels"),
-        ("# text\n1\ta\ta\tX\tX\t_\t0\troot\t_\t_\n", "read_conllu"),
-        ("(S (NP (PRP it)) (VP (VBZ works)))\n", "read_trees"),
-        (">a\nACGT\n>b\nAC\n", "read_fasta"),
+        ("1 qid:1 1:1\n2 qid:2 2:1\n", "'maxmargin train rank'"),
+        ("1 qid:1 1:1 #docid = a\n2 qid:2 2:1 #docid = b\n", "'maxmargin train rank'"),
+        ("1,2 1:1\n2 2:1\n", "'maxmargin train multilabel'"),
+        ("1 0 A 1:1\n2 1 B 2:1\n", "'maxmargin train label-tree'"),
+        ("# text\n1\ta\ta\tX\tX\t_\t0\troot\t_\t_\n", "'maxmargin train depend'"),
+        ("(S (NP (PRP it)) (VP (VBZ works)))\n", "'maxmargin train parse'"),
+        (">a\nACGT\n>b\nAC\n", "'maxmargin train align'"),
         ("a,x\nb,y\n", "commas"),
         ("ELF\0\1", "a binary file"),
     ],
@@ -160,7 +161,12 @@ def test_models_that_contradict_themselves(corpus_folder, extra, message, capsys
 def test_options_of_the_other_task_are_refused(corpus_folder, option, capsys):
     (corpus_folder / "data.svm").write_text("1 1:1\n2 2:1\n")
     train = ["train", "multiclass", "data.svm", "-o", "new.mm", option]
-    refused(train, f"{option.partition('=')[0]} is for the task 'tag' only", capsys, code=2)
+    refused(
+        train,
+        f"{option.partition('=')[0]} is for the tasks 'tag' and 'segment' only",
+        capsys,
+        code=2,
+    )
 
 
 @pytest.mark.parametrize(

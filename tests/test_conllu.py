@@ -52,13 +52,13 @@ def test_round_trip(treebank, tmp_path):
     assert written(treebank) == TEXT
     path = tmp_path / "copy.conllu.gz"
     write_conllu(path, treebank)
-    assert read_conllu(path) == treebank
+    assert read_conllu(path)._replace(source=treebank.source) == treebank
 
 
 def test_windows_line_ends_and_no_last_line_end(tmp_path, treebank):
     path = tmp_path / "trees.conllu"
     path.write_bytes(b"\xef\xbb\xbf" + TEXT.rstrip("\n").replace("\n", "\r\n").encode())
-    assert read_conllu(path) == treebank
+    assert read_conllu(path)._replace(source=treebank.source) == treebank
 
 
 def test_other_trees(treebank):
@@ -106,7 +106,7 @@ def test_words_without_heads_can_be_read(tmp_path):
     path.write_text("1\ta\ta\tX\tX\t_\t_\t_\t_\t_\n", encoding="utf-8")
     treebank = read_conllu(path)
     assert treebank.tokens() == [[("a", "X", "X")]]
-    with pytest.raises(ValueError, match="sentence 0, word 1: the head is '_'"):
+    with pytest.raises(ValueError, match=r"t\.conllu:1: the head is '_'"):
         treebank.heads()
 
 

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = make_parser().parse_args(argv)
     with warnings.catch_warnings(), Signals() as signals:
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _Warnings()
         try:
             code = int(arguments.run(arguments, signals))
             finish_output()
@@ -93,12 +93,20 @@ def _with_options(text: str, names: Iterable[str]) -> str:
     """The text, with options of the command line for Python's parameters."""
     for name in names:
         flag = "--" + name.replace("_", "-")
-        text = re.sub(rf"(?<![\w.-]){name}=(['\"]?)([\w.-]+)\1", rf"{flag} \2", text)
+        text = re.sub(rf"(?<![\w.-]){name}=(['\"]?)([\w.@-]+)\1", rf"{flag} \2", text)
         if "_" in name:  # one word may mean itself
             text = re.sub(rf"(?<![\w./-]){name}(?![\w./])", flag, text)
     return text
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Show a warning without the line of code that gave it."""
-    warn(str(message))
+class _Warnings:
+    """Shows warnings without the line of code that gave them, and but once if numbers differ."""
+
+    def __init__(self) -> None:
+        self.shown: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        kind = re.sub(r"\d+", "0", str(message))
+        if kind not in self.shown:
+            self.shown.add(kind)
+            warn(str(message))

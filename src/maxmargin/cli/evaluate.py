@@ -75,16 +75,17 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if other is not None:
         judgement = compared(judgement, judge(other, arguments), arguments)
     write_report(json.dumps(judgement.report, indent=2) if arguments.json else judgement.text)
-    _warn_of_strangers(model, judgement.report)
+    _warn_of_strangers(judgement.report)
     return DONE
 
 
-def _warn_of_strangers(model: Any, report: dict[str, Any]) -> None:
+def _warn_of_strangers(report: dict[str, Any]) -> None:
     """Say that the file is of other labels altogether, which its scores might hide."""
-    n_labels = report.get("tokens", report.get("examples"))
-    if n_labels is None or sum(report["unknown_labels"].values()) < n_labels:
+    labels, unknown = report.get("labels", {}), report.get("unknown_labels", {})
+    n_given = sum(scores["n_true"] for scores in labels.values())
+    if n_given == 0 or sum(unknown.values()) < n_given:
         return
-    known = [str(label) for label in model.estimator.classes_.tolist()]
+    known = [label for label in labels if label not in unknown]  # those that were predicted
     shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
     warn(
         f"the model knows none of the labels of this file, so that all count as wrong; it was "

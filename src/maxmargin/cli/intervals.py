@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from ..metrics import bootstrap_intervals, paired_comparison
-from ..tables import columns, percent
+from ..tables import columns
 from .codes import UsageError
-from .judging import Judgement, Tally
+from .judging import Judgement, Tally, shown
 
 __all__ = ["compared", "with_intervals"]
 
@@ -24,7 +24,10 @@ def with_intervals(judgement: Judgement, arguments: argparse.Namespace) -> Judge
         "scores": {name: interval._asdict() for name, interval in found.items()},
     }
     rows: list[tuple[str, ...]] = [("intervals", "score", "from", "to")]
-    rows += [(_in_words(name), *map(percent, interval)) for name, interval in found.items()]
+    rows += [
+        (_in_words(name), *(shown(name, value) for value in interval))
+        for name, interval in found.items()
+    ]
     text = f"{columns(rows)}\n({_how_in_words(tally, arguments)})"
     return judgement._replace(
         report={**judgement.report, "intervals": report}, text=f"{judgement.text}\n\n{text}"
@@ -53,7 +56,7 @@ def compared(judgement: Judgement, other: Judgement, arguments: argparse.Namespa
     title = f"against {arguments.against}"
     rows: list[tuple[str, ...]] = [(title, "score", "other", "difference", "from", "to", "p")]
     rows += [
-        (_in_words(name), *map(percent, comparison[:5]), f"{comparison.p:.4f}")
+        (_in_words(name), *(shown(name, value) for value in comparison[:5]), f"{comparison.p:.4f}")
         for name, comparison in found.items()
     ]
     text = (

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..metrics import Ratio
+from ..tables import percent
 
-__all__ = ["Judgement", "Tally", "as_json", "confusions", "count_unknown", "error_lines"]
+__all__ = ["Judgement", "Tally", "as_json", "confusions", "count_unknown", "error_lines", "shown"]
 
 N_CONFUSIONS = 10  # most frequent confusions to list
 N_UNKNOWN = 10  # unknown labels to list
@@ -24,6 +25,11 @@ class Tally(NamedTuple):
     def n_units(self) -> int:
         """Number of units."""
         return len(next(iter(self.scores.values())).tops)
+
+
+def shown(name: str, score: float) -> str:
+    """A score for people: shares in per cent, errors as they are."""
+    return f"{score:.4f}" if name.endswith("error") else percent(score)
 
 
 class Judgement(NamedTuple):

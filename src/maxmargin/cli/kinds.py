@@ -7,6 +7,7 @@ from collections.abc import Container
 from ..formats.opening import Source
 from ..formats.recognising import Kind, recognise
 from ..registry import TASKS, Task
+from .pieces import Piece
 
 __all__ = ["refuse_other_kinds"]
 
@@ -22,16 +23,8 @@ _ADVICE = {
     Kind.NUMPY: "in Python, numpy.load reads it, and estimators take its arrays",
     Kind.UTF_16: "say --encoding utf-16",
     Kind.BINARY: "",
-    Kind.MULTILABEL: f"{_NO_COMMAND} maxmargin.formats.read_svmlight(path, multilabel=True) reads "
-    "it, for MultilabelSVM",
-    Kind.LETOR: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and the queries qid",
     Kind.SVM_HMM: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid, and rows "
     "with the same qid make a sequence for SequenceTagger",
-    Kind.QUERIES: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid; to do "
-    "without the queries, remove the qid: fields",
-    Kind.CONLLU: f"{_NO_COMMAND} maxmargin.formats.read_conllu reads it, for DependencyParser",
-    Kind.TREES: f"{_NO_COMMAND} maxmargin.formats.read_trees reads it, for GrammarParser",
-    Kind.FASTA: f"{_NO_COMMAND} maxmargin.formats.read_fasta reads it, for SequenceAligner",
     Kind.JSON: f"{_NO_COMMAND} json reads it, and estimators take lists",
     Kind.COMMAS: "tabs or spaces have to stand between the fields",
 }
@@ -47,9 +40,12 @@ def refuse_other_kinds(
     """Raise ValueError for a file that is known not to be what the task reads.
 
     The message says what the file is, what was expected, and what can be done with it. Returns
-    the kind of other files, None where it is not known: such files are left to the reader.
+    the kind of other files, None where it is not known: such files are left to the reader. Streams
+    are judged by their first piece: a later one may be a single line, and look like anything.
     """
     kind = recognise(source, encoding)
+    if isinstance(source, Piece) and not source.is_first:
+        return kind
     read = task.reads if needs_labels else task.reads + task.reads_unlabelled
     if kind is None or kind.name in read or kind in allowed:
         return kind
@@ -60,9 +56,11 @@ def refuse_other_kinds(
 
 def _advice(kind: Kind) -> str:
     """What can be done with a file of some kind."""
-    for task in TASKS.values():
-        if kind.name in task.reads:
-            return f"'maxmargin train {task.name}' learns from it"
-        if kind.name in task.reads_unlabelled:
-            return f"'maxmargin predict' labels it, with a model of 'train {task.name}'"
+    learning = [task.name for task in TASKS.values() if kind.name in task.reads]
+    if learning:
+        others = f" (or {', '.join(learning[1:])})" if learning[1:] else ""
+        return f"'maxmargin train {learning[0]}'{others} learns from it"
+    labelling = [task.name for task in TASKS.values() if kind.name in task.reads_unlabelled]
+    if labelling:
+        return f"'maxmargin predict' labels it, with a model of 'train {labelling[0]}'"
     return _ADVICE[kind]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..registry import TASKS, import_name
 from .codes import DONE
-from .options import add_reading_options, list_tasks
+from .options import add_reading_options, list_tasks, positive
 from .signals import Signals
 
 __all__ = ["add_parser", "run"]
@@ -18,7 +18,8 @@ Label a file with a trained model. What is written:
 
 {list_tasks({name: task.writes for name, task in TASKS.items()})}
 
-A file that is there already is written over with --force only.
+As a filter (maxmargin predict model.mm - ) it answers every sentence, line or tree as soon as its
+end is read. A file that is there already is written over with --force only.
 """
 
 
@@ -38,6 +39,15 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "-o", "--output", default="-", metavar="FILE", help="default -, the standard output"
     )
     parser.add_argument("--force", action="store_true", help="write over FILE")
+    parser.add_argument(
+        "--k",
+        type=positive,
+        metavar="N",
+        help=f"write the N best outputs, with their scores ({_tasks_with('k')})",
+    )
+    parser.add_argument(
+        "--scores", action="store_true", help=f"write scores too ({_tasks_with('scores')})"
+    )
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -46,8 +56,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Predict and write."""
     from ..formats import write_text_atomically
+    from .answers import refuse_answers
     from .data import read_model
     from .outputs import check_text_output, is_standard
+    from .pieces import located, read_pieces
     from .telling import standard_output
 
     to_standard = is_standard(arguments.output)
@@ -55,13 +67,23 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         inputs = [arguments.model, arguments.data]
         check_text_output(arguments.output, inputs, arguments.force)
     model = read_model(arguments.model, arguments.data)
+    refuse_answers(arguments, model.task)
     opened = (
         standard_output(arguments.encoding)
         if to_standard
         else write_text_atomically(arguments.output, arguments.encoding)
     )
-    text = import_name(model.task.module, "predict")(model, arguments)
-    signals.check()
+    predict = import_name(model.task.module, "predict")
     with opened as stream:
-        stream.write(text)
+        for source in read_pieces(arguments.data, model.task.unit, arguments.encoding):
+            with located(source):
+                text = predict(model, source, arguments)
+            signals.check()
+            stream.write(text)
+            stream.flush()  # who waits for an answer gets it before the next question
     return DONE
+
+
+def _tasks_with(answer: str) -> str:
+    """Names of the tasks that have some kind of answers."""
+    return ", ".join(task.name for task in TASKS.values() if answer in task.answers)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..registry import TASKS, Task
 from .codes import UsageError
-from .options import non_negative
+from .options import non_negative, positive
 
 __all__ = ["add_task_options", "refuse_misplaced"]
 
@@ -30,6 +30,65 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "choices": [1, 2, 3],
         "help": "labels that a transition looks back on; default 1",
     },
+    "max_length": {
+        "type": positive,
+        "metavar": "N",
+        "help": "most tokens of a segment; default the longest of the training file",
+    },
+    "edges": {
+        "choices": ["tree", "pairs"],
+        "help": "weights for pairs of labels that are on together: those of a learned tree, or, "
+        "for at most 14 labels, all; default none",
+    },
+    "grades": {"metavar": "A,B,...", "help": "the grades from the lowest to the highest"},
+    "measure": {
+        "metavar": "NAME",
+        "help": "error (default), f1, fbeta, prbep, precision@k, recall@k, recall@precision, "
+        "precision@recall, rocarea or average_precision",
+    },
+    "k": {"type": positive, "metavar": "N", "help": "places or rows that ndcg and ...@k count"},
+    "beta": {"type": float, "help": "recall counts so much more than precision in fbeta"},
+    "floor": {"type": float, "help": "the least precision or recall of ...@precision, ...@recall"},
+    "projective": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "search trees without crossing arcs only (default)",
+    },
+    "relations": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "learn DEPREL too (default)",
+    },
+    "hash_bits": {
+        "type": non_negative,
+        "metavar": "N",
+        "help": "features are hashed into 2^N weights (default 22)",
+    },
+    "terminals": {
+        "choices": ["tags", "words"],
+        "help": "what the grammar derives: tags, which are then part of the input (default), or "
+        "words",
+    },
+    "horizontal": {
+        "type": non_negative,
+        "metavar": "N",
+        "help": "siblings that parts of long rules remember; default all",
+    },
+    "vertical": {
+        "type": positive,
+        "metavar": "N",
+        "help": "1: symbols are labels (default); 2: with that of the parent; and so on",
+    },
+    "span_features": {"action": "store_true", "help": "weights for the ends of constituents"},
+    "lexical_features": {"action": "store_true", "help": "the same with words"},
+    "mode": {
+        "choices": ["local", "global"],
+        "help": "whether letters before the first and after the last pair cost nothing (default) "
+        "or count as gaps",
+    },
+    "gaps": {
+        "choices": ["linear", "affine"],
+        "help": "whether a gap has a weight for each letter, or also one for itself (default)",
+    },
+    "symmetric": {"action": "store_true", "help": "one score for two letters in either order"},
 }
 
 
@@ -37,7 +96,7 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
     """Describe the options, those of the same tasks together."""
     groups: dict[str, Any] = {}
     for name, settings in OPTIONS.items():
-        title = f"{' and '.join(_tasks_with(name))} only"
+        title = f"{_listed(_tasks_with(name))} only"
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         groups[title].add_argument(_flag(name), **settings)
@@ -49,7 +108,9 @@ def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
         if name not in task.options and _is_given(getattr(arguments, name)):
             tasks = [repr(other) for other in _tasks_with(name)]
             noun = "task" if len(tasks) == 1 else "tasks"
-            raise UsageError(f"{_flag(name)} is for the {noun} {' and '.join(tasks)} only")
+            raise UsageError(f"{_flag(name)} is for the {noun} {_listed(tasks)} only")
+    if arguments.loss is not None and not task.losses:
+        raise UsageError(f"--loss is not for the task {task.name!r}")
     if arguments.loss is not None and arguments.loss not in task.losses:
         raise UsageError(
             f"--loss of {task.name} must be {' or '.join(task.losses)}, got {arguments.loss!r:.40}"
@@ -59,6 +120,12 @@ def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
 def _tasks_with(option: str) -> list[str]:
     """Names of the tasks that have an option."""
     return [task.name for task in TASKS.values() if option in task.options]
+
+
+def _listed(names: list[str]) -> str:
+    """Names in a sentence."""
+    *rest, last = names
+    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def _flag(name: str) -> str:

@@ -105,7 +105,7 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
     model.add_argument(
         "--intercept",
         action=argparse.BooleanOptionalAction,
-        help="a constant feature (default for multiclass, not for tag)",
+        help="a constant feature (default, but not for tag and segment)",
     )
     add_task_options(parser)
     add_reading_options(parser.add_argument_group("reading"), "auto")
@@ -116,7 +116,7 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
         metavar="NAME",
         help="default auto; perceptron, mira, sgd and pegasos make 10 passes unless --max-passes",
     )
-    training.add_argument("--tol", type=float, default=TOL, help=f"relative gap (default {TOL:g})")
+    training.add_argument("--tol", type=float, help=f"relative gap (default {_tolerances()})")
     training.add_argument("--epsilon", type=float, help="gap in units of mean loss")
     training.add_argument("--max-passes", type=float, metavar="N", help="over the data; then stop")
     training.add_argument("--max-time", type=float, metavar="SECONDS", help="then stop")
@@ -244,12 +244,18 @@ def describe(result: Any) -> str:
     )
 
 
+def _tolerances() -> str:
+    """The default of --tol, and the tasks that have another one."""
+    others = [f"{task.tol:g} for {task.name}" for task in TASKS.values() if task.tol != TOL]
+    return ", ".join([f"{TOL:g}", *others])
+
+
 def _losses() -> str:
     """The losses of tasks that have several."""
     told = []
     for task in TASKS.values():
-        first, *others = task.losses
-        if others:
+        if len(task.losses) > 1:
+            first, *others = task.losses
             *rest, last = [f"{first} (default)", *others]
             told.append(f"{task.name}: {', '.join(rest)} or {last}")
     return "; ".join(told)

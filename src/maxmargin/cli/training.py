@@ -22,7 +22,7 @@ class Examples(NamedTuple):
     """
 
     X: Any
-    y: Any
+    y: Any = None
     params: Mapping[str, Any] = MappingProxyType({})
     groups: Any = None
 
@@ -48,13 +48,13 @@ class Plan(NamedTuple):
 
 def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, Any]:
     """Parameters that all estimators have."""
-    return {
-        "loss": arguments.loss or task.losses[0],
+    loss = {"loss": arguments.loss or task.losses[0]} if task.losses else {}
+    return loss | {
         "C": arguments.C,
         "rescaling": arguments.rescaling,
         "slack": arguments.slack,
         "solver": arguments.solver,
-        "tol": arguments.tol,
+        "tol": task.tol if arguments.tol is None else arguments.tol,
         "epsilon": arguments.epsilon,
         "max_passes": arguments.max_passes,
         "max_time": arguments.max_time,

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Labels, Names
+from ..defaults import MEASURE_TOL
 from ..engine.rows import make_rows, row_scores
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
@@ -124,7 +125,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
     floor: float | None = None
     class_weight: Any = None
     fit_intercept: bool = True
-    tol: float | None = 1e-3
+    tol: float | None = MEASURE_TOL
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> PerformanceSVM:
         """Train on a sample.

@@ -107,6 +107,8 @@ class TreeLabeler(PartialLabels):
         Edges, the parent first; node 0 is the root.
     classes_ : list of ndarray
         With labels: the label set of each node.
+    n_edge_features_in_ : int
+        With labels: number of features of an edge.
     templates_ : ndarray of shape (n_nodes, channels, patch, patch)
         With positions: the templates of the parts.
     coef_ : ndarray
@@ -317,6 +319,11 @@ class TreeLabeler(PartialLabels):
         """Edges of the tree, the parent first."""
         parents = self._layout.parent.tolist()
         return [(p, v) for v, p in enumerate(parents) if p >= 0]
+
+    @property
+    def n_edge_features_in_(self) -> int:
+        """Number of features of an edge."""
+        return self._layout.n_edge_inputs - 1 if isinstance(self._layout, LabelLayout) else 0
 
     @property
     def templates_(self) -> Floats:

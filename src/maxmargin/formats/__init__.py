@@ -10,6 +10,7 @@ from .fasta import (
     read_fasta_groups,
     write_fasta,
 )
+from .label_trees import LabelTrees, read_label_trees
 from .opening import open_binary, open_text
 from .svmlight import SvmlightData, read_svmlight, write_svmlight
 from .taxonomy import read_taxonomy
@@ -27,6 +28,7 @@ from .writing import write_atomically, write_text_atomically
 __all__ = [
     "ConlluTreebank",
     "FastaRecord",
+    "LabelTrees",
     "SvmlightData",
     "TokenColumns",
     "Tree",
@@ -42,6 +44,7 @@ __all__ = [
     "read_conllu",
     "read_fasta",
     "read_fasta_groups",
+    "read_label_trees",
     "read_svmlight",
     "read_taxonomy",
     "read_trees",

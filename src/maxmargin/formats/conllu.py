@@ -33,10 +33,16 @@ class ConlluTreebank(NamedTuple):
     others : list of list of (int, str)
         Comments, multiword tokens and empty nodes of each sentence: each with the number of words
         before it.
+    source : str or None
+        Name of the file the sentences are from.
+    lines : list of list of int, or None
+        Line of each word in that file, from 1.
     """
 
     rows: list[list[list[str]]]
     others: list[list[tuple[int, str]]]
+    source: str | None = None
+    lines: list[list[int]] | None = None
 
     @property
     def n_sentences(self) -> int:
@@ -62,10 +68,15 @@ class ConlluTreebank(NamedTuple):
             except ValueError:
                 t = next(t for t, row in enumerate(sentence) if not row[HEAD].isdecimal())
                 raise ValueError(
-                    f"sentence {i}, word {t + 1}: the head is {sentence[t][HEAD]!r}, expected a "
-                    "number"
+                    f"{self.place(i, t)}: the head is {sentence[t][HEAD]!r}, expected a number"
                 ) from None
         return found
+
+    def place(self, sentence: int, word: int) -> str:
+        """Where a word is, for messages: file and line, or the numbers of sentence and word."""
+        if self.lines is None:
+            return f"sentence {sentence}, word {word + 1}"
+        return f"{self.source}:{self.lines[sentence][word]}"
 
     def labeled_heads(self) -> list[list[tuple[int, str]]]:
         """Head and relation of each word."""
@@ -77,7 +88,9 @@ class ConlluTreebank(NamedTuple):
     def select(self, sentences: Iterable[int]) -> ConlluTreebank:
         """Some of the sentences."""
         chosen = list(sentences)
-        return ConlluTreebank([self.rows[i] for i in chosen], [self.others[i] for i in chosen])
+        lines = None if self.lines is None else [self.lines[i] for i in chosen]
+        rows, others = [self.rows[i] for i in chosen], [self.others[i] for i in chosen]
+        return ConlluTreebank(rows, others, self.source, lines)
 
     def with_trees(self, trees: Sequence[Sequence[Any]]) -> ConlluTreebank:
         """A copy with other trees.
@@ -97,7 +110,7 @@ class ConlluTreebank(NamedTuple):
                     f"sentence {i} has {len(sentence)} words but its tree has {len(tree)}"
                 )
             rows.append([_with_arc(row, arc) for row, arc in zip(sentence, tree, strict=True)])
-        return ConlluTreebank(rows, self.others)
+        return self._replace(rows=rows)
 
 
 def _with_arc(row: list[str], arc: Any) -> list[str]:
@@ -133,17 +146,19 @@ def read_conllu(path: Source, *, encoding: str = "utf-8") -> ConlluTreebank:
     """
     rows: list[list[list[str]]] = []
     others: list[list[tuple[int, str]]] = []
+    numbers: list[list[int]] = []
     with open_text(path, encoding) as stream:
         for start, lines in _sentences(stream):
-            words, rest = _read_sentence(path, start, lines)
+            words, rest, own = _read_sentence(path, start, lines)
             if words:
                 rows.append(words)
                 others.append(rest)
+                numbers.append(own)
             elif any(not line.startswith("#") for _, line in rest):
                 raise ValueError(f"{path}:{start}: a sentence without words")
     if not rows:
         raise ValueError(f"{path}: no words found, expected ten columns per line")
-    return ConlluTreebank(rows, others)
+    return ConlluTreebank(rows, others, str(path), numbers)
 
 
 def _sentences(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
@@ -163,8 +178,8 @@ def _sentences(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
 
 def _read_sentence(
     path: Source, start: int, lines: list[str]
-) -> tuple[list[list[str]], list[tuple[int, str]]]:
-    """Words of a sentence, and its other lines."""
+) -> tuple[list[list[str]], list[tuple[int, str]], list[int]]:
+    """Words of a sentence, its other lines, and the line numbers of the words."""
     words: list[list[str]] = []
     others: list[tuple[int, str]] = []
     numbers = []
@@ -194,7 +209,7 @@ def _read_sentence(
                 f"{path}:{number}: the head is {head!r:.40}, expected a number from 0 to "
                 f"{len(words)}"
             )
-    return words, others
+    return words, others, numbers
 
 
 def write_conllu(

@@ -15,6 +15,7 @@ from .writing import write_text_atomically
 __all__ = [
     "FastaRecord",
     "gapped_rows",
+    "line_of_record",
     "pairs_of_rows",
     "read_fasta",
     "read_fasta_groups",
@@ -113,6 +114,12 @@ def read_fasta_groups(
     if begun:
         groups[-1][1].append(_record(path, begun, header, letters))
     return [(title, records) for title, records in groups if records]
+
+
+def line_of_record(path: Source, record: int, *, encoding: str = "utf-8") -> int:
+    """The line of the name of a sequence, for messages about what is wrong with it."""
+    names = [number for number, line in _lines(path, encoding) if line[0] == ">"]
+    return names[record]
 
 
 def _lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:

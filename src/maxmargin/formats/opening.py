@@ -16,7 +16,16 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-__all__ = ["ReadContent", "Source", "open_binary", "open_text", "read_once", "standard_input"]
+__all__ = [
+    "ReadContent",
+    "Source",
+    "may_be_compressed",
+    "open_binary",
+    "open_stream",
+    "open_text",
+    "read_once",
+    "standard_input",
+]
 
 PathLike = str | os.PathLike[str]
 Opener = Callable[..., Any]
@@ -65,11 +74,24 @@ def read_once(source: Source) -> Source:
     """Read pipes and other things that cannot be opened twice; a file is left for later."""
     if isinstance(source, ReadContent):
         return source
-    mode = os.stat(source).st_mode
+    with open_stream(source) as stream:
+        return source if stream is None else ReadContent(stream.read(), os.fspath(source))
+
+
+@contextmanager
+def open_stream(path: PathLike) -> Iterator[BinaryIO | None]:
+    """Open what cannot be opened twice, such as a named pipe; None for a file."""
+    mode = os.stat(path).st_mode
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-        return source
-    with open(source, "rb") as stream:
-        return ReadContent(stream.read(), os.fspath(source))
+        yield None
+        return
+    with open(path, "rb") as stream:
+        yield stream
+
+
+def may_be_compressed(beginning: bytes) -> bool:
+    """Whether a stream begins as compressed ones do, as far as can be seen."""
+    return any(mark.startswith(beginning[: len(mark)]) for mark, _ in _BY_CONTENT)
 
 
 def opener_by_name(path: PathLike) -> Opener | None:

@@ -39,6 +39,7 @@ class Kind(Enum):
     QUERIES = "an svmlight file with a query (qid:) on each line, as of rankings or of svm_hmm"
     CONLLU = "a CoNLL-U treebank"
     TREES = "a file of bracketed trees"
+    LABEL_TREES = "a file of label trees, a node with its head and label on each line"
     FASTA = "a FASTA file"
     JSON = "a JSON file"
     COMMAS = "a table with commas between the fields"
@@ -56,7 +57,8 @@ _RESIDUES = re.compile(r"[A-Za-z.*-]+")
 _CONLLU_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 _PAIRS = r"(?P<pairs>(?:\s+[0-9]+:[^\s:]+)*)\s*(?:#(?P<note>.*))?"
 _SVMLIGHT = re.compile(rf"(?P<label>[^\s:#]+)(?P<query>\s+qid:[^\s:]+)?{_PAIRS}")
-_UNLABELLED = re.compile(r"[0-9]+:[^\s:]+(?:\s+[0-9]+:[^\s:]+)*\s*(?:#.*)?")
+_UNLABELLED = re.compile(r"(?:qid:[^\s:]+\s+)?[0-9]+:[^\s:]+(?:\s+[0-9]+:[^\s:]+)*\s*(?:#.*)?")
+_NODE = re.compile(r"[0-9]+\s+(?:[0-9]+|_)\s+[^\s:]+(?P<pairs>(?:\s+[0-9]+:[^\s:]+)*)\s*")
 _PAIR = re.compile(r"\s[^\s:]+:[^\s:]+")
 _LABELS = re.compile(r"[^,]+(?:,[^,]+)+")
 
@@ -121,6 +123,7 @@ def _text_kind(data: bytes, encoding: str) -> Kind | None:
         Kind.TREES: lambda lines: _TREE.match("\n".join(lines)) is not None,
         Kind.CONLLU: _is_conllu,
         Kind.JSON: lambda lines: lines[0].lstrip().startswith(('{"', '["', "[{")),
+        Kind.LABEL_TREES: _is_label_trees,
         Kind.UNLABELLED_SVMLIGHT: lambda lines: all(map(_UNLABELLED.fullmatch, lines)),
     }
     for kind, test in tests.items():
@@ -151,6 +154,12 @@ def _is_conllu(lines: list[str]) -> bool:
     )
 
 
+def _is_label_trees(lines: list[str]) -> bool:
+    """Number, head and label, and index:value pairs behind some of them."""
+    nodes = [_NODE.fullmatch(line.strip()) for line in lines if not line.startswith("#")]
+    return bool(nodes) and all(nodes) and any(node["pairs"] for node in nodes if node)
+
+
 def _svmlight_kind(lines: list[str]) -> Kind | None:
     """The dialect of an svmlight file; None if it is none."""
     found = [match for line in lines if (match := _SVMLIGHT.fullmatch(line.strip()))]
@@ -162,6 +171,8 @@ def _svmlight_kind(lines: list[str]) -> Kind | None:
         if any("docid" in note for note in notes):
             return Kind.LETOR
         return Kind.SVM_HMM if all(len(note.split()) == 1 for note in notes) else Kind.QUERIES
+    if any(match["query"] for match in found):
+        return None  # the reader says which line has none
     if any(_LABELS.fullmatch(match["label"]) for match in found):
         return Kind.MULTILABEL
     return Kind.SVMLIGHT

@@ -17,7 +17,15 @@ from ..types import Floats, Ints
 from .opening import PathLike, Source, open_binary, open_text, read_once
 from .writing import write_text_atomically
 
-__all__ = ["SvmlightData", "read_svmlight", "write_svmlight"]
+__all__ = [
+    "BadLine",
+    "SvmlightData",
+    "append_pairs",
+    "labels_as_array",
+    "line_of_example",
+    "read_svmlight",
+    "write_svmlight",
+]
 
 LARGEST_INDEX = 2**31 - 1
 _LARGEST_INT = 2**63 - 1
@@ -197,7 +205,18 @@ def _whole_if_possible(labels: Floats) -> NDArray[Any]:
     return labels.astype(np.int64) if whole else labels
 
 
-class _BadLine(Exception):
+def line_of_example(path: Source, example: int, *, encoding: str = "utf-8") -> int:
+    """The line of an example, for messages about what is wrong with it."""
+    with open_text(path, encoding) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.partition("#")[0].split():
+                example -= 1
+            if example < 0:
+                return number
+    raise ValueError(f"{path}: no such example")
+
+
+class BadLine(Exception):
     """What is wrong with a line; the caller knows which line it is."""
 
 
@@ -227,9 +246,9 @@ def _read_carefully(
                     n_labels.append(len(own))
                 query, pairs = _split_query(fields)
                 if queries and (query is None) != (queries[0] is None):
-                    raise _BadLine("expected qid: on every line or on none")
-                _append_pairs(pairs, n_features, indices, values)
-            except _BadLine as error:
+                    raise BadLine("expected qid: on every line or on none")
+                append_pairs(pairs, n_features, indices, values)
+            except BadLine as error:
                 raise ValueError(f"{path}:{number}: {error}") from None
             queries.append(query)
             indptr.append(len(indices))
@@ -244,7 +263,7 @@ def _read_carefully(
     qid = np.array(queries, dtype=np.int64) if has_queries else None
     if not has_labels:
         return SvmlightData(X, None, qid)
-    y = _as_array(labels)
+    y = labels_as_array(labels)
     return SvmlightData(X, _as_tuples(y, n_labels) if multilabel else y, qid)
 
 
@@ -255,9 +274,9 @@ def _split_labels(fields: list[str]) -> list[str]:
     listed = fields.pop(0)
     own = listed.split(",")
     if "" in own:
-        raise _BadLine(f"expected labels between commas, found {listed!r:.60}")
+        raise BadLine(f"expected labels between commas, found {listed!r:.60}")
     if len(set(own)) < len(own):
-        raise _BadLine(f"expected different labels, found {listed!r:.60}")
+        raise BadLine(f"expected different labels, found {listed!r:.60}")
     return own
 
 
@@ -267,7 +286,7 @@ def _as_tuples(labels: NDArray[Any], n_labels: list[int]) -> list[tuple[Any, ...
     return [tuple(itertools.islice(left, n)) for n in n_labels]
 
 
-def _as_array(labels: list[str]) -> NDArray[Any]:
+def labels_as_array(labels: list[str]) -> NDArray[Any]:
     """Labels as numbers, if that is what they are."""
     if not labels:
         return np.empty(0, np.int64)
@@ -296,15 +315,15 @@ def _whole_number(text: str, largest: int) -> int | None:
 def _check_label(label: str, labels: list[str]) -> None:
     """Check a label against the kind (number or word) of the first one."""
     if ":" in label:
-        raise _BadLine(f"expected a label first, found {label!r:.60}")
+        raise BadLine(f"expected a label first, found {label!r:.60}")
     if "," in label:
-        raise _BadLine(f"expected one label, found the list {label!r:.60}")
+        raise BadLine(f"expected one label, found the list {label!r:.60}")
     value = _number(label)
     if value is not None and not math.isfinite(value):
-        raise _BadLine(f"expected a finite label, found {label!r:.60}")
+        raise BadLine(f"expected a finite label, found {label!r:.60}")
     if labels and (value is None) != (_number(labels[0]) is None):
         kind = "word" if value is not None else "number"
-        raise _BadLine(f"expected a label that is a {kind} like the first one, found {label!r:.60}")
+        raise BadLine(f"expected a label that is a {kind} like the first one, found {label!r:.60}")
 
 
 def _split_query(fields: list[str]) -> tuple[int | None, list[str]]:
@@ -313,11 +332,11 @@ def _split_query(fields: list[str]) -> tuple[int | None, list[str]]:
         return None, fields
     query = _whole_number(fields[0][4:], _LARGEST_INT)
     if query is None:
-        raise _BadLine(f"expected a whole number after qid:, found {fields[0]!r:.60}")
+        raise BadLine(f"expected a whole number after qid:, found {fields[0]!r:.60}")
     return query, fields[1:]
 
 
-def _append_pairs(
+def append_pairs(
     pairs: list[str], n_features: int | None, indices: array[int], values: array[float]
 ) -> None:
     """Check the ``index:value`` pairs of a line and append them."""
@@ -326,18 +345,18 @@ def _append_pairs(
         left, colon, right = pair.partition(":")
         value = _number(right)
         if not colon or not left.lstrip("+-").isdecimal() or value is None:
-            raise _BadLine(f"expected index:value, found {pair!r:.60}")
+            raise BadLine(f"expected index:value, found {pair!r:.60}")
         index = _whole_number(left, LARGEST_INDEX)
         if index is None:
-            raise _BadLine(f"expected indices from 1 to {LARGEST_INDEX}, found {pair!r:.60}")
+            raise BadLine(f"expected indices from 1 to {LARGEST_INDEX}, found {pair!r:.60}")
         if index < 1:
-            raise _BadLine(f"expected indices from 1, found {pair!r:.60}")
+            raise BadLine(f"expected indices from 1, found {pair!r:.60}")
         if n_features is not None and index > n_features:
-            raise _BadLine(f"expected at most {n_features} features, found {pair!r:.60}")
+            raise BadLine(f"expected at most {n_features} features, found {pair!r:.60}")
         if index <= previous:
-            raise _BadLine(f"expected increasing indices, found {pair!r:.60} after {previous}")
+            raise BadLine(f"expected increasing indices, found {pair!r:.60} after {previous}")
         if not math.isfinite(value):
-            raise _BadLine(f"expected a finite value, found {pair!r:.60}")
+            raise BadLine(f"expected a finite value, found {pair!r:.60}")
         indices.append(index)
         values.append(value)
         previous = index

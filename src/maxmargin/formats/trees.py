@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..problems.grammar.tree import Tree
@@ -28,10 +28,13 @@ class Treebank(NamedTuple):
         The trees, as they are in the file.
     ids : list of str
         Names of the documents, for files that give them.
+    lines : list of int
+        Lines of the file on which the trees begin, from 1.
     """
 
     trees: list[Tree]
     ids: list[str]
+    lines: Sequence[int] = ()
 
 
 def parse_tree(text: str) -> Tree:
@@ -156,7 +159,8 @@ def read_trees(path: Source, *, encoding: str = "utf-8") -> Treebank:
         found = list(_scan(stream, str(path)))
     if not found:
         raise ValueError(f"{path}: no trees found, expected trees in brackets")
-    return Treebank([tree for _, tree in found], [name for name, _ in found])
+    names, trees, lines = zip(*found, strict=True)
+    return Treebank(list(trees), list(names), list(lines))
 
 
 def write_trees(path: PathLike, trees: list[Tree], *, encoding: str = "utf-8") -> None:
@@ -178,8 +182,8 @@ def write_trees(path: PathLike, trees: list[Tree], *, encoding: str = "utf-8") -
 # ----- reading ----------------------------------------------------------------------------------
 
 
-def _scan(lines: Any, source: str) -> Iterator[tuple[str, Tree]]:
-    """Yield ``(id, tree)`` for every outermost bracket."""
+def _scan(lines: Any, source: str) -> Iterator[tuple[str, Tree, int]]:
+    """Yield ``(id, tree, line)`` for every outermost bracket."""
     name: list[str] = []
     stack: list[list[Tree | str]] = []  # of each open bracket: label, then children
     opened = number = 0
@@ -207,7 +211,7 @@ def _scan(lines: Any, source: str) -> Iterator[tuple[str, Tree]]:
                 if stack:
                     stack[-1].append(node)
                 else:
-                    yield " ".join(name), node
+                    yield " ".join(name), node, opened
                     name = []
             elif stack:
                 stack[-1].append(token)

@@ -1,7 +1,12 @@
 """How good predictions are: labels, chunks, segments, trees, alignments, rankings."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
-from .attachments import AttachmentScores, attachment_scores
+from .attachments import (
+    AttachmentScores,
+    RelationScores,
+    attachment_scores,
+    relation_scores,
+)
 from .brackets import BracketScores, bracket_scores
 from .chunks import (
     ChunkScores,
@@ -14,6 +19,7 @@ from .chunks import (
 )
 from .costs import mean_cost
 from .counts import Averages, TypeScores
+from .grades import GradeScores, grade_scores
 from .labels import LabelScores, hamming, label_scores, sequence_accuracy, token_accuracy
 from .rankings import (
     RankingScores,
@@ -38,6 +44,7 @@ from .segments import (
     segments_to_tags,
     tags_to_segments,
 )
+from .sets import SetScores, set_scores
 from .tagging import tagging_report
 
 __all__ = [
@@ -47,11 +54,14 @@ __all__ = [
     "BracketScores",
     "ChunkScores",
     "Comparison",
+    "GradeScores",
     "Interval",
     "LabelScores",
     "RankingScores",
     "Ratio",
+    "RelationScores",
     "SegmentScores",
+    "SetScores",
     "TypeScores",
     "alignment_scores",
     "are_chunk_tags",
@@ -64,6 +74,7 @@ __all__ = [
     "chunk_f1_scorer",
     "chunk_scores",
     "chunks",
+    "grade_scores",
     "hamming",
     "label_scores",
     "letor_ndcg",
@@ -73,10 +84,12 @@ __all__ = [
     "pair_accuracies",
     "paired_comparison",
     "ranking_scores",
+    "relation_scores",
     "segment_f1",
     "segment_scores",
     "segments_to_tags",
     "sequence_accuracy",
+    "set_scores",
     "swapped_pairs",
     "tagging_report",
     "tags_to_segments",

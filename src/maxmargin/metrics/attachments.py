@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..tables import named_values, percent
+from .counts import Averages, TypeScores, score_table, scores_of
 from .sequences import flat_pair
 
-__all__ = ["AttachmentScores", "attachment_scores"]
+__all__ = ["AttachmentScores", "RelationScores", "attachment_scores", "relation_scores"]
 
 
 class AttachmentScores(NamedTuple):
@@ -78,3 +80,52 @@ def attachment_scores(
         las = float(right[counts].mean())
     wrong = np.add.reduceat((~right & counts).astype(np.int64), offsets[:-1])
     return AttachmentScores(float(heads[counts].mean()), las, float(np.mean(wrong == 0)))
+
+
+class RelationScores(NamedTuple):
+    """Scores of labelled arcs.
+
+    Attributes
+    ----------
+    las : float
+        Share of tokens with the right head and relation.
+    per_relation : dict of relation to TypeScores
+        Precision, recall and F1 of the arcs of each relation, sorted by their names.
+    """
+
+    las: float
+    per_relation: dict[Any, TypeScores]
+
+    def __str__(self) -> str:
+        return score_table("relations", self.per_relation, Averages(*[self.las] * 3))
+
+
+def relation_scores(y_true: Sequence[Any], y_pred: Sequence[Any]) -> RelationScores:
+    """Precision, recall and F1 of the arcs of each relation; an arc is right if its head is too.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of trees
+        Pairs (head, relation) of the tokens of each sentence.
+
+    Returns
+    -------
+    RelationScores
+        It prints as a table.
+
+    Examples
+    --------
+    >>> scores = relation_scores([[(2, "det"), (0, "root")]], [[(2, "amod"), (0, "root")]])
+    >>> scores.per_relation["root"].f1, scores.per_relation["det"].recall
+    (1.0, 0.0)
+    """
+    true, predicted, _ = flat_pair(y_true, y_pred)
+    right = Counter(a[1] for a, b in zip(true, predicted, strict=True) if a == b)
+    counts = [Counter(arc[1] for arc in arcs) for arcs in (true, predicted)]
+    return RelationScores(
+        right.total() / len(true),
+        {
+            name: scores_of(counts[0][name], counts[1][name], right[name])
+            for name in sorted(counts[0] | counts[1], key=str)
+        },
+    )

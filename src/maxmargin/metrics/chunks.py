@@ -20,6 +20,7 @@ __all__ = [
     "chunk_f1_scorer",
     "chunk_scores",
     "chunks",
+    "is_chunk_tag",
 ]
 
 _OUTSIDE, _BEGIN, _INSIDE, _END, _SINGLE = range(5)
@@ -249,9 +250,15 @@ def are_chunk_tags(labels: Iterable[Any]) -> bool:
     """Whether labels look like those of chunks: O, and B-, I- (E-, S-, L-, U-) with a type."""
     distinct = set(labels)
     return any(str(label).startswith(("B-", "I-")) for label in distinct) and all(
-        isinstance(label, str) and (label == "O" or (label[1:2] == "-" and label[0] in _PREFIXES))
-        for label in distinct
+        map(is_chunk_tag, distinct)
     )
+
+
+def is_chunk_tag(label: Any) -> bool:
+    """Whether a label is O, or B-, I-, E-, S-, L- or U- with a type."""
+    if not isinstance(label, str):
+        return False
+    return label == "O" or (label[1:2] == "-" and label[0] in _PREFIXES)
 
 
 def _code_tags(tags: list[Any], offsets: Ints, n_sequences: int) -> tuple[Ints32, list[str]]:

@@ -1,14 +1,14 @@
 """What the commands do for each task of `maxmargin.registry`: a file each, with four functions.
 
-plan(arguments) -> Plan                      checks the options of train, reads no data yet
-understand(path, estimator, extra) -> Any    what a model file says of the files it is used on
-predict(model, arguments) -> str             predictions for a file, as text
-judge(model, arguments) -> Judgement         scores on a labelled file
+plan(arguments) -> Plan                        checks the options of train, reads no data yet
+understand(path, estimator, extra) -> Any      what a model file says of the files it is used on
+predict(model, source, arguments) -> str       predictions for a file or a piece of one, as text
+judge(model, arguments) -> Judgement           scores on a labelled file
 
 A `Judgement` with a `Tally` (its scores as ratios of sums over sentences, examples, ...) gets
 intervals and paired tests in ``evaluate``, and training can be watched by it (``train --dev``). A
 `Training` with its ``examples`` can be cross-validated and searched for C. There may be more
 functions, each of which has a default:
 
-count(estimator, examples) -> Tally          scores of examples; else the estimator's ``score``
+count(estimator, examples) -> Tally            scores of examples; else the estimator's ``score``
 """

@@ -6,18 +6,14 @@ import argparse
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ..._warn import warn_user
 from ...estimators.multiclass import MulticlassSVM
-from ...formats import SvmlightData, read_svmlight
 from ...formats.opening import Source
-from ...formats.recognising import Kind
 from ...metrics import label_scores
 from ...registry import MULTICLASS
-from ..data import Model, open_input, refuse_single_label
+from ..answers import pairs_of_scores
+from ..data import Model
 from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
-from ..kinds import refuse_other_kinds
+from ..rows import read_classes, read_labelled_rows, read_rows
 from ..tallies import tally_of_labels
 from ..training import Examples, Plan, Training, say, shared_parameters
 
@@ -29,20 +25,37 @@ def plan(arguments: argparse.Namespace) -> Plan:
     return Plan([], partial(_make, arguments))
 
 
+def _make(arguments: argparse.Namespace) -> Training:
+    """A classifier, to be trained on an svmlight file."""
+    _, data = read_classes(arguments, MULTICLASS)
+    say(arguments, f"{data.X.shape[0]} examples, {data.X.shape[1]} features")
+    estimator = MulticlassSVM(
+        fit_intercept=True if arguments.intercept is None else arguments.intercept,
+        **shared_parameters(arguments, MULTICLASS),
+    )
+    extra = {"task": MULTICLASS.name}
+    examples = Examples(data.X, data.y)
+    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
+
+
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Nothing more need be known of svmlight files."""
 
 
-def predict(model: Model, arguments: argparse.Namespace) -> str:
-    """One label on each line."""
-    X, _ = _read(model, arguments, labelled=False)
+def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
+    """One label on each line; with --k or --scores, labels with their scores, the best first."""
+    X = read_rows(model, source, arguments).X
+    if arguments.k or arguments.scores:
+        k = arguments.k or len(model.estimator.classes_)
+        ranked = model.estimator.predict_k(X, k)
+        return "".join(f"{pairs_of_scores(classes)}\n" for classes in ranked)
     return "".join(f"{label}\n" for label in model.estimator.predict(X).tolist())
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of a classifier, and a table of them."""
-    X, y = _read(model, arguments, labelled=True)
-    gold, predicted = y.tolist(), model.estimator.predict(X).tolist()
+    _, data = read_labelled_rows(model, arguments)
+    gold, predicted = data.y.tolist(), model.estimator.predict(data.X).tolist()
     errors = sum(a != b for a, b in zip(gold, predicted, strict=True))
     scores = label_scores([gold], [predicted])
     report = {
@@ -62,55 +75,3 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
 def count(estimator: Any, examples: Examples) -> Tally:
     """Scores of examples; see `maxmargin.cli.tasks`."""
     return tally_of_labels(examples.y.tolist(), estimator.predict(examples.X).tolist())
-
-
-def _make(arguments: argparse.Namespace) -> Training:
-    """A classifier, to be trained on an svmlight file."""
-    data = _read_training_file(arguments)
-    say(arguments, f"{data.X.shape[0]} examples, {data.X.shape[1]} features")
-    estimator = MulticlassSVM(
-        fit_intercept=True if arguments.intercept is None else arguments.intercept,
-        **shared_parameters(arguments, MULTICLASS),
-    )
-    extra = {"task": MULTICLASS.name}
-    examples = Examples(data.X, data.y)
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
-
-
-def _read_training_file(arguments: argparse.Namespace) -> SvmlightData:
-    """Read a labelled svmlight file."""
-    source = open_input(arguments.data)
-    refuse_other_kinds(source, MULTICLASS, arguments.encoding)
-    data = _without_queries(source, read_svmlight(source, encoding=arguments.encoding))
-    if data.X.shape[1] == 0:
-        raise ValueError(f"{source}: no features found, only labels")
-    if data.y.dtype.kind == "f":
-        odd = data.y[(data.y != np.rint(data.y)) | (np.abs(data.y) >= 2.0**53)][0]
-        raise ValueError(
-            f"{source}: found the label {odd:g}, expected classes: whole numbers of at most 18 "
-            "digits, or words"
-        )
-    refuse_single_label(source, set(data.y.tolist()))
-    return data
-
-
-def _read(model: Model, arguments: argparse.Namespace, labelled: bool) -> tuple[Any, Any]:
-    """Read an svmlight file for a trained classifier; it may lack labels unless ``labelled``."""
-    source, encoding = open_input(arguments.data), arguments.encoding
-    kind = refuse_other_kinds(source, MULTICLASS, encoding, needs_labels=labelled)
-    has_labels = kind is not Kind.UNLABELLED_SVMLIGHT
-    data = read_svmlight(source, has_labels=has_labels, encoding=encoding)
-    X, width = _without_queries(source, data).X, model.estimator.n_features_in_
-    unknown = len(np.unique(X.indices[X.indices >= width]))
-    if unknown:
-        warn_user(f"{source}: {unknown} features unknown to the model are left out")
-    if X.shape[1] < width:
-        X.resize(X.shape[0], width)
-    return X[:, :width], data.y
-
-
-def _without_queries(source: Source, data: SvmlightData) -> SvmlightData:
-    """Refuse a file with queries further down than its kind is judged by."""
-    if data.qid is not None:
-        raise ValueError(f"{source}: found qid: fields, which classes have no use for; remove them")
-    return data

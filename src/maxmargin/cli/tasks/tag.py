@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import io
-from collections import Counter
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..._warn import warn_user
 from ...estimators.sequence import SequenceTagger
-from ...features import WindowFeatures, chunking_templates, ner_templates, words_templates
-from ...features.templates import parse_template
-from ...formats import TokenColumns, open_text, read_columns, write_columns
 from ...formats.opening import Source
-from ...formats.recognising import Kind
 from ...metrics import (
     are_chunk_tags,
     chunk_scores,
@@ -24,60 +16,44 @@ from ...metrics import (
     tagging_report,
 )
 from ...registry import TAG
+from ..answers import number_of_answers
 from ..codes import UsageError
-from ..data import Model, open_input, refuse_single_label
+from ..columns import (
+    extra_of_columns,
+    read_labelled_tokens,
+    read_template_option,
+    read_tokens,
+    read_training_tokens,
+    understand_columns,
+    window_features,
+    write_ranked_tokens,
+    write_tokens,
+)
+from ..data import Model
 from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
-from ..kinds import refuse_other_kinds
-from ..options import SEPARATORS
+from ..places import at_lines
 from ..tallies import tally_of_tags
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["count", "judge", "plan", "predict", "understand"]
 
-_TEMPLATES = {"chunking": chunking_templates, "ner": ner_templates, "words": words_templates}
-_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tag", "ner_tags", "pos", "chunk", "class"}
-
-
-class Columns(NamedTuple):
-    """What column files of a model look like."""
-
-    number: int
-    label: int
-    separator: str
-
-
-class Tokens(NamedTuple):
-    """A column file: all of it, the columns features are made of, and the labels, if present."""
-
-    columns: TokenColumns
-    inputs: TokenColumns
-    labels: list[list[str]] | None
-
-
-# ----- training ---------------------------------------------------------------------------------
+understand = understand_columns
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
     """How to train; see `maxmargin.cli.tasks`."""
     if arguments.on_violation and not arguments.constraints:
         raise UsageError("--on-violation is of use with --constraints only")
-    name = arguments.templates
-    if name is None or name in _TEMPLATES:
-        return Plan([], partial(_make, arguments, _TEMPLATES[name]() if name else None))
-    if not Path(name).exists():
-        raise UsageError(f"--templates {name}: neither {', '.join(_TEMPLATES)} nor a file")
-    return Plan([name], partial(_make, arguments, _read_templates(name)))
+    files, templates = read_template_option(arguments)
+    return Plan(files, partial(_make, arguments, templates))
 
 
 def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
     """A tagger, to be trained on a column file."""
-    tokens, label_column = _read_training_file(arguments)
-    data = tokens.columns
-    say(arguments, f"{data.n_sequences} sequences, {data.n_tokens} tokens")
+    tokens, label_column = read_training_tokens(arguments, TAG)
+    say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
     estimator = SequenceTagger(
-        features=WindowFeatures(
-            templates, min_count=1 if arguments.min_count is None else arguments.min_count
-        ),
+        features=window_features(arguments, templates),
         fit_intercept=bool(arguments.intercept),
         boundary_weights=arguments.boundary_weights,
         order=arguments.order or 1,
@@ -87,120 +63,28 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
     )
 
     def fit() -> None:
-        estimator.fit(tokens.inputs, tokens.labels)
+        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
+            estimator.fit(tokens.inputs, tokens.labels)
         say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
-    extra = {"task": TAG.name, "n_columns": len(data.columns), "label_column": label_column}
-    if arguments.separator:
-        extra["separator"] = arguments.separator
+    extra = extra_of_columns(arguments, TAG, tokens, label_column)
     return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
 
 
-def _read_templates(path: str) -> list[str]:
-    """Templates of a file, one on each line."""
-    templates = []
-    with open_text(path) as stream:
-        for number, line in enumerate(stream, 1):
-            text = line.strip()
-            if not text or text.startswith("#"):
-                continue
-            try:
-                parse_template(text)
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
-            templates.append(text)
-    if not templates:
-        raise ValueError(f"{path}: no templates found, expected one on each line")
-    return templates
-
-
-def _read_training_file(arguments: argparse.Namespace) -> tuple[Tokens, int]:
-    """Read a labelled column file; the number of the column of labels comes with it."""
-    source = open_input(arguments.data)
-    # CoNLL-X files look like CoNLL-U; who names a column of one knows what is in it.
-    allowed = () if arguments.label_column is None else (Kind.CONLLU,)
-    refuse_other_kinds(source, TAG, arguments.encoding, allowed)
-    data = read_columns(
-        source, encoding=arguments.encoding, separator=SEPARATORS[arguments.separator or "auto"]
-    )
-    n_columns = len(data.columns)
-    chosen = -1 if arguments.label_column is None else arguments.label_column
-    label_column = _label_index(chosen, n_columns, source)
-    labels = data.columns[label_column]
-    refuse_single_label(source, set(labels))
-    if labels[0].lower() in _HEADERS and Counter(labels)[labels[0]] == 1:
-        warn_user(
-            f"{source}:{_line(data, 0)}: the only token with the label {labels[0]!r}; is this line "
-            "a header? It is trained on like the others"
-        )
-    inputs = data.select(j for j in range(n_columns) if j != label_column)
-    return Tokens(data, inputs, data.split(label_column)), label_column
-
-
-def _label_index(column: int, n_columns: int, source: Source) -> int:
-    """A column number, which may count from the end, as one that counts from 0."""
-    if not -n_columns <= column < n_columns:
-        raise ValueError(
-            f"{source}: no label column {column}, the file has {n_columns} columns (0 to "
-            f"{n_columns - 1}, or -1 for the last)"
-        )
-    if n_columns < 2:
-        raise ValueError(
-            f"{source}: one column only, expected words and labels (--separator says what stands "
-            "between them)"
-        )
-    return column % n_columns
-
-
-def _line(data: TokenColumns, token: int) -> int:
-    """The line of a token."""
-    return int(data.lines[token]) if data.lines is not None else token + 1
-
-
-# ----- with a model -----------------------------------------------------------------------------
-
-
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
-    """What the column files of a tagger look like."""
-    columns = getattr(estimator.features_, "columns_", None)
-    if columns is None:
-        raise ValueError(
-            f"{path}: the tagger was trained on feature vectors, which column files do not hold; "
-            "use it from Python, or train with features=WindowFeatures()"
-        )
-    n_columns = extra.get("n_columns", len(columns) + 1)
-    label_column = extra.get("label_column", len(columns))
-    separator = extra.get("separator", "auto")
-    if n_columns != len(columns) + 1 or label_column not in range(n_columns):
-        raise ValueError(
-            f"{path}: the model has features of {len(columns)} columns, but is said to be of files "
-            f"with {n_columns!r:.40}, the labels in column {label_column!r:.40} (from 0)"
-        )
-    if separator not in list(SEPARATORS):
-        raise ValueError(f"{path}: unknown separator {separator!r:.40}; upgrade maxmargin")
-    return Columns(n_columns, label_column, separator)
-
-
-def predict(model: Model, arguments: argparse.Namespace) -> str:
+def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     """The columns of the file, with one more."""
-    tokens = _read(model, arguments)
-    predicted = [str(y) for ys in model.estimator.predict(tokens.inputs) for y in ys]
-    separator = SEPARATORS[arguments.separator or model.files.separator] or " "
-    text = io.StringIO()
-    columns = [*tokens.columns.columns, predicted]
-    write_columns(text, columns, tokens.columns.offsets, separator=separator)
-    return text.getvalue()
+    tokens = read_tokens(model, source, arguments)
+    k = number_of_answers(arguments)
+    if k is not None:
+        ranked = model.estimator.predict_k(tokens.inputs, k)
+        return write_ranked_tokens(model, arguments, tokens, ranked)
+    return write_tokens(model, arguments, tokens, model.estimator.predict(tokens.inputs))
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of a tagger, and tables of them."""
-    tokens = _read(model, arguments)
-    if tokens.labels is None:
-        raise ValueError(
-            f"{tokens.columns.source}: no column of labels, expected {model.files.number} columns"
-        )
+    tokens, gold = read_labelled_tokens(model, arguments)
     known = {str(label) for label in model.estimator.classes_.tolist()}
-    gold = tokens.labels
     predicted = [[str(y) for y in ys] for ys in model.estimator.predict(tokens.inputs)]
     flat_gold = [y for ys in gold for y in ys]
     labels = label_scores(gold, predicted)
@@ -231,23 +115,3 @@ def count(estimator: Any, examples: Examples) -> Tally:
     predicted = [[str(y) for y in ys] for ys in estimator.predict(examples.X)]
     known = {str(label) for label in estimator.classes_.tolist()}
     return tally_of_tags(examples.y, predicted, known.union(*examples.y))
-
-
-def _read(model: Model, arguments: argparse.Namespace) -> Tokens:
-    """Read a column file for a trained tagger, with or without the column of labels."""
-    source, expected = open_input(arguments.data), model.files.number
-    allowed = (Kind.CONLLU,) if expected in (10, 11) else ()
-    refuse_other_kinds(source, TAG, arguments.encoding, allowed)
-    separator = SEPARATORS[arguments.separator or model.files.separator]
-    data = read_columns(source, encoding=arguments.encoding, separator=separator)
-    found = len(data.columns)
-    if found == expected:
-        inputs = data.select(j for j in range(found) if j != model.files.label)
-        return Tokens(data, inputs, data.split(model.files.label))
-    if found == expected - 1:
-        return Tokens(data, data, None)
-    raise ValueError(
-        f"{source}: {found} columns, but the model was trained on {expected}, the labels in "
-        f"column {model.files.label} (from 0): expected {expected}, or {expected - 1} without "
-        "labels"
-    )

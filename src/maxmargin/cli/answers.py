@@ -1,0 +1,39 @@
+"""How several outputs of an input, and scores of outputs, are written."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from ..registry import Task
+from .codes import UsageError
+
+__all__ = ["answer_line", "number_of_answers", "pairs_of_scores", "refuse_answers", "score_text"]
+
+
+def refuse_answers(arguments: argparse.Namespace, task: Task) -> None:
+    """Raise UsageError for --k or --scores where the task has no such answers."""
+    for name in ("k", "scores"):
+        if getattr(arguments, name) and name not in task.answers:
+            raise UsageError(f"models of the task {task.name!r} have no --{name}")
+
+
+def number_of_answers(arguments: argparse.Namespace) -> int | None:
+    """How many outputs to write with their scores; None for the best one without."""
+    return arguments.k or (1 if arguments.scores else None)
+
+
+def score_text(score: float) -> str:
+    """A score, as it is written."""
+    return f"{score:.9g}"
+
+
+def answer_line(number: int, score: float) -> str:
+    """What stands before an output: a comment, where the format has comments."""
+    return f"# k = {number} score = {score_text(score)}"
+
+
+def pairs_of_scores(scores: Iterable[tuple[Any, float]]) -> str:
+    """Names and their scores on a line."""
+    return " ".join(f"{name}:{score_text(score)}" for name, score in scores)

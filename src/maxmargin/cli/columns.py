@@ -1,0 +1,244 @@
+"""Column files of models that label or segment their tokens."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._warn import warn_user
+from ..features import WindowFeatures, chunking_templates, ner_templates, words_templates
+from ..features.templates import parse_template
+from ..formats import TokenColumns, open_text, read_columns, write_columns
+from ..formats.opening import Source
+from ..formats.recognising import Kind
+from ..registry import Task
+from .answers import answer_line
+from .codes import UsageError
+from .data import Model, open_input, refuse_single_label
+from .kinds import refuse_other_kinds
+from .options import SEPARATORS
+
+__all__ = [
+    "Columns",
+    "Tokens",
+    "extra_of_columns",
+    "read_labelled_tokens",
+    "read_template_option",
+    "read_tokens",
+    "read_training_tokens",
+    "understand_columns",
+    "window_features",
+    "write_ranked_tokens",
+    "write_tokens",
+]
+
+_TEMPLATES = {"chunking": chunking_templates, "ner": ner_templates, "words": words_templates}
+_HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tag", "ner_tags", "pos", "chunk", "class"}
+
+
+class Columns(NamedTuple):
+    """What column files of a model look like."""
+
+    number: int
+    label: int
+    separator: str
+
+
+class Tokens(NamedTuple):
+    """A column file: all of it, the columns features are made of, and the labels, if present."""
+
+    columns: TokenColumns
+    inputs: TokenColumns
+    labels: list[list[str]] | None
+
+    def line(self, token: int) -> int:
+        """The line of a token."""
+        lines = self.columns.lines
+        return int(lines[token]) if lines is not None else token + 1
+
+    @property
+    def first_lines(self) -> list[int]:
+        """The line of the first token of each sequence."""
+        return [self.line(token) for token in self.columns.offsets[:-1].tolist()]
+
+
+# ----- training ---------------------------------------------------------------------------------
+
+
+def read_template_option(arguments: argparse.Namespace) -> tuple[list[str], list[str] | None]:
+    """Files that --templates names, and the templates; None for the default ones."""
+    name = arguments.templates
+    if name is None or name in _TEMPLATES:
+        return [], _TEMPLATES[name]() if name else None
+    if not Path(name).exists():
+        raise UsageError(f"--templates {name}: neither {', '.join(_TEMPLATES)} nor a file")
+    return [name], _read_templates(name)
+
+
+def _read_templates(path: str) -> list[str]:
+    """Templates of a file, one on each line."""
+    templates = []
+    with open_text(path) as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            try:
+                parse_template(text)
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+            templates.append(text)
+    if not templates:
+        raise ValueError(f"{path}: no templates found, expected one on each line")
+    return templates
+
+
+def window_features(arguments: argparse.Namespace, templates: list[str] | None) -> WindowFeatures:
+    """Features of tokens, as the options have them."""
+    min_count = 1 if arguments.min_count is None else arguments.min_count
+    return WindowFeatures(templates, min_count=min_count)
+
+
+def read_training_tokens(arguments: argparse.Namespace, task: Task) -> tuple[Tokens, int]:
+    """Read a labelled column file; the number of the column of labels comes with it."""
+    source = open_input(arguments.data)
+    # CoNLL-X files look like CoNLL-U; who names a column of one knows what is in it.
+    allowed = () if arguments.label_column is None else (Kind.CONLLU,)
+    refuse_other_kinds(source, task, arguments.encoding, allowed)
+    data = read_columns(
+        source, encoding=arguments.encoding, separator=SEPARATORS[arguments.separator or "auto"]
+    )
+    n_columns = len(data.columns)
+    chosen = -1 if arguments.label_column is None else arguments.label_column
+    label_column = _label_index(chosen, n_columns, source)
+    inputs = data.select(j for j in range(n_columns) if j != label_column)
+    tokens = Tokens(data, inputs, data.split(label_column))
+    labels = data.columns[label_column]
+    refuse_single_label(source, set(labels))
+    if labels[0].lower() in _HEADERS and Counter(labels)[labels[0]] == 1:
+        warn_user(
+            f"{source}:{tokens.line(0)}: the only token with the label {labels[0]!r}; is this line "
+            "a header? It is trained on like the others"
+        )
+    return tokens, label_column
+
+
+def _label_index(column: int, n_columns: int, source: Source) -> int:
+    """A column number, which may count from the end, as one that counts from 0."""
+    if not -n_columns <= column < n_columns:
+        raise ValueError(
+            f"{source}: no label column {column}, the file has {n_columns} columns (0 to "
+            f"{n_columns - 1}, or -1 for the last)"
+        )
+    if n_columns < 2:
+        raise ValueError(
+            f"{source}: one column only, expected words and labels (--separator says what stands "
+            "between them)"
+        )
+    return column % n_columns
+
+
+def extra_of_columns(
+    arguments: argparse.Namespace, task: Task, tokens: Tokens, label_column: int
+) -> dict[str, Any]:
+    """What a model file says of column files."""
+    n_columns = len(tokens.columns.columns)
+    extra = {"task": task.name, "n_columns": n_columns, "label_column": label_column}
+    return extra | ({"separator": arguments.separator} if arguments.separator else {})
+
+
+# ----- with a model -----------------------------------------------------------------------------
+
+
+def understand_columns(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
+    """What the column files of a model look like."""
+    columns = getattr(estimator.features_, "columns_", None)
+    if columns is None:
+        raise ValueError(
+            f"{path}: the model was trained on feature vectors, which column files do not hold; "
+            "use it from Python, or train with features=WindowFeatures()"
+        )
+    n_columns = extra.get("n_columns", len(columns) + 1)
+    label_column = extra.get("label_column", len(columns))
+    separator = extra.get("separator", "auto")
+    if n_columns != len(columns) + 1 or label_column not in range(n_columns):
+        raise ValueError(
+            f"{path}: the model has features of {len(columns)} columns, but is said to be of files "
+            f"with {n_columns!r:.40}, the labels in column {label_column!r:.40} (from 0)"
+        )
+    if separator not in list(SEPARATORS):
+        raise ValueError(f"{path}: unknown separator {separator!r:.40}; upgrade maxmargin")
+    return Columns(n_columns, label_column, separator)
+
+
+def read_tokens(model: Model, source: Source, arguments: argparse.Namespace) -> Tokens:
+    """Read a column file for a trained model, with or without the column of labels."""
+    expected = model.files.number
+    allowed = (Kind.CONLLU,) if expected in (10, 11) else ()
+    refuse_other_kinds(source, model.task, arguments.encoding, allowed)
+    separator = SEPARATORS[arguments.separator or model.files.separator]
+    data = read_columns(source, encoding=arguments.encoding, separator=separator)
+    found = len(data.columns)
+    if found == expected:
+        inputs = data.select(j for j in range(found) if j != model.files.label)
+        return Tokens(data, inputs, data.split(model.files.label))
+    if found == expected - 1:
+        return Tokens(data, data, None)
+    where = f"{source}:{Tokens(data, data, None).line(0)}"
+    raise ValueError(
+        f"{where}: {found} columns, but the model was trained on {expected}, the labels in column "
+        f"{model.files.label} (from 0): expected {expected}, or {expected - 1} without labels"
+    )
+
+
+def read_labelled_tokens(
+    model: Model, arguments: argparse.Namespace
+) -> tuple[Tokens, list[list[str]]]:
+    """Read a column file that must have labels."""
+    tokens = read_tokens(model, open_input(arguments.data), arguments)
+    if tokens.labels is None:
+        raise ValueError(
+            f"{tokens.columns.source}: no column of labels, expected {model.files.number} columns"
+        )
+    return tokens, tokens.labels
+
+
+def write_tokens(
+    model: Model, arguments: argparse.Namespace, tokens: Tokens, labels: Iterable[Sequence[Any]]
+) -> str:
+    """The columns of a file, with one more: a label for each token of each sequence."""
+    flat = [str(y) for ys in labels for y in ys]
+    text = io.StringIO()
+    separator = _separator(model, arguments)
+    columns = [*tokens.columns.columns, flat]
+    write_columns(text, columns, tokens.columns.offsets, separator=separator)
+    return text.getvalue()
+
+
+def write_ranked_tokens(
+    model: Model,
+    arguments: argparse.Namespace,
+    tokens: Tokens,
+    ranked: Iterable[Sequence[tuple[Sequence[Any], float]]],
+) -> str:
+    """The k best labellings of each sequence, each below a line with its number and score."""
+    separator = _separator(model, arguments)
+
+    def lines() -> Iterator[str]:
+        for fields, labellings in zip(tokens.columns.sequences(), ranked, strict=True):
+            for number, (labels, score) in enumerate(labellings, 1):
+                yield answer_line(number, score)
+                for own, label in zip(fields, labels, strict=True):
+                    yield separator.join((*own, str(label)))
+                yield ""
+
+    return "".join(f"{line}\n" for line in lines())
+
+
+def _separator(model: Model, arguments: argparse.Namespace) -> str:
+    """What to put between two fields."""
+    return SEPARATORS[arguments.separator or model.files.separator] or " "

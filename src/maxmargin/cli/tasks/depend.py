@@ -1,0 +1,145 @@
+"""Dependency trees of CoNLL-U files."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from ..._warn import warn_user
+from ...estimators.dependency import DependencyParser
+from ...formats import ConlluTreebank, read_conllu, write_conllu
+from ...formats.conllu import DEPREL, UPOS
+from ...formats.opening import Source
+from ...metrics import attachment_scores, relation_scores
+from ...registry import DEPEND
+from ...tables import named_values, percent
+from ..answers import answer_line, number_of_answers
+from ..codes import UsageError
+from ..data import Model, open_input
+from ..judging import Judgement, as_json, count_unknown, error_lines
+from ..kinds import refuse_other_kinds
+from ..places import at_lines
+from ..tallies import tally_of_heads
+from ..training import Examples, Plan, Training, say, shared_parameters
+
+__all__ = ["judge", "plan", "predict", "understand"]
+
+HASH_BITS = range(8, 31)
+_UNKNOWN = "_"
+_PUNCTUATION = "PUNCT"
+
+
+def plan(arguments: argparse.Namespace) -> Plan:
+    """How to train; see `maxmargin.cli.tasks`."""
+    if arguments.hash_bits is not None and arguments.hash_bits not in HASH_BITS:
+        raise UsageError(
+            f"--hash-bits must be from {HASH_BITS[0]} to {HASH_BITS[-1]}, got {arguments.hash_bits}"
+        )
+    return Plan([], partial(_make, arguments))
+
+
+def _make(arguments: argparse.Namespace) -> Training:
+    """A parser, to be trained on a treebank."""
+    treebank = _read(open_input(arguments.data), arguments)
+    treebank.heads()  # raises where one is missing
+    say(arguments, f"{treebank.n_sentences} sentences, {treebank.n_words} words")
+    wanted, has_relations = arguments.relations is not False, _has_relations(treebank)
+    if wanted and not has_relations:
+        warn_user(f"{treebank.source}: all DEPREL are '_', so that heads alone are learned")
+    chosen = {} if arguments.hash_bits is None else {"hash_bits": arguments.hash_bits}
+    estimator = DependencyParser(
+        projective=arguments.projective is not False,
+        labeled=wanted and has_relations,
+        **chosen,
+        **shared_parameters(arguments, DEPEND),
+    )
+
+    def fit() -> None:
+        lines = [own[0] for own in treebank.lines or []]
+        with at_lines("sentence", treebank.source, lines):
+            estimator.fit(treebank)
+
+    return Training(fit, estimator, {"task": DEPEND.name}, Examples(treebank))
+
+
+def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+    """Nothing more need be known of CoNLL-U files."""
+
+
+def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
+    """The file, with the trees found."""
+    treebank = _read(source, arguments)
+    k = number_of_answers(arguments)
+    if k is not None:
+        treebank = _answers(treebank, model.estimator.predict_k(treebank, k))
+    else:
+        treebank = treebank.with_trees(model.estimator.predict(treebank))
+    text = io.StringIO()
+    write_conllu(text, treebank)
+    return text.getvalue()
+
+
+def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+    """Scores of a parser, and tables of them."""
+    treebank = _read(open_input(arguments.data), arguments)
+    is_labeled = model.estimator.labels_ is not None
+    gold: list[Any] = treebank.labeled_heads() if is_labeled else treebank.heads()
+    predicted = model.estimator.predict(treebank)
+    scores = attachment_scores(gold, predicted)
+    ignored = [[row[UPOS] == _PUNCTUATION for row in sentence] for sentence in treebank.rows]
+    n_ignored = sum(map(sum, ignored))
+    report: dict[str, Any] = {
+        "task": model.task.name,
+        "sentences": treebank.n_sentences,
+        "words": treebank.n_words,
+        "uas": scores.uas,
+        "las": scores.las,
+        "exact": scores.exact,
+        "confusions": [],
+        "unknown_labels": {},
+    }
+    head = [("sentences", str(treebank.n_sentences)), ("words", str(treebank.n_words))]
+    text = f"{named_values(head)}\n\n{scores}"
+    if 0 < n_ignored < treebank.n_words:
+        without = attachment_scores(gold, predicted, ignore=ignored)
+        shares = {"uas": without.uas, "las": without.las, "exact": without.exact}
+        report["without_punctuation"] = {**shares, "words": treebank.n_words - n_ignored}
+        named = [(name.upper(), shares[name]) for name in ("uas", "las")]
+        listed = ", ".join(f"{name} {percent(x)} %" for name, x in named if x is not None)
+        text += f"\n\nwithout punctuation: {listed}"
+    if is_labeled:
+        relations = relation_scores(gold, predicted)
+        given = [relation for sentence in gold for _, relation in sentence]
+        report["relations"] = as_json(relations.per_relation)
+        report["unknown_labels"] = count_unknown(given, set(model.estimator.labels_.tolist()))
+        text += f"\n\n{relations}"
+    text = "\n".join([text, *error_lines(report)])
+    return Judgement(report, text, tally_of_heads(gold, predicted))
+
+
+def _read(source: Source, arguments: argparse.Namespace) -> ConlluTreebank:
+    """Read a treebank, heads or not."""
+    refuse_other_kinds(source, DEPEND, arguments.encoding)
+    return read_conllu(source, encoding=arguments.encoding)
+
+
+def _has_relations(treebank: ConlluTreebank) -> bool:
+    """Whether any word has a relation."""
+    return any(row[DEPREL] != _UNKNOWN for sentence in treebank.rows for row in sentence)
+
+
+def _answers(treebank: ConlluTreebank, ranked: list[list[tuple[Any, float]]]) -> ConlluTreebank:
+    """Every sentence once for each of its trees, with a comment that has its number and score."""
+
+    def sentences() -> Iterator[tuple[int, Any, str]]:
+        for i, trees in enumerate(ranked):
+            for number, (tree, score) in enumerate(trees, 1):
+                yield i, tree, answer_line(number, score)
+
+    listed = list(sentences())
+    repeated = treebank.select(i for i, _, _ in listed).with_trees([tree for _, tree, _ in listed])
+    others = [[(0, line), *own] for own, (_, _, line) in zip(repeated.others, listed, strict=True)]
+    return repeated._replace(others=others)

@@ -1,0 +1,148 @@
+"""Labels of the nodes of a tree."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..._warn import warn_user
+from ...estimators.tree import TreeLabeler
+from ...formats import LabelTrees, read_label_trees
+from ...formats.label_trees import Node
+from ...formats.opening import Source
+from ...metrics import label_scores, sequence_accuracy
+from ...registry import LABEL_TREE
+from ...tables import named_values, percent
+from ..answers import answer_line, number_of_answers
+from ..data import Model, open_input
+from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
+from ..kinds import refuse_other_kinds
+from ..tallies import tally_of_tags
+from ..training import Plan, Training, say, shared_parameters
+
+__all__ = ["judge", "plan", "predict", "understand"]
+
+
+def plan(arguments: argparse.Namespace) -> Plan:
+    """How to train; see `maxmargin.cli.tasks`."""
+    return Plan([], partial(_make, arguments))
+
+
+def _make(arguments: argparse.Namespace) -> Training:
+    """A labeler, to be trained on label trees."""
+    trees = _read(open_input(arguments.data), arguments)
+    trees.refuse_unknown()
+    if all(len({own[v] for own in trees.labels}) < 2 for v in range(len(trees.X))):
+        raise ValueError(f"{trees.source}: every node has a single label, expected at least 2")
+    n_features = trees.X[0].shape[1]
+    say(arguments, f"{len(trees.nodes)} trees of {len(trees.X)} nodes, {n_features} features")
+    estimator = TreeLabeler(
+        tree=trees.edges,
+        fit_intercept=True if arguments.intercept is None else arguments.intercept,
+        **shared_parameters(arguments, LABEL_TREE),
+    )
+    extra = {"task": LABEL_TREE.name}
+    return Training(lambda: estimator.fit(trees.X, trees.labels), estimator, extra)
+
+
+def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+    """Only models of labels, without features of edges, have files here."""
+    if estimator.outputs != "labels":
+        raise ValueError(f"{path}: the model finds parts of images; use it from Python")
+    if estimator.n_edge_features_in_:
+        raise ValueError(f"{path}: the model needs features of edges; use it from Python")
+
+
+def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
+    """The file with its labels filled in."""
+    trees, X = _read_for(model, source, arguments)
+    k = number_of_answers(arguments)
+    if k is None:
+        found = model.estimator.predict(X).tolist()
+        return "".join(_written(own, ys) for own, ys in zip(trees.nodes, found, strict=True))
+    ranked = model.estimator.predict_k(X, k)
+    return "".join(
+        f"{answer_line(number, score)}\n{_written(own, labels.tolist())}"
+        for own, listed in zip(trees.nodes, ranked, strict=True)
+        for number, (labels, score) in enumerate(listed, 1)
+    )
+
+
+def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+    """Scores of labelled trees, and tables of them."""
+    trees, X = _read_for(model, open_input(arguments.data), arguments)
+    trees.refuse_unknown()
+    gold = trees.labels
+    predicted = [[str(y) for y in ys] for ys in model.estimator.predict(X).tolist()]
+    scores = label_scores(gold, predicted)
+    flat_gold = [y for ys in gold for y in ys]
+    of_nodes = np.mean(np.array(gold) == np.array(predicted), axis=0).tolist()
+    known = {str(label) for labels in model.estimator.classes_ for label in labels.tolist()}
+    report = {
+        "task": model.task.name,
+        "trees": len(gold),
+        "nodes": len(flat_gold),
+        "accuracy": scores.accuracy,
+        "tree_accuracy": sequence_accuracy(gold, predicted),
+        "node_accuracies": of_nodes,
+        "unknown_labels": count_unknown(flat_gold, known),
+        "confusions": confusions(flat_gold, [y for ys in predicted for y in ys]),
+        "labels": as_json(scores.per_label),
+    }
+    head = [
+        ("trees", str(len(gold))),
+        ("nodes right", f"{percent(scores.accuracy)} %"),
+        ("trees all right", f"{percent(sequence_accuracy(gold, predicted))} %"),
+    ]
+    head += [(f"node {v} right", f"{percent(share)} %") for v, share in enumerate(of_nodes, 1)]
+    text = f"{named_values(head)}\n\n{scores}"
+    tally = tally_of_tags(gold, predicted, set())._replace(unit="trees")
+    return Judgement(report, "\n".join([text, *error_lines(report)]), tally)
+
+
+def _read(source: Source, arguments: argparse.Namespace) -> LabelTrees:
+    """Read label trees."""
+    refuse_other_kinds(source, LABEL_TREE, arguments.encoding)
+    return read_label_trees(source, encoding=arguments.encoding)
+
+
+def _read_for(
+    model: Model, source: Source, arguments: argparse.Namespace
+) -> tuple[LabelTrees, list[Any]]:
+    """Read label trees for a trained model; their features come with as many columns as it has."""
+    trees, widths = _read(source, arguments), model.estimator.n_features_in_
+    if len(trees.X) != len(widths):
+        line = trees.nodes[0][0].line
+        raise ValueError(f"{source}:{line}: {len(trees.X)} nodes, but the model has {len(widths)}")
+    if trees.edges is not None:
+        found, expected = (
+            {frozenset(e) for e in es} for es in (trees.edges, model.estimator.tree_)
+        )
+        if found != expected:
+            listed = ", ".join(f"{a + 1}-{b + 1}" for a, b in model.estimator.tree_)
+            line = trees.nodes[0][0].line
+            raise ValueError(
+                f"{source}:{line}: another tree than that of the model, which has the edges "
+                f"{listed:.60}; _ in place of the heads takes any"
+            )
+    unknown = {int(f) for x, n in zip(trees.X, widths, strict=True) for f in x.indices if f >= n}
+    if unknown:
+        warn_user(f"{source}: {len(unknown)} features unknown to the model are left out")
+    X = []
+    for matrix, width in zip(trees.X, widths, strict=True):
+        if matrix.shape[1] < width:
+            matrix.resize(matrix.shape[0], width)
+        X.append(matrix[:, :width])
+    return trees, X
+
+
+def _written(nodes: list[Node], labels: list[Any]) -> str:
+    """An example with other labels."""
+    lines = (
+        f"{number} {'_' if node.head is None else node.head} {label} {node.pairs}".rstrip()
+        for number, (node, label) in enumerate(zip(nodes, labels, strict=True), 1)
+    )
+    return "".join(f"{line}\n" for line in lines) + "\n"

@@ -1,0 +1,120 @@
+"""Rankings of the documents of queries, in svmlight files with qid: fields."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...estimators.ranking import RankSVM
+from ...formats import SvmlightData
+from ...formats.opening import Source
+from ...metrics import average_precision, letor_ndcg, mean_swapped_pairs, ndcg, swapped_pairs
+from ...registry import RANK
+from ...tables import columns, named_values, percent
+from ...types import Floats
+from ..answers import score_text
+from ..codes import UsageError
+from ..data import Model
+from ..judging import Judgement
+from ..rows import line_of, read_labelled_rows, read_rows, read_training_rows
+from ..tallies import tally_of_rankings
+from ..training import Examples, Plan, Training, say, shared_parameters
+
+__all__ = ["judge", "plan", "predict", "understand"]
+
+PLACES = (1, 3, 5, 10)  # at which NDCG is told
+
+
+def plan(arguments: argparse.Namespace) -> Plan:
+    """How to train; see `maxmargin.cli.tasks`."""
+    if arguments.k is not None and arguments.loss != "ndcg":
+        raise UsageError("--k of rank is of use with --loss ndcg only")
+    return Plan([], partial(_make, arguments))
+
+
+def _make(arguments: argparse.Namespace) -> Training:
+    """A ranker, to be trained on judged documents."""
+    source, data = read_training_rows(arguments, RANK, queries=True)
+    why = "of which --loss ndcg has no gain" if arguments.loss == "ndcg" else ""
+    relevance = _relevance(source, arguments, data, why)
+    n_queries = len(np.unique(np.asarray(data.qid)))
+    say(
+        arguments,
+        f"{data.X.shape[0]} documents, {n_queries} queries, {data.X.shape[1]} features",
+    )
+    estimator = RankSVM(k=arguments.k, **shared_parameters(arguments, RANK))
+
+    def fit() -> None:
+        estimator.fit(data.X, relevance, qid=data.qid)
+
+    examples = Examples(data.X, relevance, {"qid": data.qid}, data.qid)
+    return Training(fit, estimator, {"task": RANK.name}, examples)
+
+
+def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+    """Nothing more need be known of svmlight files."""
+
+
+def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
+    """The score of each document."""
+    X = read_rows(model, source, arguments, queries=True).X
+    return "".join(f"{score_text(score)}\n" for score in model.estimator.predict(X).tolist())
+
+
+def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+    """Scores of a ranking, and tables of them."""
+    source, data = read_labelled_rows(model, arguments, queries=True)
+    relevance = _relevance(source, arguments, data, "of which NDCG has no gain")
+    given = (relevance, model.estimator.predict(data.X), data.qid)
+    at_places = {
+        name: {str(k): _share(measure(*given, k=k)) for k in PLACES}
+        for name, measure in (("ndcg", ndcg), ("letor_ndcg", letor_ndcg))
+    }
+    swapped = swapped_pairs(*given)
+    report = {
+        "task": model.task.name,
+        "documents": len(relevance),
+        "queries": len(np.unique(np.asarray(data.qid))),
+        **at_places,
+        "map": _share(average_precision(*given)),
+        "pair_accuracy": _share(1.0 - swapped),
+        "mean_pair_accuracy": _share(1.0 - mean_swapped_pairs(*given)),
+    }
+    shown = [("documents", str(report["documents"])), ("queries", str(report["queries"]))]
+    shown += [
+        ("MAP (queries without relevant documents count 0)", _percent(report["map"])),
+        ("pairs in the right order, of all", _percent(report["pair_accuracy"])),
+        ("pairs in the right order, mean of queries", _percent(report["mean_pair_accuracy"])),
+    ]
+    rows = [("places", *map(str, PLACES))]
+    rows.append(("NDCG", *map(_percent, at_places["ndcg"].values())))
+    rows.append(("NDCG of LETOR 4.0", *map(_percent, at_places["letor_ndcg"].values())))
+    text = f"{named_values(shown)}\n\n{columns(rows)}"
+    return Judgement(report, text, tally_of_rankings(*given))
+
+
+def _relevance(
+    source: Source, arguments: argparse.Namespace, data: SvmlightData, why: str
+) -> Floats:
+    """Relevances, which are numbers, and not negative if there is a reason why."""
+    if data.y.dtype.kind not in "iuf":
+        where = line_of(source, arguments, 0)
+        raise ValueError(f"{where}: the relevance is {data.y.tolist()[0]!r:.40}, expected a number")
+    relevance: Floats = data.y.astype(np.float64)
+    if why and relevance.min() < 0.0:
+        where = line_of(source, arguments, np.argmin(relevance))
+        raise ValueError(f"{where}: a relevance below 0, {why}")
+    return relevance
+
+
+def _share(value: float) -> float | None:
+    """A share that JSON can hold; None where it is not defined."""
+    return None if np.isnan(value) else value
+
+
+def _percent(share: Any) -> str:
+    """A share in per cent, or a dash."""
+    return "-" if share is None else f"{percent(share)} %"

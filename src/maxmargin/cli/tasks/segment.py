@@ -1,0 +1,131 @@
+"""Segments of the sequences of column files, written as B-, I- and O tags."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from itertools import pairwise
+
+from ...estimators.segments import SequenceSegmenter
+from ...formats.opening import Source
+from ...metrics import (
+    chunk_scores,
+    segments_to_tags,
+    sequence_accuracy,
+    tags_to_segments,
+)
+from ...metrics.chunks import is_chunk_tag
+from ...registry import SEGMENT
+from ...tables import named_values, percent
+from ..columns import (
+    Tokens,
+    extra_of_columns,
+    read_labelled_tokens,
+    read_template_option,
+    read_tokens,
+    read_training_tokens,
+    understand_columns,
+    window_features,
+    write_tokens,
+)
+from ..data import Model
+from ..judging import Judgement, as_json, count_unknown, error_lines
+from ..places import at_lines
+from ..tallies import tally_of_tags
+from ..training import Examples, Plan, Training, say, shared_parameters
+
+__all__ = ["judge", "plan", "predict", "understand"]
+
+understand = understand_columns
+
+
+def plan(arguments: argparse.Namespace) -> Plan:
+    """How to train; see `maxmargin.cli.tasks`."""
+    files, templates = read_template_option(arguments)
+    return Plan(files, partial(_make, arguments, templates))
+
+
+def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
+    """A segmenter, to be trained on a column file."""
+    tokens, label_column = read_training_tokens(arguments, SEGMENT)
+    segments = tags_to_segments(_checked_tags(tokens, tokens.labels or []))
+    n_segments = sum(map(len, segments))
+    say(
+        arguments,
+        f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens, "
+        f"{n_segments} segments",
+    )
+    estimator = SequenceSegmenter(
+        features=window_features(arguments, templates),
+        fit_intercept=bool(arguments.intercept),
+        max_length=arguments.max_length,
+        **shared_parameters(arguments, SEGMENT),
+    )
+
+    def fit() -> None:
+        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
+            estimator.fit(tokens.inputs, segments)
+        say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
+
+    extra = extra_of_columns(arguments, SEGMENT, tokens, label_column)
+    return Training(fit, estimator, extra, Examples(tokens.inputs, segments))
+
+
+def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
+    """The columns of the file, with one more."""
+    tokens = read_tokens(model, source, arguments)
+    return write_tokens(model, arguments, tokens, _predicted_tags(model, tokens))
+
+
+def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+    """Scores of a segmenter as conlleval has them, and tables of them."""
+    tokens, labels = read_labelled_tokens(model, arguments)
+    # Tags of another scheme, such as IOBES, are compared as what they say.
+    segments = tags_to_segments(_checked_tags(tokens, labels))
+    gold = segments_to_tags(segments, [len(own) for own in labels])
+    predicted = _predicted_tags(model, tokens)
+    scores = chunk_scores(gold, predicted)
+    known = {str(label) for label in model.estimator.classes_.tolist()}
+    report = {
+        "task": model.task.name,
+        "sequences": tokens.columns.n_sequences,
+        "tokens": tokens.columns.n_tokens,
+        "accuracy": scores.accuracy,
+        "sequence_accuracy": sequence_accuracy(gold, predicted),
+        "unknown_labels": count_unknown((label for own in segments for *_, label in own), known),
+        "confusions": [],
+        "chunks": {
+            "precision": scores.precision,
+            "recall": scores.recall,
+            "f1": scores.f1,
+            "per_type": as_json(scores.per_type),
+        },
+    }
+    head = named_values(
+        [
+            ("sequences", str(tokens.columns.n_sequences)),
+            ("tokens", str(tokens.columns.n_tokens)),
+            ("token accuracy", f"{percent(scores.accuracy)} %"),
+            ("sequences all right", f"{percent(sequence_accuracy(gold, predicted))} %"),
+        ]
+    )
+    text = "\n".join([f"{head}\n\n{scores.table()}", *error_lines(report)])
+    return Judgement(report, text, tally_of_tags(gold, predicted, {"B-", "O"}))
+
+
+def _checked_tags(tokens: Tokens, labels: list[list[str]]) -> list[list[str]]:
+    """Tags of segments; ValueError that names the line of a label that is none."""
+    flat = (label for own in labels for label in own)
+    for token, label in enumerate(flat):
+        if not is_chunk_tag(label):
+            raise ValueError(
+                f"{tokens.columns.source}:{tokens.line(token)}: the label is {label!r:.40}, "
+                "expected O, or B, I, E or S with -type"
+            )
+    return labels
+
+
+def _predicted_tags(model: Model, tokens: Tokens) -> list[list[str]]:
+    """Tags of the segments found."""
+    lengths = [stop - start for start, stop in pairwise(tokens.columns.offsets.tolist())]
+    return segments_to_tags(model.estimator.predict(tokens.inputs), lengths)
