@@ -15,6 +15,9 @@ from cli_corpus import write_corpus
 from maxmargin.cli import main
 
 
+COMMANDS = (["inspect"], ["cross-validate"], ["path"], ["convert"])
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("cli")
@@ -49,7 +52,7 @@ def test_version_and_help(capsys):
         main(["--version"])
     assert stopped.value.code == 0
     assert capsys.readouterr().out.strip() == f"maxmargin {mm.__version__}"
-    for command in ([], ["demo"], ["train"], ["predict"], ["evaluate"]):
+    for command in ([], ["demo"], ["train"], ["predict"], ["evaluate"], *COMMANDS):
         with pytest.raises(SystemExit) as stopped:
             main([*command, "--help"])
         assert stopped.value.code == 0

@@ -112,7 +112,7 @@ def test_bad_arguments(folder, capsys):
             main([*files, "--Cs", bad])
         assert stopped.value.code == 2
         assert "expected positive numbers between commas" in capsys.readouterr().err
-    for bad in ([*dev, "--folds", "3"], ["--folds", "1"]):
+    for bad in ([*dev, "--folds", "3"], ["--folds", "1"], ["--C", "1"]):
         with pytest.raises(SystemExit) as stopped:
             main([*files, *bad])
         assert stopped.value.code == 2

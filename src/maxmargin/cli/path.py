@@ -52,6 +52,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="find the best C by held-out scores",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
+        allow_abbrev=False,  # --C would be taken for --Cs
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_data_arguments(parser)
