@@ -14,7 +14,6 @@ import maxmargin as mm
 from cli_corpus import write_corpus
 from maxmargin.cli import main
 
-
 COMMANDS = (["inspect"], ["cross-validate"], ["path"], ["convert"])
 
 
