@@ -275,6 +275,20 @@ def test_documents_and_comments_alone_are_no_pieces(folder, monkeypatch, capsys)
     assert predicted(folder, "label-tree", "-", capsys).startswith("1 0 A 1:1\n")
 
 
+def test_a_short_sentence_is_not_taken_for_another_kind(folder, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", Trickle(b"1,5\n2,5\n\noslo\n", 8))
+    assert [line.split()[:1] for line in predicted(folder, "tag", "-", capsys).splitlines()] == [
+        ["1,5"],
+        ["2,5"],
+        [],
+        ["oslo"],
+        [],
+    ]
+    monkeypatch.setattr(sys, "stdin", Trickle((folder / "depend.test").read_bytes(), 100))
+    assert main(["predict", str(folder / "tag.mm"), "-"]) == 1
+    assert "<stdin>: this is a CoNLL-U treebank" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 def test_streams_of_other_encodings(folder, encoding, monkeypatch, capsys):
     content = "oslo\nö\n\nfar\n".encode(encoding)

@@ -158,6 +158,7 @@ RANK = Task(
     scores="NDCG at 1, 3, 5 and 10, MAP, and the share of pairs in the right order",
     losses=("swaps", "normalized-swaps", "ndcg", "average-precision"),
     unit="line",
+    answers=("scores",),
     reads_unlabelled=("UNLABELLED_SVMLIGHT",),
     options=("k",),
 )

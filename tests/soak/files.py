@@ -4,10 +4,12 @@ import bz2
 import contextlib
 import functools
 import gzip
+import importlib
 import io
 import json
 import lzma
 import re
+import sys
 import tempfile
 import warnings
 import zipfile
@@ -50,6 +52,15 @@ SVMLIGHT = b"""1 1:0.5 3:-2 # a comment
 """
 QUERIES = b"2 qid:1 1:0.5 3:-2\n1 qid:1 2:1\n2 qid:2 1:3\n"
 FASTA = b"# first\n>one a protein\nACDE-\nFG*\n>two\nAC.EHFG\n# second\n>three\nKLM\n"
+LABEL_TREES = b"""# two examples
+1 0 A 1:0.5 3:1
+2 1 B
+3 2 C 2:1
+
+1 0 D 1:2
+2 1 B 3:1e-3
+3 2 C
+"""
 TAXONOMY = (
     b"node\tparent\tclass\nanimal\t\ncat\tanimal\t1\ndog\tanimal\t2\neel\tfish\t3\nfish\tanimal\n"
 )
@@ -185,6 +196,12 @@ def use_trees(path):
     assert formats.read_trees(again).trees == trees, "not the same again"
 
 
+def use_label_trees(path):
+    trees = formats.read_label_trees(path)
+    assert all(x.shape[0] == len(trees.nodes) >= 1 for x in trees.X)
+    assert trees.edges is None or len(trees.edges) == len(trees.X) - 1
+
+
 def use_taxonomy(path):
     taxonomy = formats.read_taxonomy(path)
     losses = taxonomy.losses()
@@ -198,6 +215,7 @@ TEXTS = (
     (use_svmlight, QUERIES, ".svm"),
     (use_fasta, FASTA, ".fasta"),
     (use_trees, TREES, ".mrg"),
+    (use_label_trees, LABEL_TREES, ".txt"),
     (use_taxonomy, TAXONOMY, ".tsv"),
 )
 
@@ -274,21 +292,38 @@ def prepare_model(rng):
     )
 
 
+@functools.cache
+def command_files():
+    """Files of every task of the command line, as the tests have them."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    return importlib.import_module("cli_tasks")
+
+
+@functools.cache
+def command_model(name):
+    """A small model of a task of the command line, as bytes."""
+    files = command_files().make_files(name, 12)
+    with tempfile.TemporaryDirectory() as folder:
+        path, model = Path(folder, "data"), Path(folder, "model.mm")
+        path.write_text("".join(files.labelled))
+        run_command("train", name, path, "-o", model, "-q", "--max-passes", "3", *files.options)
+        return model.read_bytes()
+
+
 def prepare_command(rng):
-    """The command line with a damaged file of examples."""
-    tag = rng.random() < 0.5
-    data = damaged(rng, COLUMNS if tag else SVMLIGHT)
+    """The command line with a damaged file of examples of some task."""
+    name = str(rng.choice(sorted(command_files().MAKE)))
+    files = command_files().make_files(name, 3, seed=int(rng.integers(100)))
+    data = damaged(rng, "".join(files.labelled if rng.random() < 0.7 else files.bare).encode())
 
     def run():
         with tempfile.TemporaryDirectory() as folder:
-            path, model = Path(folder, "data"), Path(folder, "model.mm")
-            path.write_bytes(COLUMNS if tag else SVMLIGHT)
-            task = "tag" if tag else "multiclass"
-            run_command("train", task, path, "-o", model, "-q", "--max-passes", "3")
+            path, model, other = (Path(folder, file) for file in ("data", "model.mm", "other.mm"))
+            model.write_bytes(command_model(name))
             path.write_bytes(data)
-            other = Path(folder, "other.mm")
-            run_command("train", task, path, "-o", other, "-q", "--max-passes", "3")
+            options = ("-o", other, "-q", "--max-passes", "3", *files.options)
+            run_command("train", name, path, *options)
             run_command("predict", model, path)
             run_command("evaluate", model, path)
 
-    return f"command line with\n{data!r}", run
+    return f"command line, {name}, with\n{data!r}", run

@@ -28,6 +28,8 @@ _ADVICE = {
     Kind.JSON: f"{_NO_COMMAND} json reads it, and estimators take lists",
     Kind.COMMAS: "tabs or spaces have to stand between the fields",
 }
+#: What few lines look like by chance, such as a sentence in which every word has a comma.
+_BY_MANY_LINES = (Kind.COMMAS, Kind.COLUMNS)
 
 
 def refuse_other_kinds(
@@ -44,7 +46,7 @@ def refuse_other_kinds(
     are judged by their first piece: a later one may be a single line, and look like anything.
     """
     kind = recognise(source, encoding)
-    if isinstance(source, Piece) and not source.is_first:
+    if isinstance(source, Piece) and (not source.is_first or kind in _BY_MANY_LINES):
         return kind
     read = task.reads if needs_labels else task.reads + task.reads_unlabelled
     if kind is None or kind.name in read or kind in allowed:
