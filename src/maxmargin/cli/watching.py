@@ -56,11 +56,11 @@ class Watch:
         judgements, kept = self.choice.judgements, self.choice.kept
         if kept is None:
             return "the weights that training ended with were not judged: it was interrupted"
-        best = self.judged[judgements.index(kept)]
+        best = next(own for own in self.judged if own.merit == kept.merit)
         is_last = kept is judgements[-1]
         which = "that training ended with" if is_last else f"after {kept.passes:.1f} passes"
         return (
-            f"dev {best.name} {_told(best)}, the best of {len(self.judged)} judgements: "
+            f"dev {best.name} {_told(best)}, the best of {len(judgements)} judgements: "
             f"the weights are those {which}"
         )
 
