@@ -42,6 +42,7 @@ BENCHMARKS = {
     "partial": ".datasets.partial",
     "costs": ".datasets.costs",
     "kernels": ".datasets.kernels",
+    "confidence": ".datasets.confidence",
     "cutting-planes": ".datasets.cutting_planes",
     "overhead": ".overhead",
     "tolerance": ".tolerance",
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "memory": ".memory",
     "paths": ".datasets.paths",
     "own-problem": ".own_problem",
+    "predict": ".predicting",
 }
 RESULTS = Path(__file__).parent / "results"
 
@@ -83,17 +85,20 @@ def run(names: Sequence[str], options: Options, repeat: int, output: Path) -> Pa
     path = output / f"run-{time.strftime('%Y%m%d-%H%M%S')}.json"
     everything: list[CaseReport] = []
     for name in names:
-        cases = import_module(BENCHMARKS[name], __package__).cases(options)
+        module = import_module(BENCHMARKS[name], __package__)
         reports = [
             run_case(case, repeat, judged=not options.quick)
-            for case in cases
+            for case in module.cases(options)
             if options.only in case.name
         ]
         everything += reports
         record["benchmarks"][name] = [report.as_json() for report in reports]
         # After every data set, so that an interrupted run leaves what it has.
         path.write_text(json.dumps(record, indent=1), encoding="utf-8")
-        plot(reports, output / f"{name}.png")
+        if hasattr(module, "draw"):  # a picture of its own
+            module.draw(output / f"{name}.png")
+        else:
+            plot(reports, output / f"{name}.png")
     print(table(everything))
     missed = sum(finding.ok is False for report in everything for finding in report.findings)
     print(f"\n{missed} targets missed; figures and single runs: {path.name}")

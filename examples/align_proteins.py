@@ -1,4 +1,7 @@
-"""Learn how letters replace each other, from alignments and from homologues among decoys.
+"""Align strings and find homologues
+=================================
+
+Learn how letters replace each other, from alignments and from homologues among decoys.
 
 Strings of 20 letters descend from each other by operations that a learner does not know: a letter
 stays, turns into the next of the alphabet, is lost, or a new one comes in. The picture shows the
@@ -6,6 +9,8 @@ substitution scores that a support vector machine finds, how often it picks the 
 string among ten decoys next to a generative model, and one alignment that it predicts. The data are
 exactly what the generative model assumes, so with many examples it is hard to beat; with few, the
 support vector machine is ahead.
+
+::
 
     python examples/align_proteins.py [picture.png]
 """

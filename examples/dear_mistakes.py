@@ -1,9 +1,14 @@
-"""Say what mistakes cost: find the rare alarms in a signal, at the price of some false ones.
+"""Mistakes that cost more than others
+===================================
+
+Say what mistakes cost: find the rare alarms in a signal, at the price of some false ones.
 
 Draws signals with short bursts of an alarm ("A") in noise; nine tokens of ten are quiet ("Q").
 Trains chains for which it costs 1, 2, 4, ... to take an alarm for quiet, and 1 to take quiet for
 an alarm; draws how recall rises and precision falls with the cost, and what the first and the last
 of these models see in a signal.
+
+::
 
     python examples/dear_mistakes.py [picture.png]
 """

@@ -1,8 +1,13 @@
-"""Who saw with the telescope? Dependency trees, learned and drawn.
+"""Dependency trees
+================
+
+Who saw with the telescope? Dependency trees, learned and drawn.
 
 Draws sentences in which a prepositional phrase belongs to the verb or to the noun before it,
 depending on the words, trains labelled parsers on few and on many of them, and draws the trees they
 find: arcs that are wrong in red, with the true ones dotted.
+
+::
 
     python examples/dependency_trees.py [picture.png]
     python examples/dependency_trees.py picture.png train.conllu test.conllu    # a real treebank

@@ -1,7 +1,12 @@
-"""Find eyes, nose and mouth: parts that deform along a tree.
+"""Parts of a face
+===============
+
+Find eyes, nose and mouth: parts that deform along a tree.
 
 Trains on drawn faces, with distractors and noise, and shows true and found positions in new ones,
 next to what the same templates find when every part is on its own.
+
+::
 
     python examples/faces.py [picture.png]
 """

@@ -1,8 +1,13 @@
-"""Grades have an order: use it, without taking them for numbers.
+"""Grades in an order
+==================
+
+Grades have an order: use it, without taking them for numbers.
 
 Draws wines whose quality is a score, cut into five grades of very different width, and compares
 classes without an order, numbers that are rounded, and thresholds, with ever more wines to learn
 from; then shows where the thresholds are.
+
+::
 
     python examples/grade_wines.py [picture.png]
 """

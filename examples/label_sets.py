@@ -1,9 +1,14 @@
-"""Give an example any number of labels, and learn which of them go together.
+"""Sets of labels
+==============
+
+Give an example any number of labels, and learn which of them go together.
 
 Draws points around a circle of six colours; the labels of each are the two nearest colours. Trains
 a LinearSVC for each label, and sets of labels for their F1, alone and with weights of pairs; draws
 how F1 grows with the number of examples, and the weights: colours exclude those that are not next
 to them.
+
+::
 
     python examples/label_sets.py [picture.png]
 """

@@ -1,10 +1,15 @@
-"""Learn from labels that are known in part, and predict where some are known already.
+"""Labels known in part
+====================
+
+Learn from labels that are known in part, and predict where some are known already.
 
 Reads words of handwritten digits. Of the training words most labels are hidden, and the tagger is
 trained on what is left: by alternation, with one completion (the convex bound), and on whole words,
 as many as have as many labels. Draws the shares of digits that are read right, the objective of
 alternation round by round, and how many of the other digits of a word are right when some of them
 are given (`predict(X, fixed=...)`).
+
+::
 
     python examples/labels_in_part.py [picture.png]
 """

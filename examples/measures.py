@@ -1,9 +1,14 @@
-"""A rare class: classifiers that are trained for what is measured.
+"""Trained for what is measured
+============================
+
+A rare class: classifiers that are trained for what is measured.
 
 Draws two overlapping classes, one of them rare, and trains for the share of right labels, F1, F2
 (which counts recall for more), and the ROC area. Where rows are rare the label of the majority is
 right nearly everywhere, and who is trained for right labels says "rare" too rarely. Draws precision
 against recall of unseen rows, with a dot for the labels that a classifier gives.
+
+::
 
     python examples/measures.py [picture.png]
 """

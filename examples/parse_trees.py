@@ -1,6 +1,12 @@
-"""Learn to parse: a weighted grammar against relative frequencies, on generated sentences.
+"""Parse trees
+===========
 
-    python examples/parse_trees.py [FILE.mrg] [PICTURE.png]
+Learn to parse: a weighted grammar against relative frequencies, on generated sentences.
+
+::
+
+    python examples/parse_trees.py [picture.png]
+    python examples/parse_trees.py picture.png trees.mrg    # bracketed trees of your own
 
 Without a file of bracketed trees, sentences are generated in which a phrase such as "with a fork"
 belongs to the verb or to the noun before it, depending on its words' tags. A probabilistic grammar
@@ -59,7 +65,7 @@ def generate(n: int, seed: int = 0) -> list[Tree]:
     return [Tree("S", (noun(1), verb(), word("."))) for _ in range(n)]
 
 
-def main(source: str | None = None, picture: str = "parse_trees.png") -> None:
+def main(picture: str = "parse_trees.png", source: str | None = None) -> None:
     """Train both parsers on four fifths of the trees, and compare them on the rest."""
     if source is None:
         trees = generate(400)

@@ -1,7 +1,12 @@
-"""Rank documents by what is asked for, and compare only those of the same query.
+"""Rank documents
+==============
+
+Rank documents by what is asked for, and compare only those of the same query.
 
 Draws queries, trains a regression on the grades and rankers for swapped pairs and for NDCG@5, and
 draws how the test scores grow with the number of queries, and the grades at the first places.
+
+::
 
     python examples/rank_documents.py [picture.png]
 """

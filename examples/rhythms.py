@@ -1,10 +1,15 @@
-"""Follow a rhythm through noise: what a chain of higher order knows is how a beat goes on.
+"""Chains of higher order
+======================
+
+Follow a rhythm through noise: what a chain of higher order knows is how a beat goes on.
 
 Draws sequences of long and short notes in the rhythm long, long, long, short, short, short, from
 any point of it on, with notes measured badly. The next note depends on the last three: transitions
 of order 1 know that notes of a kind often follow each other, those of order 2 that a kind has just
 changed, and those of order 3 the whole rhythm. Trains a tagger of each order for several strengths
 of noise, and draws how many notes each gets right, and what each hears in one sequence.
+
+::
 
     python examples/rhythms.py [picture.png]
 """

@@ -1,8 +1,13 @@
-"""Cut signals into segments: what a tagger of single moments cannot know is how long things last.
+"""Cut signals into segments
+=========================
+
+Cut signals into segments: what a tagger of single moments cannot know is how long things last.
 
 Draws noisy signals in which two kinds of events last about 6 and about 12 moments, trains a tagger
 of single moments and segmenters for three losses on signals of different noise, and draws how many
 events they find, one signal with what was found in it, and the lengths that were learned.
+
+::
 
     python examples/segment_signals.py [picture.png]
 """

@@ -1,7 +1,12 @@
-"""Few examples per class, and a taxonomy that says which classes are alike.
+"""Classes in a taxonomy
+=====================
+
+Few examples per class, and a taxonomy that says which classes are alike.
 
 Draws 27 classes in a tree of three levels, trains a plain classifier and one that shares weights
 along the tree and is trained for the tree loss, and draws how far off their mistakes are.
+
+::
 
     python examples/taxonomy.py [picture.png]
 """

@@ -1,4 +1,4 @@
-"""Twins of the declared searches: candidates, matchings, 0/1 programs and trees of factors."""
+"""Twins of declared searches: candidates, matchings, 0/1 programs, trees of factors, kernels."""
 
 import itertools
 
@@ -11,6 +11,7 @@ from cases import Case
 from maxmargin.problems.general.assignment import AssignmentProblem
 from maxmargin.problems.general.candidates import CandidateProblem
 from maxmargin.problems.general.factor_tree import Factors, FactorTree
+from maxmargin.problems.general.joint_kernel import JointKernelProblem
 from maxmargin.problems.general.linear_program import LinearProgramProblem
 
 
@@ -147,3 +148,52 @@ def factor_case(rng, *, loss="hamming", n=3, n_variables=3, most=3, n_inputs=2, 
 
 def decode_slots(case, w):
     return [tuple(case.problem.predict(x, w).tolist()) for x in case.problem.X]
+
+
+class KernelLabels(JointKernelProblem):
+    """Labels of the rows of x, by a kernel of Gaussians of the rows with equal labels."""
+
+    n_labels = 2
+    loss_name = "hamming"
+
+    def outputs(self, x):
+        return list(itertools.product(range(self.n_labels), repeat=len(x)))
+
+    def joint_kernel(self, x, y, x2, y2):
+        pairs = itertools.product(range(len(x)), range(len(x2)))
+        return sum(np.exp(-np.sum((x[s] - x2[t]) ** 2)) for s, t in pairs if y[s] == y2[t])
+
+    def loss(self, y, y_hat):
+        wrong = sum(a != b for a, b in zip(y, y_hat, strict=True))
+        return float(wrong > 0) if self.loss_name == "zero-one" else float(wrong)
+
+
+class FlatKernelLabels(KernelLabels):
+    """The same with a kernel that has a feature for every point besides, so that all of them count.
+
+    A factor is then unique, and the features of a twin are those of the problem.
+    """
+
+    def joint_kernel(self, x, y, x2, y2):
+        same = x is x2 and y == y2
+        return super().joint_kernel(x, y, x2, y2) + 0.1 * float(same)
+
+
+def joint_kernel_case(rng, *, loss="hamming", lengths=(1, 2, 2), n_labels=2, n_inputs=2):
+    X = [rng.normal(size=(length, n_inputs)) for length in lengths]
+    problem = FlatKernelLabels()
+    problem.n_labels, problem.loss_name = n_labels, loss
+    listed = [problem.outputs(x) for x in X]
+    Y = [ys[rng.integers(len(ys))] for ys in listed]
+    points = [(i, y) for i, ys in enumerate(listed) for y in ys]
+    problem.max_points = len(points)
+    bound = problem.bind(X, Y)
+    for i, y in points:  # all at once, so that any weights have a meaning
+        bound._space.place(bound.joint_kernels, i, y)
+    gram = [[bound.joint_kernel(X[i], y, X[j], z) for j, z in points] for i, y in points]
+    rows = dict(zip(points, np.linalg.cholesky(np.array(gram)), strict=True))
+    return Case(bound, ListedTwin(Y, listed, lambda i, y: rows[i, tuple(y)], loss))
+
+
+def decode_joint_kernel(case, w):
+    return [case.problem.predict(x, w) for x in case.problem.X]

@@ -18,8 +18,10 @@ from brute_dependency import decode_trees, rank_trees, tree_case
 from brute_general import (
     candidate_case,
     decode_candidates,
+    decode_joint_kernel,
     decode_slots,
     factor_case,
+    joint_kernel_case,
     matching_case,
     program_case,
 )
@@ -502,6 +504,13 @@ STRUCTURES = {
         k_best=never,
         refusal="FactorTree has no search for the k best outputs",
         decode=decode_slots,
+    ),
+    "joint kernel": Structure(
+        joint_kernel_case,
+        ("hamming", "zero-one"),
+        drawn(lengths(2, 3), sizes(n_labels=(1, 3), n_inputs=(1, 2))),
+        training=({}, {"lengths": (1, 2), "n_labels": 3}),
+        decode=decode_joint_kernel,
     ),
     "plain Python": Structure(
         python_case,

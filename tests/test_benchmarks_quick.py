@@ -1,5 +1,6 @@
 """The benchmarks on tiny slices: everything runs, and peers agree with us on the objective."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -166,10 +167,44 @@ def test_kernels(bench):
         {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
         for case in (cases[1], cases[3], cases[4])
     )
-    assert list(smoothed) == ["exact", "one pass", "SVC"]
+    assert list(smoothed) == ["exact", "one pass", "exact, l2", "one pass, l2", "SVC"]
     assert abs(smoothed["exact"]["error"] - smoothed["SVC"]["error"]) < 3.0
     assert upright["rank 50"]["error"] < 30.0 and 0.0 < upright["rank 50"]["missing"] < 1.0
     assert letters["RBF"]["error"] < letters["linear"]["error"] + 5.0
+
+
+def test_hidden_markov_model(bench):
+    """Against all sequences of tags, by the model's own probabilities."""
+    words = [["a", "b", "a"], ["b", "a", "c"], ["c", "a"]]
+    tags = [["X", "Y", "X"], ["Y", "X", "X"], ["Y", "Y"]]
+    model = bench("hmm").HiddenMarkovModel(lambda word: word).fit(words, tags)
+
+    def score(sentence, states):
+        path = [-1, *states, -1]
+        steps = sum(model.steps[i, j] for i, j in itertools.pairwise(path))
+        return steps + sum(
+            model.words_of[k, model.column(word)] for k, word in zip(states, sentence, strict=True)
+        )
+
+    for sentence in (["a"], ["b", "b", "d", "a"], ["c", "a", "b"]):
+        every = itertools.product(range(2), repeat=len(sentence))
+        best = max(every, key=lambda states, sentence=sentence: score(sentence, states))
+        assert model.predict([sentence]) == [[model.tags[k] for k in best]]
+    assert np.allclose(np.exp(model.steps).sum(axis=1), 1.0)
+    assert np.allclose(np.exp(model.words_of).sum(axis=1), 1.0)
+
+
+def test_choice_and_scaling_of_kernels(bench, tmp_path, monkeypatch, capsys):
+    find_data("usps/usps.npz")
+    find_data("mnist/train-images-idx3-ubyte.xz")
+    choice = bench("kernel_choice")
+    settings = [choice.Setting(e, C, 1.0, 0.0) for e, C in ((0.02, 9), (0.021, 3), (0.5, 1))]
+    assert choice.choose(settings, 1000) == settings[1]
+    assert choice.choose(settings, 10**6) == settings[0]
+    monkeypatch.setattr(sys, "argv", ["kernel_scaling", "--quick", "--output", str(tmp_path)])
+    bench("kernel_scaling").main()
+    assert capsys.readouterr().out.count("slope") == 2
+    assert (tmp_path / "kernel_scaling.png").stat().st_size > 1000
 
 
 def test_rankings(bench):
@@ -204,6 +239,18 @@ def test_labels_known_in_part(bench):
     runs = {label: run for label, (run,) in bench("runner").run_case(first, repeat=1).runs.items()}
     assert runs["alternate"]["rounds"] >= runs["convex"]["rounds"] == 1
     assert runs["all tags"]["f1"] > runs["alternate"]["f1"] > runs["hidden as O"]["f1"]
+
+
+def test_confidences(bench, tmp_path):
+    for name in ("conll2000/train.txt.xz", "conll2002/esp.train.xz"):
+        find_data(name)
+    module = bench("datasets.confidence")
+    for case in module.cases(bench("case").Options(quick=True)):
+        report = bench("runner").run_case(case, repeat=1, judged=False)
+        values = {finding.target.what: finding.value for finding in report.findings}
+        assert 0.0 < values["by folds: ECE"] < 0.1 and values["by folds: temperature"] > 0.0
+    module.draw(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
 def test_costs_of_mistakes(bench):

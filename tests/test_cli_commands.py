@@ -8,7 +8,7 @@ from cli_tasks import MAKE, make_files
 from maxmargin.cli import main
 
 #: Whose scores are not sums over examples, so far.
-WITHOUT_TALLY = ("parse", "align")
+WITHOUT_TALLY = ()
 #: Whose examples cannot be taken apart, so far.
 WHOLE = ("label-tree",)
 #: Where the report has the score that models are chosen by.
@@ -16,11 +16,13 @@ PLACES = {
     "tag": {"accuracy": ["accuracy"]},
     "segment": {"f1": ["chunks", "f1"], "accuracy": ["accuracy"]},
     "multiclass": {"accuracy": ["accuracy"]},
-    "multilabel": {"micro_f1": ["micro", "f1"], "subset_accuracy": ["subset_accuracy"]},
-    "ordinal": {"mean_absolute_error": ["mean_absolute_error"], "within_one": ["within_one"]},
-    "rank": {"ndcg_at_10": ["ndcg", "10"], "map": ["map"]},
+    "multilabel": {"f1": ["micro", "f1"], "subset_accuracy": ["subset_accuracy"]},
+    "ordinal": {"mean_absolute_error": ["mean_absolute_error"]},
+    "rank": {"ndcg@10": ["ndcg", "10"]},
     "measure": {"accuracy": ["measures", "accuracy"], "f1": ["measures", "f1"]},
     "depend": {"las": ["las"], "uas": ["uas"], "exact": ["exact"]},
+    "parse": {"f1": ["f1"]},
+    "align": {"f1": ["f1"]},
     "label-tree": {"accuracy": ["accuracy"], "sequence_accuracy": ["tree_accuracy"]},
 }
 

@@ -1,6 +1,7 @@
 """Compilation is counted apart, announced if it takes long, and open to Ctrl-C."""
 
 import gc
+import io
 import logging
 import os
 import signal
@@ -18,6 +19,7 @@ from maxmargin import _compiling
 from maxmargin._compiling import compile_seconds, interrupted_compiling
 from maxmargin._numba import compile_aside
 from maxmargin.formulation import Formulation
+from maxmargin.progress import ProgressDisplay
 from maxmargin.solvers import make_solver
 from solving import small_case
 
@@ -81,21 +83,76 @@ def test_garbage_is_collected_rarely_as_long_as_there_is_a_compilation():
     assert gc.get_threshold() == usual
 
 
-def test_a_long_compilation_is_announced_once(monkeypatch, caplog):
+@pytest.fixture
+def quiet_so_far(monkeypatch):
+    """As in a process that has compiled nothing yet."""
+    for name, value in (("last", -np.inf), ("seconds", 0.0), ("is_announced", False)):
+        monkeypatch.setattr(_compiling._Clock, name, value)
+
+
+def announcements(caplog):
+    return [record.message for record in caplog.records if record.name == "maxmargin"]
+
+
+def test_a_long_compilation_is_announced_once(monkeypatch, caplog, quiet_so_far):
     monkeypatch.setattr(_compiling, "PATIENCE", 0.01)
-    monkeypatch.setattr(_compiling._Clock, "announced_until", -np.inf)
     slow = SlowDispatcher(lambda: time.sleep(0.1))
     with caplog.at_level(logging.WARNING, logger="maxmargin"):
         slow.compile(())
         slow.compile(())
-    assert [record.message for record in caplog.records] == [
-        _compiling.ANNOUNCEMENT % _compiling.NOT_KEPT
-    ]
+    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % _compiling.NOT_KEPT]
 
 
-def test_a_short_one_is_not(caplog):
+def test_many_short_ones_are_announced_too(monkeypatch, caplog, quiet_so_far):
+    """It is the sum that users wait for."""
+    monkeypatch.setattr(_compiling, "PATIENCE", 1000.0)
+    short = SlowDispatcher(lambda: None)
+    short.compile(())
+    assert not announcements(caplog)
+    monkeypatch.setattr(_compiling._Clock, "seconds", 1000.0)
+    short.compile(())
+    assert len(announcements(caplog)) == 1
+
+
+def test_a_short_one_is_not(caplog, quiet_so_far):
     SlowDispatcher(lambda: None).compile(())
     assert not caplog.records
+
+
+def test_reading_the_cache_is_no_compilation(monkeypatch, caplog, quiet_so_far):
+    monkeypatch.setattr(_compiling, "PATIENCE", 0.0)
+    monkeypatch.setattr(_compiling, "TICK", 0.01)
+    _compiling.in_compiler_thread(lambda: time.sleep(0.05), True)
+    assert not caplog.records
+    _compiling.in_compiler_thread(_compiling.note_compilation, True)  # as a cache that has nothing
+    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % _compiling.KEPT]
+
+
+def test_where_news_are_welcome_they_come_at_once(monkeypatch, caplog, quiet_so_far):
+    monkeypatch.setattr(_compiling, "AT_ONCE", 0.02)
+    monkeypatch.setattr(_compiling, "TICK", 0.01)
+    slow, shown = SlowDispatcher(lambda: time.sleep(0.1)), []
+    with _compiling.tell_of_compiling(shown.append):
+        slow.compile(())
+        slow.compile(())
+    assert len(announcements(caplog)) == 1
+    assert len(shown) >= 4 and shown[0] == "compiling kernels: 1 so far, 0 s"
+    assert shown[-1].startswith("compiling kernels: 2 so far")
+    before = len(shown)
+    slow.compile(())
+    assert len(shown) == before
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_display_shows_compilation(monkeypatch, caplog, quiet_so_far, live):
+    monkeypatch.setattr(_compiling, "AT_ONCE", 0.0)
+    stream = io.StringIO()
+    if live:
+        stream.isatty = lambda: True
+    with ProgressDisplay(10, stream=stream):
+        SlowDispatcher(lambda: time.sleep(0.01)).compile(())
+    assert "training  compiling kernels: 1 so far, 0 s" in stream.getvalue()
+    assert not _compiling._Clock.shows
 
 
 def test_an_interrupt_does_not_wait_for_the_compiler():
@@ -181,3 +238,27 @@ def test_a_cache_that_cannot_be_written_or_read_is_told(tmp_path):
     damaged = run_kernel(tmp_path, cache)
     assert damaged.stdout == "3.0\n", damaged.stderr
     assert "cannot be read" in damaged.stderr
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or numba.config.DISABLE_JIT, reason="needs POSIX and a compiler"
+)
+def test_without_any_folder_kernels_work_and_it_is_told_what_that_costs(tmp_path):
+    """Files stand where Numba would make folders: permissions do not stop everybody."""
+    for name in ("cache", "home", "__pycache__"):
+        (tmp_path / name).write_text("no folder")
+    script = SCRIPT.replace(
+        "print(", "from maxmargin import _compiling\n_compiling.PATIENCE = 0.0\nprint("
+    )
+    (tmp_path / "kernels.py").write_text(script)
+    home = str(tmp_path / "home")
+    places = {name: home for name in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA")}
+    done = subprocess.run(
+        [sys.executable, "kernels.py"],
+        cwd=tmp_path,
+        env=os.environ | places | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "3.0\n", done.stderr
+    assert done.stderr == f"maxmargin: {_compiling.ANNOUNCEMENT % _compiling.NOT_KEPT}\n"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import maxmargin as mm
 from conftest import find_data
 from maxmargin.features import (
     FeatureDictionary,
@@ -176,13 +177,51 @@ def test_dictionary_state_survives_json():
         clone(dictionary).transform(X)
 
 
+def test_nested_features_are_those_of_python_crfsuite():
+    """Its ItemSequence shows what it makes of a token; strings are joined by "=" here."""
+    tokens = [
+        {"w": "x", "b": True, "f": False, "n": 2, "neg": -1.5},
+        {"d": {"a": 1.5, "b": "q", "c": {"z": True}}, "l": ["u", "v"], "s": {"k"}},
+        ["a", "b"],
+        {},
+    ]
+    dictionary = FeatureDictionary()
+    packed = dictionary.fit_transform([tokens[:1], tokens[1:]])
+    names = dictionary.get_feature_names_out()
+    found = [
+        {names[f]: value for f, value in zip(row.indices, row.data, strict=True)}
+        for row in (packed.tokens[[t]] for t in range(4))
+    ]
+    assert found == [
+        {"w=x": 1, "b": 1, "n": 2, "neg": -1.5},
+        {"d:a": 1.5, "d:b=q": 1, "d:c:z": 1, "l:u": 1, "l:v": 1, "s:k": 1},
+        {"a": 1, "b": 1},
+        {},
+    ]
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    items = pycrfsuite.ItemSequence(tokens)
+    theirs = [{k: v for k, v in token.items() if v} for token in items.items()]
+    ours = [{name.replace("=", ":"): v for name, v in token.items()} for token in found]
+    assert ours == theirs
+    assert FeatureDictionary().fit([items]).n_features_out_ == len(names)
+
+
+def test_lists_and_dicts_in_one_sequence():
+    tagger = mm.SequenceTagger(random_state=0)
+    X = [[{"w": {"one": "a"}}, ["b", "b"]], [["b"], {"w": {"one": "a"}}]]
+    y = [["A", "B"], ["B", "A"]]
+    assert tagger.fit(X, y).predict(X) == y
+    assert tagger.features_.feature_names_ == ["b", "w:one=a"]
+
+
 @pytest.mark.parametrize(
     ("X", "message"),
     [
         ([[{"a": 1}], [{"a": 1}, {"a": None}]], "sequence 1, token 1, feature 'a': value None"),
         ([[{"a": 1}], [{}, {"b": 1, "a": np.nan}]], "sequence 1, token 1, feature 'a': NaN"),
         ([[{"a": 1}, {3: 1}]], "sequence 0, token 1: feature name 3"),
-        ([[{"a": 1}, ["a"]]], "sequence 0, token 1 mixes dicts and lists"),
+        ([[{"a": {"b": [None]}}]], "sequence 0, token 0 holds NoneType None"),
+        ([[{"a": {"b": None}}]], "sequence 0, token 0, feature 'a:b': value None is of type"),
         ([[["a"]], [["a"], "b"]], "sequence 1, token 1 is str 'b'"),
         ([[["a"], ["b", 3]]], "sequence 0, token 1 holds int 3"),
         ([[["a"]], []], "sequence 1 is empty"),
@@ -306,6 +345,8 @@ def test_search_and_table_give_the_same(monkeypatch):
     )
     window = WindowFeatures().fit(train)
     table = window.transform(test).tokens
+    one_by_one = [window.transform([sequence]).tokens for sequence in test]  # too few for a table
+    assert (sp.vstack(one_by_one) != table).nnz == 0
     monkeypatch.setattr("maxmargin.features.window._LARGEST_TABLE", 0)
     again = WindowFeatures().fit(train)
     assert again.get_feature_names_out().tolist() == window.get_feature_names_out().tolist()

@@ -110,9 +110,14 @@ def test_relaxations_refuse_what_they_cannot():
         ),
         (mm.CandidateProblem(), [ONE, ONE[:0]], [0, 0], r"example 1: expected a row of features"),
         (mm.CandidateProblem(), [ONE], [2], r"example 0: there is no candidate 2; .* 0 to 1"),
-        (mm.CandidateProblem(), [ONE], [[0.1]], r"example 0 has 2 candidates; expected the number"),
+        (mm.CandidateProblem(), [ONE], [[0.1]], r"example 0: there are 2 candidates; expected"),
         (mm.CandidateProblem(), [ONE, np.ones((2, 3))], [0, 0], r"example 1 has 3 features, but"),
-        (mm.CandidateProblem(), [ONE * np.inf], [0], r"example 0 has features that are not finite"),
+        (
+            mm.CandidateProblem(),
+            [ONE * np.inf],
+            [0],
+            r"example 0: there are features that are not f",
+        ),
         (mm.LinearProgramProblem(), [ONE], [[0, 1]], r"example 0: expected a pair \(features"),
         (mm.LinearProgramProblem(), [(ONE, None)], [[0, 2]], r"2 variables; expected as many 0s"),
         (

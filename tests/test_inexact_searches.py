@@ -401,3 +401,42 @@ def test_checks_of_problems_without_methods_in_python():
     blind.predictions = problem.predictions
     with pytest.raises(ValueError, match=r"example \d has value 0, but the prediction has \d"):
         mm.check_problem(blind)
+
+
+class Costs(Problem):
+    """One of some rows; costs are given, and may be 0 for rows other than the given one."""
+
+    rescalings = ("margin",)
+
+    def joint_feature(self, x, y):
+        return x[y]
+
+    def loss(self, y, y_hat):
+        return 0.0 if y == y_hat else float(self.costs[y_hat])
+
+    def most_violated(self, x, y, w, rescaling):
+        return max(range(len(x)), key=lambda z: self.loss(y, z) + x[z] @ w)
+
+    def predict(self, x, w):
+        return int(np.argmax(x @ w))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), unit=st.sampled_from([0.0, 0.5]), k=st.integers(1, 8))
+def test_margin_oracles_bound_all_outputs_also_those_without_loss(seed, unit, k):
+    rng = np.random.default_rng(seed)
+    problem, x = Costs(), rng.normal(size=(k, 2))
+    problem.costs = rng.integers(0, rng.choice([1, 5]), k) * (unit or rng.random(k))
+    problem.loss_unit = unit
+    bound = problem.bind([x], [0])
+    w = rng.normal(size=2) * rng.choice([0.1, 1.0, 100.0])
+    losses = np.array([problem.loss(0, z) for z in range(k)])
+    for rescaling, sqrt_loss in (("slack", False), ("slack", True), ("margin", True)):
+        formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
+        offsets, scales = formulation.plane_terms(losses)
+        best = float(np.max(offsets + scales * ((x - x[0]) @ w)))
+        planes, bounds = split_bounds(search_of(bound, rescaling, sqrt_loss)(np.arange(1), w))
+        offset, scale = formulation.plane_terms(planes.losses)
+        found = float((offset - scale * (planes.values @ w[planes.indices]))[0])
+        rounding = 1e-8 * (1.0 + np.abs(w).sum())
+        assert found - rounding <= best <= (found if bounds is None else bounds[0]) + rounding

@@ -274,6 +274,15 @@ def test_paths_of_C(digits):
         single = clone(estimator).set_params(C=C).fit(inputs, y)
         found = models.at(C).decision_function(digits[0][120:200])
         assert np.allclose(found, single.decision_function(digits[0][120:200]), atol=0.05)
+    values, named = (
+        mm.MulticlassSVM(kernel="precomputed", **EXACT),
+        mm.MulticlassSVM(**RBF, **EXACT),
+    )
+    folds = [
+        mm.SearchCV(estimator, [0.1, 1.0], cv=2).fit(rows, CLASSES)
+        for estimator, rows in ((values, K), (named, X))
+    ]
+    assert np.array_equal(folds[0].scores_, folds[1].scores_)
     search = mm.SearchCV(mm.SequenceTagger(n_basis=8, **RBF), [0.1, 1.0], cv=2)
     search.fit(sequences(X), sequences(LABELS))
     assert len(search.predict(sequences(NEW[:16]))) == 5

@@ -209,6 +209,8 @@ def test_in_pipelines_and_before_other_learners():
         ({"gamma": -1.0}, "gamma must be finite and >= 0, got -1"),
         ({"gamma": "large"}, "gamma must be 'scale', 'auto' or a number >= 0, got 'large'"),
         ({"kernel": "poly", "degree": 1.5}, "degree must be a whole number >= 0, got 1.5"),
+        ({"kernel": "poly", "degree": True}, "degree must be a whole number >= 0, got True"),
+        ({"kernel": "poly", "degree": 999}, "value of row .* with itself is inf"),
         ({"kernel": "poly", "coef0": np.inf}, "coef0 must be a finite number, got inf"),
         ({"kernel_params": {"a": 1}}, "kernel_params are for a kernel that is a function"),
         ({"kernel": laplacian_kernel, "kernel_params": 3}, "kernel_params must be a dict, got 3"),
@@ -219,6 +221,7 @@ def test_in_pipelines_and_before_other_learners():
         ({"kernel": "precomputed"}, r"square matrix; got shape \(30, 4\)"),
         ({"kernel": lambda X, Y: X[:, :1]}, r"shape \(30, 1\), expected \(30, 30\)"),
         ({"kernel": lambda X, Y: np.log(X @ Y.T)}, "kernel gave nan for rows"),
+        ({"kernel": lambda X, Y: X @ Y.T + 0j}, "values of type complex128, expected real numbers"),
         ({"kernel": lambda X, Y: -(X @ Y.T)}, "not positive semidefinite: its value of row .* -"),
         ({"kernel": lambda X, Y: 0 * X @ Y.T}, "with themselves are zero"),
         ({"kernel": lambda X, Y: 1 + np.abs(X[:, :1] - Y[:, 0])}, "not positive semidefinite"),
@@ -228,6 +231,31 @@ def test_in_pipelines_and_before_other_learners():
 def test_errors(parameters, message):
     with pytest.raises(ValueError, match=message):
         KernelMap(**parameters).fit(rows(0))
+
+
+def test_values_too_large_for_single_precision():
+    X = (1e3 * rows(0)).astype(np.float32)
+    with pytest.raises(ValueError, match="kernel gave inf for rows"):
+        KernelMap("poly", degree=8, gamma=1.0).fit(X)
+
+
+def test_degree_zero_is_a_constant():
+    fitted = KernelMap("poly", degree=0)
+    assert np.array_equal(fitted.fit_transform(rows(0)), np.ones((30, 1)))
+
+
+def test_rounding_may_leave_no_kernel():
+    with pytest.raises(ValueError, match=r"not positive semidefinite: .*centre them"):
+        KernelMap("rbf", gamma=0.3).fit(np.repeat(rows(0), 2, axis=0) + 1e7)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix])
+def test_values_of_rows_that_no_pivot_shows(layout):
+    """Rows 0 and 1 have no length, so that they are never pivots."""
+    K = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    message = "not positive semidefinite: the value of rows 0 and 1 is 1.0, .* are 0.0 and 0.0"
+    with pytest.raises(ValueError, match=message):
+        KernelMap("precomputed").fit(layout(K))
 
 
 def test_errors_of_precomputed_values():

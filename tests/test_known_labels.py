@@ -166,12 +166,12 @@ def test_parts_against_all_positions():
 # ----- dependency trees ---------------------------------------------------------------------------
 
 
-def all_trees(n, projective):
-    """All trees over n tokens with one root."""
+def all_trees(n, projective, single_root=True):
+    """All trees over n tokens, with one root or any number of them."""
     bounds = np.array([0, n + 1])
     for heads in itertools.product(range(n + 1), repeat=n):
         try:
-            check_trees(np.array(heads, np.int32), bounds, single_root=True)
+            check_trees(np.array(heads, np.int32), bounds, single_root=single_root)
         except ValueError:
             continue
         if not projective or not count_crossing(np.array(heads, np.int32), bounds):

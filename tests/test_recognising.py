@@ -12,10 +12,19 @@ from maxmargin.formats.recognising import SAMPLE_BYTES, Kind, recognise
 
 CONLLU_LINE = "1\tI\tI\tPRON\tPRP\t_\t{head}\tnsubj\t_\t_\n"
 FILES = {
-    Kind.SVMLIGHT: ["1 1:0.5 3:2\n-1 2:1 # note\n", "cat 1:1\ndog\n", "# top\n+1 2:1\n"],
+    Kind.SVMLIGHT: [
+        "1\t1:0.5\t2:1\n2\t1:0.25\n",
+        "1 1:0.5 3:2\n-1 2:1 # note\n",
+        "cat 1:1\ndog\n",
+        "# top\n+1 2:1\n",
+    ],
     Kind.UNLABELLED_SVMLIGHT: ["1:0.5 3:2\n2:1\n"],
     Kind.MULTILABEL: ["1,2 1:0.5\n3 2:1\n"],
     Kind.LETOR: ["2 qid:10 1:0.05 2:0.1 #docid = GX0 inc = 1 prob = 0.1\n" * 3],
+    Kind.CRFSUITE: [
+        "B-NP\tw[0]=An\tw[1]=A.P.\nI-NP\tw[0]=A.P.\t__EOS__\tp=NN\n\nO\tw[0]=.\tw[-1]=a b\n",
+        "A\tw=x\nB\tw=y\tlength:2\t__EOS__\n",
+    ],
     Kind.SVM_HMM: ["3 qid:1 4:1 9:1 # the\n7 qid:1 5:1 # cat\n"],
     Kind.QUERIES: ["1 qid:1 1:2\n2 qid:2 1:3\n", "1 qid:1 1:2 # a b\n2 qid:2 1:3 # c d\n"],
     Kind.CONLLU: [

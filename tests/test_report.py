@@ -1,67 +1,229 @@
-"""The convergence plot."""
+"""Reports: what they say is true, and the page stands for itself."""
 
-import os
-import sys
+import re
+from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
-from maxmargin.report import plot_convergence, plot_tree
-from maxmargin.result import Progress, Result
+import maxmargin as mm
+from maxmargin.datasets import make_faces
+from maxmargin.features import WindowFeatures
+from maxmargin.report.drawings import alignment, dependency_tree, parse_tree, tagged_sentence
+from maxmargin.report.page import Line, line_chart, table
+
+VOID = {"meta", "link", "br", "img", "image"}
 
 
-@pytest.fixture
-def result():
-    history = [
-        Progress(0.1, 10, None, 1.0, None, 3, 8.0, 0.1),
-        Progress(0.2, 20, None, 2.0, None, 5, 2.0, 0.1),
-        Progress(0.3, 30, 3.05, 3.0, 0.05, 6, 0.2, 0.1),
-    ]
-    return Result(None, 3.05, 3.0, True, "converged", 3.0, 30, 0, 6, 0.3, history=history)
+class Balance(HTMLParser):
+    """Raises where tags are not closed in order; collects text and addresses."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.addresses, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.addresses += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_startendtag(self, tag, attrs):
+        self.addresses += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
 
 
-@pytest.mark.parametrize("x, last", [("seconds", 0.3), ("passes", 3.0)])
-def test_lines_are_those_of_the_history(result, x, last, tmp_path):
-    path = tmp_path / "plot.png"
-    figure = plot_convergence(result, path, x=x)
-    assert path.read_bytes().startswith(b"\x89PNG")
-    gap, objective = figure.axes
-    lines = {line.get_label(): line.get_xydata() for line in [*gap.lines, *objective.lines]}
-    assert lines["certified"].tolist() == [[last, pytest.approx(0.05)]]
-    assert lines["estimate on the way"][:, 1].tolist() == [8.0, 2.0, 0.2]
-    assert lines["target"][:, 1].tolist() == [0.1] * 3
-    assert lines["dual (lower bound)"][:, 1].tolist() == [1.0, 2.0, 3.0]
-    assert lines["primal, certified"].tolist() == [[last, 3.05]]
-    assert gap.get_yscale() == "log"
+def read(html):
+    """Check that the page is whole and fetches nothing; return its text."""
+    page = Balance()
+    page.feed(html)
+    page.close()
+    assert not page.open
+    assert all(address.startswith(("#", "data:")) for address in page.addresses)
+    assert not re.search(r"url\(|@import|https?://", html)
+    return " ".join(" ".join(page.text).split())
 
 
-def test_pictures_appear_whole_or_not_at_all(result, tmp_path, monkeypatch):
-    path = tmp_path / "plot.png"
-    path.write_text("old")
-    with pytest.raises(ValueError, match=r"plot\.xyz: no picture can be written as 'xyz'"):
-        plot_convergence(result, tmp_path / "plot.xyz")
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        plot_convergence(result, path)
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["plot.png"]
+def sentences():
+    X = [["Anna", "Smith", "lives", "in", "Oslo"], ["Oslo", "is", "cold"], ["<i>", "&", "Oslo"]]
+    y = [["B-PER", "I-PER", "O", "O", "B-LOC"], ["B-LOC", "O", "O"], ["O", "O", "B-LOC"]]
+    return X * 3, y * 3
 
 
-def test_bad_use(result, monkeypatch):
-    with pytest.raises(ValueError, match="x must be"):
-        plot_convergence(result, x="hours")
-    result.history = []
-    with pytest.raises(ValueError, match="no history"):
-        plot_convergence(result)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"maxmargin\[plot\]"):
-        plot_convergence(result)
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(90, 4))
+    return X, X @ [1.0, 2.0, 0.0, -1.0] + rng.normal(size=90), rng
 
 
-def test_a_tree_marks_what_is_wrong(tmp_path):
-    path = tmp_path / "tree.png"
-    truth = "(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))"
-    figure = plot_tree("(S (DT the) (X (NN cat) (VP (VBZ sleeps))))", path, truth=truth, title="T")
-    assert path.read_bytes().startswith(b"\x89PNG")
-    texts = {text.get_text(): text for text in figure.axes[0].texts}
-    assert set(texts) == {"S", "DT", "NN", "X", "VP", "VBZ", "the", "cat", "sleeps"}
-    bold = {name for name, text in texts.items() if text.get_fontweight() == "bold"}
-    assert bold == {"X"} and figure.axes[0].get_title() == "T"
+def test_tagger():
+    X, y = sentences()
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    wrong = [list(own) for own in y]
+    wrong[2][0] = wrong[5][0] = "B-PER"
+    report = tagger.report(X, wrong)
+    assert report.scores["accuracy"].score == pytest.approx(tagger.score(X, wrong))
+    text = read(report.html)
+    assert "sequence 2: 1 of 3 labels wrong" in text
+    assert "<i>" in text  # escaped: it is text
+    assert f"{tagger.result_.primal:.4g}" in text
+    assert "Transitions" in text and "Calibration" not in text
+
+
+def test_calibration_is_shown_once_there_is_one():
+    X, y = sentences()
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    assert "expected calibration error" in read(tagger.calibrate(X, y).report(X, y).html)
+
+
+def test_without_examples_it_is_about_the_model():
+    X, y = sentences()
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    text = read(tagger.report().html)
+    assert "Worst examples" not in text and "Certificate" in text
+
+
+def _classes():
+    X, score, _ = rows()
+    y = np.digitize(score, [-1.0, 1.0])
+    return mm.MulticlassSVM(random_state=0).fit(X, y), (X, y), "accuracy"
+
+
+def _grades():
+    X, score, _ = rows()
+    y = np.digitize(score, [-1.0, 1.0])
+    return mm.OrdinalSVM(random_state=0).fit(X, y), (X, y), None
+
+
+def _measure():
+    X, score, _ = rows()
+    model = mm.PerformanceSVM(C=1e3, measure="f1", random_state=0).fit(X, score > 1.0)
+    return model, (X, score > 1.0), "f1"
+
+
+def _sets():
+    X, _, rng = rows()
+    Y = (X @ rng.normal(size=(4, 5)) > 0.5).astype(int)
+    return mm.MultilabelSVM(random_state=0).fit(X, Y), (X, Y), None
+
+
+def _segments():
+    X, _ = sentences()
+    y = [[(0, 2, "PER"), (4, 5, "LOC")], [(0, 1, "LOC")], [(2, 3, "LOC")]] * 3
+    model = mm.SequenceSegmenter(features=WindowFeatures(), random_state=0).fit(X, y)
+    return model, (X, [*y[:-1], [(0, 1, "LOC")]]), None
+
+
+def _dependencies():
+    X = [[("the", "D"), ("cat", "N"), ("sleeps", "V")], [("dogs", "N"), ("bark", "V")]]
+    y = [[(2, "det"), (3, "subj"), (0, "root")], [(2, "subj"), (0, "root")]]
+    model = mm.DependencyParser(hash_bits=10, labeled=True, random_state=0).fit(X, y)
+    return model, (X, [y[0], [(0, "root"), (1, "obj")]]), "las"
+
+
+def _parses():
+    trees = ["(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))", "(S (NP (NN we)) (VP (VBZ go)))"]
+    model = mm.GrammarParser(random_state=0).fit(trees)
+    return model, (["(S (DT the) (NP (NN cat)) (VP (VBZ sleeps)))"], None), None
+
+
+def _alignments():
+    X, y = [("ACGT", "AGT"), ("TCGA", "TGA")], [("ACGT", "A-GT"), ("TCGA", "T-GA")]
+    model = mm.SequenceAligner(mode="global", random_state=0).fit(X, y)
+    return model, (X, [("ACGT", "AG-T"), y[1]]), None
+
+
+def _parts():
+    faces = make_faces(n_train=10, n_test=3, size=20)
+    model = mm.TreeLabeler(outputs="positions", patch=5, C=0.01, tol=0.1, random_state=0)
+    return model.fit(faces.X_train, faces.y_train), (faces.X_test, faces.y_test), None
+
+
+def _matchings():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(3, 3, 2)) for _ in range(8)]
+    y = [rng.permutation(3) for _ in X]
+    return mm.SetMatcher(random_state=0).fit(X, y), (X, y), None
+
+
+ROWS = (_classes, _grades, _measure, _sets)
+STRUCTURES = (_segments, _dependencies, _parses, _alignments, _parts, _matchings)
+
+
+@pytest.mark.filterwarnings("ignore:1 labels are unknown")
+@pytest.mark.parametrize("make", [*ROWS, *STRUCTURES])
+def test_every_estimator(make):
+    model, examples, score = make()
+    report = model.report(*examples)
+    text = read(report.html)
+    assert "Worst examples" in text and "All are right" not in text
+    assert all(s.low <= s.score <= s.high for s in report.scores.values())
+    if score is not None:
+        assert report.scores[score].score == pytest.approx(model.score(*examples))
+
+
+def test_ranking():
+    X, score, _ = rows()
+    y, qid = np.clip(np.rint(score), 0, 3), np.repeat(np.arange(9), 10)
+    ranker = mm.RankSVM(random_state=0).fit(X, y, qid=qid)
+    report = ranker.report(X, y, qid=qid)
+    assert "in the wrong order" in read(report.html)
+    assert set(report.scores) == {"ndcg@10", "map", "pair_accuracy"}
+
+
+def test_problem_of_ones_own():
+    class Sign(mm.Problem):
+        n_features = 1
+
+        def joint_feature(self, x, y):
+            return np.array([x * y])
+
+        def loss(self, y, y_hat):
+            return float(y != y_hat)
+
+        def most_violated(self, x, y, w, rescaling):
+            return max((-1, 1), key=lambda z: self.loss(y, z) + w @ self.joint_feature(x, z))
+
+        def predict(self, x, w):
+            return max((-1, 1), key=lambda z: w @ self.joint_feature(x, z))
+
+    model = mm.StructuralSVM(Sign(), random_state=0).fit([1.0, -2.0, 0.5], [1, -1, 1])
+    report = model.report([1.0, -1.0], [1, 1])
+    assert report.scores["mean_loss"].score == 0.5
+    assert "example 1: loss 1" in read(report.html)
+
+
+def test_save(tmp_path):
+    model, examples, _ = _classes()
+    report = model.report(*examples)
+    path = report.save(tmp_path / "report.html")
+    assert path.read_text(encoding="utf-8") == report.html
+
+
+def test_drawings_mark_what_is_wrong():
+    drawn = tagged_sentence(["a", "b"], ["X", "Y"], ["X", "X"])
+    assert drawn.count("wrong") == 1 and "<s>Y</s>" in drawn
+    arcs = dependency_tree(["a", "b"], [2, 0], [0, 1])
+    assert arcs.count("--red") == 2 * 2 and arcs.count("stroke-dasharray") == 2
+    right = dependency_tree(["a", "b"], [2, 0], [2, 0])
+    assert "--red" not in right
+    tree = parse_tree("(S (NP (N a)) (V b))", "(S (N a) (VP (V b)))")
+    assert tree.count("var(--red)") == 1
+    lines = alignment("AC", "AC", [(0, 0), (1, 1)], [(0, 0)])
+    assert lines.count('"good"') == 1 and lines.count('"bad"') == 1
+
+
+def test_charts_leave_out_what_a_logarithm_has_not():
+    drawn = line_chart(
+        [Line("gap", [(0.0, 1.0), (1.0, 0.0), (2.0, 0.1)], "--blue")], "s", "gap", scale="log"
+    )
+    assert len(re.search('points="([^"]*)"', drawn)[1].split()) == 2
+    assert line_chart([Line("gap", [(0.0, 0.0)], "--blue")], "s", "gap", scale="log") == ""
+
+
+def test_tables_sort_by_all_digits():
+    assert 'data-value="0.123456789"' in table(("name", "x"), [("a", 0.123456789)])

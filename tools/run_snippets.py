@@ -1,13 +1,15 @@
 """Run the fenced ``python`` blocks of markdown files: ``python tools/run_snippets.py README.md``.
 
 The blocks of a file run in order, each with a namespace of its own, in one temporary folder per
-file. A failure is reported with the file and line of the markdown source.
+file. Blocks marked ``shell`` run in a shell, in the same folder; those of other languages are shown
+only. A failure is reported with the file and line of the markdown source.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,8 +21,8 @@ from pathlib import Path
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w+-]*)")
 
 
-def snippets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line number of the first line and the source of each fenced python block."""
+def snippets(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield first line number, language and source of each fenced block that is run."""
     opening = None
     start = 0
     block: list[str] = []
@@ -29,8 +31,8 @@ def snippets(text: str) -> Iterator[tuple[int, str]]:
             opening = _FENCE.match(line)
             start, block = number + 1, []
         elif re.fullmatch(rf" *{opening['fence']}[`~]* *", line):
-            if opening["language"] == "python":
-                yield start, "\n".join(block) + "\n"
+            if opening["language"] in ("python", "shell"):
+                yield start, opening["language"], "\n".join(block) + "\n"
             opening = None
         else:
             indent = opening["indent"]
@@ -51,6 +53,11 @@ def run_snippet(source: str, path: Path, line: int) -> None:
         sys.modules["__main__"] = previous
 
 
+def run_shell(source: str) -> None:
+    """Run commands in a shell, which ends at the first that fails."""
+    subprocess.run(["bash", "-euo", "pipefail", "-c", source], check=True)
+
+
 def run_file(path: Path) -> int:
     """Run every block of a file; return how many there were."""
     count = 0
@@ -58,10 +65,13 @@ def run_file(path: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            for line, source in snippets(path.read_text(encoding="utf-8")):
+            for line, language, source in snippets(path.read_text(encoding="utf-8")):
                 start = time.perf_counter()
                 try:
-                    run_snippet(source, path, line)
+                    if language == "shell":
+                        run_shell(source)
+                    else:
+                        run_snippet(source, path, line)
                 except (Exception, SystemExit) as error:
                     traceback.print_exc()
                     raise SystemExit(

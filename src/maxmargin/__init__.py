@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     from .problems.general.candidates import CandidateProblem as CandidateProblem
     from .problems.general.factor_tree import Factors as Factors
     from .problems.general.factor_tree import FactorTree as FactorTree
+    from .problems.general.joint_kernel import JointKernelProblem as JointKernelProblem
     from .problems.general.linear_program import LinearProgramProblem as LinearProgramProblem
     from .problems.general.slots import SlotProblem as SlotProblem
+    from .weight_constraints import WeightConstraints as WeightConstraints
 
 _HOME = {
     **{entry.name: entry.module for entry in ESTIMATORS},
@@ -61,6 +63,7 @@ _HOME = {
     "FactorTree": "problems.general.factor_tree",
     "Factors": "problems.general.factor_tree",
     "Formulation": "formulation",
+    "JointKernelProblem": "problems.general.joint_kernel",
     "LinearProgramProblem": "problems.general.linear_program",
     "Planes": "plane_rows",
     "Problem": "problem",
@@ -68,6 +71,7 @@ _HOME = {
     "SearchCV": "estimators.path",
     "SlotProblem": "problems.general.slots",
     "Taxonomy": "problems.classes.taxonomy",
+    "WeightConstraints": "weight_constraints",
     "check_problem": "checking",
     "kernel": "_jit",
     "load": "persistence",

@@ -1,8 +1,12 @@
-"""Compilation as the user meets it: counted apart, announced if it takes long, open to Ctrl-C.
+"""Compilation as the user meets it: counted apart, announced, open to Ctrl-C.
 
 Numba compiles a kernel when it is first called, which may be in the middle of a training. Clocks of
 training leave that time out (`compile_seconds`). It happens in a thread of its own: Python looks at
 signals between two steps of the main thread only, and the compiler's are up to ten seconds long.
+
+A library says nothing unasked, unless somebody is left waiting: the announcement comes after
+`PATIENCE`, through the logger. Where progress is shown, and on the command line, it comes at once,
+and tells how far things are (`tell_of_compiling`).
 """
 
 from __future__ import annotations
@@ -13,29 +17,33 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = [
     "compile_seconds",
     "complain_of_cache",
     "in_compiler_thread",
     "interrupted_compiling",
+    "note_compilation",
+    "tell_of_compiling",
 ]
 
 logger = logging.getLogger("maxmargin")
 
-PATIENCE = 1.5  # seconds of silence before a compilation is announced
+PATIENCE = 1.5  # seconds of compiling in silence before it is announced
+AT_ONCE = 0.2  # the same where news are welcome: a small kernel is none
+TICK = 0.1  # seconds between two looks at the compiler
 # Objects made between two collections of the youngest, and collections of these before older ones.
 RARELY = (50_000, 20, 100)
 NEWS_AFTER = 30.0  # seconds without compiling after which another one is announced
 
-ANNOUNCEMENT = "compiling kernels for their first use, which may take half a minute; %s"
-KEPT = "later runs find them in the cache"
+ANNOUNCEMENT = "compiling kernels for their first use, some 10 to 30 seconds, %s"
+KEPT = "once per installation (`maxmargin warm-up` does so ahead)"
 NOT_KEPT = (
-    "there is no folder to keep them in, so every process will do so again: "
+    "in every process, for there is no folder to keep them in: "
     "set NUMBA_CACHE_DIR to a folder that can be written"
 )
-
+PROGRESS = "compiling kernels: %d so far, %.0f s"
 
 COMPILING = "while kernels were compiled"
 
@@ -49,7 +57,11 @@ class _Clock:
     """What is known of the compilations of this process."""
 
     total = 0.0  # seconds
-    announced_until = -float("inf")  # when the last compilation that the user knows of ended
+    kernels = 0  # that were compiled since the last pause, not found in the cache
+    seconds = 0.0  # which took so long
+    last = -float("inf")  # when the last of them was done
+    is_announced = False
+    shows: ClassVar[list[Callable[[str], None]]] = []  # what shows how far things are
     cache_is_broken = False
     in_worker = threading.local()
     compiling = 0  # threads that do so at the moment
@@ -79,8 +91,28 @@ def in_compiler_thread(work: Callable[[], Any], kept: bool) -> Any:
         _Clock.total += time.perf_counter() - started
 
 
+def note_compilation() -> None:
+    """Count a kernel that is not in the cache; called where it is looked for, or has none."""
+    _Clock.kernels += 1
+
+
+@contextlib.contextmanager
+def tell_of_compiling(show: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Announce compilations at once, and show how far they are, as text that changes."""
+    shown = show if show is not None else _ignore
+    _Clock.shows.append(shown)
+    try:
+        yield
+    finally:
+        _Clock.shows.remove(shown)
+
+
+def _ignore(text: str) -> None:
+    """Show nothing."""
+
+
 def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
-    """Do the work, announced if it takes long."""
+    """Do the work, announced if it is a compilation and takes long."""
     outcome: list[Any] = []
     failure: list[BaseException] = []
 
@@ -93,16 +125,26 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
             failure.append(error)
 
     thread = threading.Thread(target=run, name="maxmargin-compiler", daemon=True)
+    started = time.perf_counter()
+    if started - _Clock.last > NEWS_AFTER:
+        _Clock.kernels, _Clock.seconds, _Clock.is_announced = 0, 0.0, False
+    before = _Clock.kernels
+    if not kept:
+        note_compilation()
     try:
         thread.start()
-        thread.join(PATIENCE)
-        if thread.is_alive():
-            _announce(kept)
-            thread.join()
-            _Clock.announced_until = time.perf_counter()
+        is_done = False
+        while not is_done:
+            thread.join(TICK)
+            is_done = not thread.is_alive()
+            if _Clock.kernels > before:  # rather than read from the cache, which is a matter of ms
+                _tell(_Clock.seconds + time.perf_counter() - started, kept)
     except KeyboardInterrupt as interrupt:
         interrupt.args = (COMPILING,)  # no class of its own: Python exits otherwise for those
         raise
+    if _Clock.kernels > before:
+        _Clock.last = time.perf_counter()
+        _Clock.seconds += _Clock.last - started
     if failure:
         raise failure[0]
     return outcome[0]
@@ -125,10 +167,15 @@ def _rare_collections() -> Iterator[None]:
                 gc.set_threshold(*_Clock.usual)
 
 
-def _announce(kept: bool) -> None:
-    """Say why nothing seems to happen, unless that was said a moment ago."""
-    if time.perf_counter() - _Clock.announced_until > NEWS_AFTER:
+def _tell(seconds: float, kept: bool) -> None:
+    """Say why nothing seems to happen, once, and show how far it is."""
+    if seconds < (AT_ONCE if _Clock.shows else PATIENCE):
+        return
+    if not _Clock.is_announced:
+        _Clock.is_announced = True
         logger.warning(ANNOUNCEMENT, KEPT if kept and not _Clock.cache_is_broken else NOT_KEPT)
+    if _Clock.shows:
+        _Clock.shows[-1](PROGRESS % (_Clock.kernels, seconds))
 
 
 def complain_of_cache(done: str, folder: str, error: Exception) -> None:

@@ -18,7 +18,7 @@ from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from ._compiling import complain_of_cache, in_compiler_thread
+from ._compiling import complain_of_cache, in_compiler_thread, note_compilation
 
 __all__ = [
     "compile_aside",
@@ -217,11 +217,14 @@ def tolerate_cache_errors(cache: Any) -> None:
     load, save = cache.load_overload, cache.save_overload
 
     def load_or_compile(*args: Any) -> Any:
+        found = None
         try:
-            return load(*args)
+            found = load(*args)
         except Exception as error:  # whatever a damaged file makes of unpickling
             complain_of_cache("read", cache.cache_path, error)
-            return None
+        if found is None:
+            note_compilation()
+        return found
 
     def save_or_go_on(*args: Any) -> None:
         try:

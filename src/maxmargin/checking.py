@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -62,6 +62,13 @@ def check_problem(
     """
     if isinstance(problem, type):
         raise ValueError(f"check_problem needs a problem, not the class {problem.__name__}")
+    if not hasattr(problem, "oracle"):
+        raise ValueError(f"check_problem needs a problem, got {problem!r:.60}")
+    for name, function in (("outputs", outputs), ("candidates", candidates)):
+        if function is not None and not callable(function):
+            raise ValueError(f"{name} must be a function of an input, got {function!r:.60}")
+    if isinstance(rescalings, str):
+        rescalings = cast(Sequence[Rescaling], (rescalings,))
     rng = np.random.default_rng(random_state)
     n = min(problem.n_examples, max_examples)
     if n == 0:
@@ -77,17 +84,23 @@ def check_problem(
     for i in range(n if in_python else 0):
         _check_answers(problem, i)
     indices = np.arange(n)
-    weights = [rng.normal(size=problem.n_features) * (k > 0) for k in range(n_weights)]
+    weights = [problem.draw_weights(rng) * (k > 0) for k in range(n_weights)]
     for rescaling in rescalings:
         formulation = Formulation(rescaling)
         search = search_of(problem, rescaling, False)
         answers = []
         for w in weights:
-            planes, bounds = split_bounds(search(indices, w))
+            given = w.copy()
+            planes, bounds = split_bounds(search(indices, given))
             validate_planes(planes, indices, problem.n_features)
             if bounds is not None:
                 validate_bounds(bounds, indices)
             answers.append(_Answer(problem, formulation, planes, bounds, w))
+            if not np.array_equal(given, w):
+                raise ValueError(
+                    f"{answers[-1].method} has changed the weights that it was given: weight "
+                    f"{np.argmax(given != w)}, for one, to {given[np.argmax(given != w)]:.6g}"
+                )
             for i in range(n):
                 answers[-1].check_against_truth(i)
                 if in_python:
@@ -131,7 +144,7 @@ class _Answer(NamedTuple):
     def method(self) -> str:
         """The method that the answer comes from, as the user wrote it."""
         inherited = getattr(type(self.problem), "oracle", None) is Problem.oracle
-        return "most_violated" if inherited else "oracle"
+        return "most_violated" if inherited else getattr(self.problem, "search_method", "oracle")
 
     def value(self, loss: float, margin: float) -> float:
         """What the oracle maximises, for a candidate."""
@@ -246,6 +259,12 @@ def _check_example(
         loss = problem.loss(y, y_hat)
         if not loss >= 0:
             raise ValueError(f"loss(y, y_hat) is {loss} for example {i}; it must be >= 0")
+        unit = problem.loss_unit
+        if unit > 0 and abs(loss - unit * round(loss / unit)) > 1e-9 * loss:
+            raise ValueError(
+                f"loss(y, y_hat) is {loss} for example {i}, which is no multiple of the problem's "
+                f"loss_unit {unit:g}"
+            )
         psi = _dense(problem.joint_feature(x, y_hat), len(w), i)
         return answer.value(loss, float(w @ (psi_truth - psi)))
 
@@ -253,7 +272,10 @@ def _check_example(
     own_oracle = not problem.trusted and type(problem).oracle is not Problem.oracle
     if own_oracle and rescaling in problem.rescalings:
         _check_row(problem, answer.planes, i, psi_truth, w, rescaling)
-    rivals: list[tuple[str, Any]] = [("the prediction", problem.predict(x, w))]
+    predicted = problem.predict(x, w)
+    if predicted is None and y is not None:
+        raise ValueError(f"predict returned None for example {i}; is a return missing?")
+    rivals: list[tuple[str, Any]] = [("the prediction", predicted)]
     rivals += [("another candidate", candidates(x, rng)) for _ in range(5)] if candidates else []
     listed = list(outputs(x)) if outputs else []
     if outputs and not listed:

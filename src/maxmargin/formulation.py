@@ -22,6 +22,8 @@ L2-loss SSVM (``sqrt_loss=False``)  l2     margin     Delta        dpsi
 
 The names SVM0, SVM1, SVM2 are those of Tsochantaridis et al. (2005); the last row is the
 formulation of Chang & Yih (2013).
+
+With `WeightConstraints` planes are those of the change from the weights' mean (`engine.oracle`).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from typing import Literal
 import numpy as np
 
 from .types import Floats
+from .weight_constraints import WeightConstraints
 
 __all__ = ["C_from_paper", "C_to_paper", "Formulation"]
 
@@ -53,11 +56,14 @@ class Formulation:
     sqrt_loss : bool, optional
         Use the square root of the loss. By default true for squared slacks, so that they still
         bound the loss, and false otherwise.
+    constraints : WeightConstraints, optional
+        What the weights must satisfy, or are drawn to.
     """
 
     rescaling: Rescaling = "margin"
     slack: Slack = "l1"
     sqrt_loss: bool | None = None
+    constraints: WeightConstraints | None = None
 
     def __post_init__(self) -> None:
         if self.rescaling not in ("margin", "slack", "none"):
@@ -66,6 +72,16 @@ class Formulation:
             )
         if self.slack not in ("l1", "l2", "none"):
             raise ValueError(f"slack must be 'l1', 'l2' or 'none', got {self.slack!r}")
+        if self.constraints is not None:
+            if not isinstance(self.constraints, WeightConstraints):
+                raise ValueError(
+                    f"constraints must be WeightConstraints or None, got {self.constraints!r:.60}"
+                )
+            if self.slack == "none":
+                raise ValueError(
+                    "constraints on weights are not for hard margins (slack='none'): use "
+                    "slack='l1' or 'l2' with a large C"
+                )
 
     @property
     def uses_sqrt_loss(self) -> bool:
@@ -74,9 +90,14 @@ class Formulation:
             return False
         return self.slack == "l2" if self.sqrt_loss is None else self.sqrt_loss
 
+    def change(self, w: Floats) -> Floats:
+        """What solvers have for w: with constraints the change from the mean, else w itself."""
+        return w if self.constraints is None else self.constraints.region(len(w)).change(w)
+
     def __str__(self) -> str:
         loss = ", sqrt loss" if self.uses_sqrt_loss else ""
-        return f"slack={self.slack!r}, rescaling={self.rescaling!r}{loss}"
+        bound = ", constraints on weights" if self.constraints is not None else ""
+        return f"slack={self.slack!r}, rescaling={self.rescaling!r}{loss}{bound}"
 
     def plane_terms(self, losses: Floats) -> tuple[Floats, Floats]:
         """Return ``(b, scale)`` for candidates of these losses; the plane is ``(b, scale * dpsi)``.

@@ -8,6 +8,12 @@
                sum_y alpha_i(y) <= C s_i                           (slack "l1")
                minus sum_i (sum_y alpha_i(y))^2 / (4 C s_i)        (slack "l2")
 
+With constraints on weights (`WeightConstraints`), w here and in all solvers is the change u from
+the mean w0, and the planes are those of u. Bounds ``l <= u <= h`` on single changes have
+multipliers beta, with ``w = sum alpha a + beta``, and add to the dual, in its ``linear`` part,
+
+    sum_j (l_j max(beta_j, 0) + h_j min(beta_j, 0)).
+
 A gap is a certificate only if the hinge values ``xi`` come from one full pass of true oracle calls
 at ``w`` (`engine.oracle`); values remembered from earlier never enter it.
 """
@@ -51,6 +57,8 @@ class Certificate(NamedTuple):
     @property
     def relative_gap(self) -> float:
         """Gap divided by the primal value."""
+        if self.primal == np.inf:  # where bounds of the oracle tell nothing
+            return np.inf
         return self.gap / self.primal if self.primal > 0 else 0.0
 
     @property
@@ -112,11 +120,14 @@ class Stopping:
         The papers' absolute criterion, ``(P - D) / (C sum_i s_i) <= epsilon``: units of mean loss.
     total_C : float
         ``C * sum_i s_i``.
+    rounding : float
+        A gap that is no more than rounding, and good enough whatever is asked for.
     """
 
     tol: float | None
     epsilon: float | None
     total_C: float
+    rounding: float = 0.0
 
     def target(self, dual: float) -> float:
         """Return the gap at which to stop for this dual value: ``P - D <= tol P`` in terms of D.
@@ -136,8 +147,9 @@ class Stopping:
 
     @property
     def _absolute(self) -> float:
-        """The gap that epsilon allows."""
-        return self.epsilon * self.total_C if self.epsilon is not None else 0.0
+        """The gap that epsilon allows, and rounding."""
+        allowed = self.epsilon * self.total_C if self.epsilon is not None else 0.0
+        return max(allowed, self.rounding)
 
 
 def line_step(slope: float, curvature: float, value: float = 0.0) -> tuple[float, float]:

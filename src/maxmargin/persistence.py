@@ -1,7 +1,7 @@
 """Models as files: a zip archive with a JSON header and arrays in numpy's format, without pickle.
 
-    header.json       format, schema, estimator, params, state, result, extra
-    arrays/<n>.npy    arrays, which the header refers to by number
+    header.json       format, schema, estimator, params, state, result, extra, calibration
+    arrays/<n>.npy    arrays, which the header refers to by number, in the form that it names
 
 The header is JSON in which ``{"$type": ..., ...}`` stands for what JSON has no words for: arrays,
 tuples, dicts with keys that are not strings, and a few classes of this package. Reading builds
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ._version import __version__
 from ._warn import warn_user
 from .declared import Count, as_declared, declared_types, from_values
+from .formats.array_coding import array_from, shortest_form
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
 from .registry import ESTIMATORS, SAVED_TUPLES, SAVED_VALUES, entry_of, import_name
@@ -34,7 +35,7 @@ from .types import Floats
 __all__ = ["load", "load_model", "peek", "save_model"]
 
 FORMAT = "maxmargin-model"
-SCHEMA = 1
+SCHEMA = 2  # 1 had arrays in the plain form alone
 MOST_RECORDS = 2000  # of a history
 SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
@@ -79,6 +80,8 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
             estimator.result_ = _unpack_result(header.result, w)
         state = declared_types(cls._set_state)["state"]
         estimator._set_state(from_values(state, header.state, "state"))
+        if header.calibration is not None:
+            estimator._set_calibration(header.calibration)
         estimator._weights  # noqa: B018 - raises ValueError if they are not those of the state
     if header.extra:
         estimator._saved_extra = header.extra  # so that saving it again keeps them
@@ -115,15 +118,17 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
         "result": encode(_pack_result(getattr(estimator, "result_", None))),
         "extra": encode(extra if extra is not None else getattr(estimator, "_saved_extra", {})),
     }
+    if hasattr(estimator, "calibration_"):
+        header["calibration"] = encode(estimator.calibration_)
     with (
         write_atomically(path) as stream,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        archive.writestr("header.json", json.dumps(header), compresslevel=1)
+        archive.writestr("header.json", json.dumps(header))
         for number, array in enumerate(encode.arrays):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, array, allow_pickle=False)
-            archive.writestr(f"arrays/{number}.npy", buffer.getbuffer(), compresslevel=1)
+            archive.writestr(f"arrays/{number}.npy", buffer.getbuffer())
 
 
 # ----- parts of a model -------------------------------------------------------------------------
@@ -137,6 +142,7 @@ class _Header(NamedTuple):
     coef: dict[str, Any]
     result: dict[str, Any] | None
     extra: dict[str, Any]
+    calibration: dict[str, Any] | None = None
 
 
 def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
@@ -177,12 +183,18 @@ class _Weights(NamedTuple):
 
 
 def _pack_weights(w: Floats) -> dict[str, Any]:
-    """Weights as they are, or the non-zero ones where that is shorter."""
+    """Weights as they are, or the non-zero ones where that is shorter, none with idle digits."""
     w = np.asarray(w, dtype=np.float64)
     nonzero = np.flatnonzero(w)
-    if 2 * len(nonzero) < len(w):
-        return {"size": len(w), "indices": nonzero, "values": w[nonzero]}
-    return {"size": len(w), "indices": None, "values": w}
+    indices = nonzero if 2 * len(nonzero) < len(w) else None
+    values = w if indices is None else w[indices]
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return {
+        "size": len(w),
+        "indices": indices,
+        "values": single if np.array_equal(single, values) else values,
+    }
 
 
 def _unpack_weights(packed: dict[str, Any]) -> Floats:
@@ -289,8 +301,10 @@ class _Encoder:
     def _array(self, value: NDArray[Any]) -> dict[str, Any]:
         """Numbers go to a file of their own; strings and objects into the header."""
         if value.dtype.kind in "biuf":
-            self.arrays.append(value)
-            return {"$type": "array", "number": len(self.arrays) - 1}
+            form, content = shortest_form(value)
+            self.arrays.append(content)
+            known = {"$type": "array", "number": len(self.arrays) - 1}
+            return known if form == "plain" else {**known, "form": form, "dtype": value.dtype.str}
         if value.dtype.kind == "U" or value.dtype == object:
             items = [self(item) for item in value.ravel().tolist()]
             shape = list(value.shape)
@@ -304,7 +318,7 @@ class _Decoder:
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         self.arrays = arrays
         self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "array": lambda value: self.arrays[str(value["number"])],
+            "array": self._array,
             "items": self._items,
             "tuple": lambda value: tuple(self(item) for item in value["items"]),
             "dict": lambda value: {self(key): self(item) for key, item in value["items"]},
@@ -328,6 +342,11 @@ class _Decoder:
         if "state" in value:
             return cls.from_state(self(value["state"]))
         return cls(**self(value["params"]))
+
+    def _array(self, value: dict[str, Any]) -> NDArray[Any]:
+        """An array of numbers."""
+        content = self.arrays[str(value["number"])]
+        return array_from(value.get("form", "plain"), value.get("dtype", ""), content)
 
     def _items(self, value: dict[str, Any]) -> NDArray[Any]:
         """An array of strings or objects."""

@@ -26,6 +26,7 @@ __all__ = [
     "validate_planes",
 ]
 
+MOST = 2**31 - 1  # numbers of features have 32 bits
 Row = tuple[Ints32, Floats]  # indices and values
 
 
@@ -74,15 +75,30 @@ def entries(features: Any) -> Row:
     """Turn any joint feature vector into (indices, values)."""
     if isinstance(features, Mapping):
         return (
-            np.fromiter(features.keys(), dtype=np.int32, count=len(features)),
+            _numbers_of_features(list(features)),
             np.fromiter(features.values(), dtype=np.float64, count=len(features)),
         )
     if sp.issparse(features):
         row = features.tocoo()
+        if len(row.shape) == 2 and row.shape[0] != 1:
+            raise ValueError(f"expected one row of features, got a matrix of shape {row.shape}")
         return row.col.astype(np.int32), row.data.astype(np.float64)
     dense = np.asarray(features, dtype=np.float64).ravel()
     indices = dense.nonzero()[0]
     return indices.astype(np.int32), dense[indices]
+
+
+def _numbers_of_features(keys: list[Any]) -> Ints32:
+    """Keys of a dict of features."""
+    numbers = np.array(keys) if keys else np.empty(0, np.int64)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        wrong = next((k for k in keys if not isinstance(k, (int, np.integer))), keys)
+        raise ValueError(f"keys of features must be whole numbers, got {wrong!r:.60}")
+    if numbers.max(initial=0) > MOST or numbers.min(initial=0) < -MOST:
+        raise ValueError(
+            f"there is no feature {max(keys, key=abs)}; at most 2**31 - 1 are possible"
+        )
+    return numbers.astype(np.int32)
 
 
 def difference(gold: Any, candidate: Any) -> Row:
@@ -146,6 +162,10 @@ def stack_k_best(found: list[list[tuple[Row, float]]], k: int) -> Planes:
 
 def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
     """Raise ValueError, naming the example, if an oracle's answer cannot be used."""
+    if not isinstance(planes, Planes):
+        raise ValueError(
+            f"oracle must return Planes, or planes.with_bounds(...), got {planes!r:.60}"
+        )
     if _are_valid(planes, len(indices), n_features):
         return
     losses = np.asarray(planes.losses)
@@ -155,6 +175,9 @@ def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
             f"and {len(planes.indptr) - 1} rows"
         )
     n_entries = len(planes.indices)
+    kind = np.asarray(planes.indices).dtype
+    if n_entries and kind.kind not in "iu":
+        raise ValueError(f"the oracle's indices must be whole numbers, got {kind}")
     steps = np.diff(planes.indptr)
     ends = (planes.indptr[0], planes.indptr[-1], len(planes.values))
     if ends != (0, n_entries, n_entries) or (steps < 0).any():
@@ -194,7 +217,10 @@ def _are_valid(planes: Planes, n_rows: int, n_features: int) -> bool:
         return False
     # The sum of squares may overflow where all is well, but is finite only then.
     return n == 0 or bool(
-        numbers.min() >= 0 and numbers.max() < n_features and np.isfinite(np.dot(values, values))
+        numbers.dtype.kind in "iu"
+        and numbers.min() >= 0
+        and numbers.max() < n_features
+        and np.isfinite(np.dot(values, values))
     )
 
 

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from numbers import Real
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +37,7 @@ from .formulation import Formulation, Rescaling
 from .plane_rows import BoundedPlanes, Planes, difference, split_bounds, stack
 from .types import Floats, Ints
 
-__all__ = ["BoundedPlanes", "Planes", "Problem"]
+__all__ = ["BoundedPlanes", "Planes", "Problem", "raise_for_example"]
 
 LARGE = 2.0**40  # times weights, makes any loss small; a power of two, so that nothing is rounded
 
@@ -104,12 +105,10 @@ class Problem:
         bound = copy.copy(self)
         bound.X, bound.Y = X, Y
         if bound.n_features is None and len(X):
-            features = bound.joint_feature(X[0], Y[0])
-            if isinstance(features, Mapping):
-                raise ValueError(
-                    "joint_feature returns a dict, so the problem must set n_features itself"
-                )
-            bound.n_features = int(features.shape[-1] if sp.issparse(features) else len(features))
+            bound.n_features = _width(bound.joint_feature(X[0], Y[0]))
+        n = bound.n_features
+        if n is not None and (not isinstance(n, Real) or n < 0 or n != int(n)):
+            raise ValueError(f"n_features must be a whole number >= 0, got {n!r}")
         return bound
 
     # ----- what a problem in plain Python writes ------------------------------------------------
@@ -173,10 +172,13 @@ class Problem:
             )
         rows, losses = [], np.empty(len(indices))
         for row, i in enumerate(indices):
-            x, y = self.X[i], self.Y[i]
-            candidate = self.most_violated(x, y, w, rescaling)
-            losses[row] = self.loss(y, candidate)
-            rows.append(difference(self.joint_feature(x, y), self.joint_feature(x, candidate)))
+            try:
+                x, y = self.X[i], self.Y[i]
+                candidate = self.most_violated(x, y, w, rescaling)
+                losses[row] = _number(self.loss(y, candidate), int(i))
+                rows.append(difference(self.joint_feature(x, y), self.joint_feature(x, candidate)))
+            except Exception as error:
+                raise_for_example(error, int(i))
         return stack(rows, losses)
 
     def k_best(
@@ -232,6 +234,19 @@ class Problem:
         """
         return self.bind([self.X[i] for i in indices], [self.Y[i] for i in indices])
 
+    def draw_weights(self, rng: np.random.Generator) -> Floats:
+        """Random weights that the oracle may be asked with, for `check_problem`."""
+        return rng.normal(size=self.n_features)
+
+    def predictor(self, weights: Sequence[Floats]) -> tuple[Problem, list[Floats]]:
+        """The problem without its examples, and the weights that it then predicts by.
+
+        ``weights`` are what was learned, for one C or for several.
+        """
+        without = copy.copy(self)
+        without.X, without.Y = (), ()
+        return without, list(weights)
+
     # ----- what only native problems offer -------------------------------------------------------
 
     def accelerators(self, formulation: Formulation) -> Any:
@@ -243,3 +258,35 @@ class Problem:
         # Inherited accelerators stand for the inherited oracle: an oracle of one's own has none.
         if "oracle" in vars(cls) and "accelerators" not in vars(cls):
             cls.accelerators = Problem.accelerators  # type: ignore[method-assign]
+
+
+def raise_for_example(error: Exception, i: int) -> NoReturn:
+    """Raise what a user's method has raised, with a note of the example, from Python 3.11 on."""
+    if hasattr(error, "add_note"):
+        error.add_note(f"(raised for example {i})")
+    raise error
+
+
+def _number(loss: Any, i: int) -> float:
+    """What ``loss`` has returned for an example."""
+    try:
+        return float(loss)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"loss(y, y_hat) is {loss!r:.60} for example {i}; it must be a number"
+        ) from None
+
+
+def _width(features: Any) -> int:
+    """Number of features of what ``joint_feature`` has returned for the first example."""
+    if features is None:
+        raise ValueError("joint_feature returned None for example 0; is a return missing?")
+    if isinstance(features, Mapping):
+        raise ValueError("joint_feature returns a dict, so the problem must set n_features itself")
+    shape = features.shape if sp.issparse(features) else np.shape(features)
+    if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != 1):
+        raise ValueError(
+            f"joint_feature returned {features!r:.60} for example 0, of shape {shape}; expected a "
+            "vector"
+        )
+    return int(shape[-1])

@@ -1,13 +1,15 @@
-"""Shows the progress of training: passes, duality gap, target, time and time left."""
+"""Shows the progress of training: compilation, passes, duality gap, target, time and time left."""
 
 from __future__ import annotations
 
 import logging
 import math
 import sys
+import time
 from types import TracebackType
 from typing import Any, TextIO
 
+from ._compiling import tell_of_compiling
 from .result import Progress
 from .time_left import Limits, known_gap, seconds_left, seconds_to_limit
 
@@ -19,9 +21,9 @@ logger = logging.getLogger("maxmargin.progress")
 class ProgressDisplay:
     """A callback that shows training as it goes, used as a context manager around it.
 
-    Uses one line that is redrawn in place if rich is installed and the stream is a terminal, and
-    log lines of the logger "maxmargin.progress", at most one a second, otherwise. A gap marked with
-    ``~`` is an estimate; the others are certified.
+    Uses one line that is redrawn in place in a notebook, and if rich is installed and the stream is
+    a terminal; and log lines of the logger "maxmargin.progress", at most one a second, otherwise. A
+    gap marked with ``~`` is an estimate; the others are certified.
 
     Parameters
     ----------
@@ -48,26 +50,28 @@ class ProgressDisplay:
         self.n_examples = n_examples
         self.verbose = verbose
         self.label = label
-        self.stream = stream if stream is not None else sys.stderr
+        self.stream = stream
         self.limits = limits if limits is not None else Limits()
         self.history: list[Progress] = []
         self._shown_at = -math.inf
-        self._live: Any = None
+        self._live: _TerminalLine | _NotebookLine | None = None
         self._handler: logging.Handler | None = None
         self._logger_before = (logger.level, logger.propagate)
+        self._compiling = tell_of_compiling(self._show_compiling)
+        self._told_at = -math.inf  # of compilation
 
     def __enter__(self) -> ProgressDisplay:
         self._live = _start_live(self.stream)
         if self._live is None:
-            self._handler = logging.StreamHandler(self.stream)
+            self._handler = logging.StreamHandler(self.stream)  # None: the standard error
             self._handler.setFormatter(logging.Formatter("%(message)s"))
             self._logger_before = (logger.level, logger.propagate)
             logger.addHandler(self._handler)
             logger.setLevel(logging.INFO)
             logger.propagate = False  # a handler of the root logger would show lines twice
         else:
-            note = self.label
-            self._live.update(_unwrapped(note), refresh=True)
+            self._live.update(self.label)
+        self._compiling.__enter__()
         return self
 
     def __exit__(
@@ -76,6 +80,7 @@ class ProgressDisplay:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._compiling.__exit__(None, None, None)
         if self.history and self._shown_at < self.history[-1].seconds:
             self._show()
         if self._live is not None:
@@ -93,6 +98,14 @@ class ProgressDisplay:
         interval = 0.1 if self._live is not None else 1.0
         if self.verbose > 1 or progress.seconds - self._shown_at >= interval:
             self._show()
+
+    def _show_compiling(self, text: str) -> None:
+        """Show how far compilation is; as lines of a log, now and then."""
+        if self._live is not None:
+            self._live.update(f"{self.label}  {text}")
+        elif time.perf_counter() - self._told_at >= 5.0:
+            self._told_at = time.perf_counter()
+            logger.info("%s  %s", self.label, text)
 
     def line(self) -> str:
         """The text for the last record."""
@@ -127,7 +140,7 @@ class ProgressDisplay:
         """Show the last record."""
         self._shown_at = self.history[-1].seconds
         if self._live is not None:
-            self._live.update(_unwrapped(self.line()), refresh=True)
+            self._live.update(self.line())
         else:
             logger.info(self.line())
 
@@ -141,22 +154,55 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.0f} h" if seconds < 360000 else "days"
 
 
-def _unwrapped(line: str) -> Any:
-    """A line for rich that is cut, not wrapped, where the terminal is narrow."""
-    from rich.text import Text
+class _TerminalLine:
+    """A line of rich that is redrawn in place, and cut, not wrapped, where it is too long."""
 
-    return Text(line, no_wrap=True, overflow="ellipsis")
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=stream, highlight=False, force_jupyter=False)
+        self._live = Live("", console=console, auto_refresh=False)
+        self._live.start()
+
+    def update(self, text: str) -> None:
+        """Show another text."""
+        from rich.text import Text
+
+        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def stop(self) -> None:
+        """Leave the last text there."""
+        self._live.stop()
 
 
-def _start_live(stream: TextIO) -> Any:
-    """A line of rich that is redrawn in place; None without rich or without a terminal."""
+class _NotebookLine:
+    """A line of text in the output of a notebook's cell that is replaced in place."""
+
+    def __init__(self, display: Any) -> None:
+        self._handle = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def update(self, text: str) -> None:
+        """Show another text."""
+        self._handle.update({"text/plain": text}, raw=True)
+
+    def stop(self) -> None:
+        """Leave the last text there."""
+
+
+def _start_live(stream: TextIO | None) -> _TerminalLine | _NotebookLine | None:
+    """What shows one line in place: a notebook, or a terminal with rich; None without them."""
+    if stream is None:
+        # A notebook has IPython loaded, and a shell that talks to a kernel.
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if getattr(shell, "kernel", None) is not None:
+            from IPython.display import display
+
+            return _NotebookLine(display)
+        stream = sys.stderr
     if not getattr(stream, "isatty", lambda: False)():
         return None
     try:
-        from rich.console import Console
-        from rich.live import Live
+        return _TerminalLine(stream)
     except ImportError:
         return None
-    live = Live("", console=Console(file=stream, highlight=False), auto_refresh=False)
-    live.start()
-    return live

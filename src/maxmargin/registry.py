@@ -40,7 +40,7 @@ class Task(NamedTuple):
     scores: str  # what evaluate tells
     losses: tuple[str, ...]  # what --loss takes, the default first; without any, there is no --loss
     unit: str  # what a stream is cut into, by its name in `cli.pieces`
-    answers: tuple[str, ...] = ()  # "k" and "scores", where predict has these options
+    answers: tuple[str, ...] = ()  # "k", "scores", "confidence", where predict has these options
     reads_unlabelled: tuple[str, ...] = ()  # kinds of files that can be labelled only
     options: tuple[str, ...] = ()  # of those options of train that not every task has
     tol: float = TOL  # where training stops unless --tol says otherwise
@@ -53,6 +53,7 @@ class Estimator(NamedTuple):
     module: str
     task: Task | None = None
     is_saved: bool = True  # whether model files hold it
+    report: str = "losses"  # the file of `maxmargin.report.subjects` that describes its outputs
 
 
 class SavedTuple(NamedTuple):
@@ -65,20 +66,22 @@ class SavedTuple(NamedTuple):
 TAG = Task(
     "tag",
     "cli.tasks.tag",
-    reads=("COLUMNS",),
+    reads=("COLUMNS", "CRFSUITE"),
     expects="CoNLL columns, one token on each line",
     description="CoNLL columns: one token per line, its fields separated by white space, an empty "
     "line between sequences. One column holds the labels (the last, unless --label-column says "
-    "otherwise), the others make the features.",
-    writes="its columns with the predicted label as one more",
+    "otherwise), the others make the features. Or data files of CRFsuite: a label and its "
+    "attributes, with tabs between them.",
+    writes="its columns with the predicted label as one more; for attributes the labels only",
     scores="accuracy, the most frequent confusions, and precision, recall and F1 of every label "
     "and, for labels such as B-NP, I-NP and O, of the chunks",
     losses=("hamming", "normalized-hamming", "zero-one"),
     unit="block",
-    answers=("k", "scores"),
+    answers=("k", "scores", "confidence"),
     options=(
         "intercept",
         "templates",
+        "format",
         "label_column",
         "min_count",
         "constraints",
@@ -86,6 +89,7 @@ TAG = Task(
         "boundary_weights",
         "order",
         "separator",
+        "calibrate",
     ),
 )
 SEGMENT = Task(
@@ -111,9 +115,9 @@ MULTICLASS = Task(
     scores="accuracy, the most frequent confusions, and precision, recall and F1 of every class",
     losses=("zero-one",),
     unit="line",
-    answers=("k", "scores"),
+    answers=("k", "scores", "confidence"),
     reads_unlabelled=("UNLABELLED_SVMLIGHT",),
-    options=("intercept",),
+    options=("intercept", "calibrate"),
 )
 MULTILABEL = Task(
     "multilabel",
@@ -245,19 +249,19 @@ LABEL_TREE = Task(
 
 #: Those with a task first, in the order in which the command line names the tasks.
 ESTIMATORS = (
-    Estimator("SequenceTagger", "estimators.sequence", TAG),
-    Estimator("SequenceSegmenter", "estimators.segments", SEGMENT),
-    Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS),
-    Estimator("MultilabelSVM", "estimators.multilabel", MULTILABEL),
-    Estimator("OrdinalSVM", "estimators.ordinal", ORDINAL),
-    Estimator("RankSVM", "estimators.ranking", RANK),
-    Estimator("PerformanceSVM", "estimators.performance", MEASURE),
-    Estimator("DependencyParser", "estimators.dependency", DEPEND),
-    Estimator("GrammarParser", "estimators.grammar", PARSE),
-    Estimator("PCFGParser", "estimators.grammar", PARSE),
-    Estimator("SequenceAligner", "estimators.alignment", ALIGN),
-    Estimator("TreeLabeler", "estimators.tree", LABEL_TREE),
-    Estimator("SetMatcher", "estimators.matching"),
+    Estimator("SequenceTagger", "estimators.sequence", TAG, report="sequences"),
+    Estimator("SequenceSegmenter", "estimators.segments", SEGMENT, report="segments"),
+    Estimator("MulticlassSVM", "estimators.multiclass", MULTICLASS, report="classes"),
+    Estimator("MultilabelSVM", "estimators.multilabel", MULTILABEL, report="sets"),
+    Estimator("OrdinalSVM", "estimators.ordinal", ORDINAL, report="classes"),
+    Estimator("RankSVM", "estimators.ranking", RANK, report="rankings"),
+    Estimator("PerformanceSVM", "estimators.performance", MEASURE, report="measures"),
+    Estimator("DependencyParser", "estimators.dependency", DEPEND, report="dependencies"),
+    Estimator("GrammarParser", "estimators.grammar", PARSE, report="parses"),
+    Estimator("PCFGParser", "estimators.grammar", PARSE, report="parses"),
+    Estimator("SequenceAligner", "estimators.alignment", ALIGN, report="alignments"),
+    Estimator("TreeLabeler", "estimators.tree", LABEL_TREE, report="trees"),
+    Estimator("SetMatcher", "estimators.matching", report="matchings"),
     # Made of code of the user's own, which no file holds.
     Estimator("StructuralSVM", "estimators.structural", is_saved=False),
 )

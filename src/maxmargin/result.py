@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from math import inf
 from typing import Any, ClassVar, Protocol
 
+from .registry import import_name
 from .tables import named_values
 from .types import Floats
 
@@ -94,8 +97,9 @@ class Result:
         Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted",
         "callback", "rounding" (the gap is as small as floating-point numbers allow, and that is
         more than was asked for), "stalled" (neither bound moved any more), "loose bounds" (the
-        candidates found would do, but the oracle's bounds on others leave a larger gap) or "inexact
-        oracle" (the dual value exceeds the primal one).
+        candidates found would do, but the oracle's bounds on others leave a larger gap), "inexact
+        oracle" (the dual value exceeds the primal one) or "compacted" (the weights are those of
+        ``estimator.compact``).
     n_passes : float
         Oracle calls divided by the number of examples.
     n_oracle_calls, n_cache_hits : int
@@ -159,6 +163,32 @@ class Result:
             rows.append(("compiling", f"{self.compile_seconds:.2f} s more"))
         return named_values(rows)
 
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def plot(self, path: Any = None, **options: Any) -> Any:
+        """Draw how primal, dual and gap went; see `maxmargin.report.plot_convergence`.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            Picture to write.
+        **options
+            ``x="passes"`` for passes in place of seconds, ``title``, ``size``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            What a notebook shows.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return import_name("report.convergence", "plot_convergence")(self, path, **options)
+
     @property
     def n_examples(self) -> int:
         """Number of examples trained on; 0 if there was no training."""
@@ -176,6 +206,8 @@ class Result:
         """Certified gap divided by the primal value."""
         if self.gap is None or not self.primal:
             return 0.0 if self.gap == 0 else None
+        if self.primal == inf:  # where bounds of the oracle tell nothing
+            return inf
         return self.gap / self.primal
 
 

@@ -12,8 +12,20 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .._compiling import tell_of_compiling
 from .._version import __version__
-from . import convert, cross_validate, demo, evaluate, inspect, path, predict, train
+from . import (
+    convert,
+    cross_validate,
+    demo,
+    dropins,
+    evaluate,
+    inspect,
+    path,
+    predict,
+    train,
+    warm_up,
+)
 from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
 from .signals import Signals
 from .telling import drop_output, finish_output, tell, warn
@@ -37,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         130 after Ctrl-C.
     """
     arguments = make_parser().parse_args(argv)
-    with warnings.catch_warnings(), Signals() as signals:
+    with warnings.catch_warnings(), tell_of_compiling(), Signals() as signals:
         warnings.showwarning = _Warnings()
         try:
             code = int(arguments.run(arguments, signals))
@@ -65,13 +77,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="maxmargin",
         description="Structural SVMs: train, apply and judge models from the command line.",
-        epilog=EXIT_CODES,
+        epilog=f"{dropins.list_commands()}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (demo, train, predict, evaluate, inspect, cross_validate, path, convert):
-        added = command.add_parser(commands)
+    modules = (demo, train, predict, evaluate, inspect, cross_validate, path, convert, warm_up)
+    own = [module.add_parser(commands) for module in modules]
+    for added in [*own, *dropins.add_parsers(commands)]:
         added.add_argument("--debug", action="store_true", help="show where an error comes from")
     return parser
 

@@ -13,10 +13,12 @@ __all__ = ["answer_line", "number_of_answers", "pairs_of_scores", "refuse_answer
 
 
 def refuse_answers(arguments: argparse.Namespace, task: Task) -> None:
-    """Raise UsageError for --k or --scores where the task has no such answers."""
-    for name in ("k", "scores"):
+    """Raise UsageError for --k, --scores or --confidence where the task has no such answers."""
+    for name in ("k", "scores", "confidence"):
         if getattr(arguments, name) and name not in task.answers:
             raise UsageError(f"models of the task {task.name!r} have no --{name}")
+    if arguments.confidence and (arguments.k or arguments.scores):
+        raise UsageError("--confidence is of the best output; leave out --k and --scores")
 
 
 def number_of_answers(arguments: argparse.Namespace) -> int | None:

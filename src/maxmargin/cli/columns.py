@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._warn import warn_user
-from ..features import WindowFeatures, chunking_templates, ner_templates, words_templates
+from ..features import (
+    WindowFeatures,
+    chunking_templates,
+    ner_templates,
+    read_templates,
+    words_templates,
+)
+from ..features.crf_templates import is_crf_template
 from ..features.templates import parse_template
-from ..formats import TokenColumns, open_text, read_columns, write_columns
+from ..formats import open_text, read_columns, write_columns
 from ..formats.opening import Source
 from ..formats.recognising import Kind
 from ..registry import Task
@@ -24,6 +31,7 @@ from .options import SEPARATORS
 
 __all__ = [
     "Columns",
+    "Templates",
     "Tokens",
     "extra_of_columns",
     "read_labelled_tokens",
@@ -48,11 +56,18 @@ class Columns(NamedTuple):
     separator: str
 
 
-class Tokens(NamedTuple):
-    """A column file: all of it, the columns features are made of, and the labels, if present."""
+class Templates(NamedTuple):
+    """What makes features of labels (None: the default), and of pairs of labels."""
 
-    columns: TokenColumns
-    inputs: TokenColumns
+    of_labels: list[str] | None
+    of_pairs: list[str] | None = None
+
+
+class Tokens(NamedTuple):
+    """A file: all of it, what features are made of, and the labels, if present."""
+
+    columns: Any
+    inputs: Any
     labels: list[list[str]] | None
 
     def line(self, token: int) -> int:
@@ -69,18 +84,25 @@ class Tokens(NamedTuple):
 # ----- training ---------------------------------------------------------------------------------
 
 
-def read_template_option(arguments: argparse.Namespace) -> tuple[list[str], list[str] | None]:
-    """Files that --templates names, and the templates; None for the default ones."""
+def read_template_option(arguments: argparse.Namespace) -> tuple[list[str], Templates]:
+    """Files that --templates names, and the templates."""
     name = arguments.templates
     if name is None or name in _TEMPLATES:
-        return [], _TEMPLATES[name]() if name else None
+        return [], Templates(_TEMPLATES[name]() if name else None)
     if not Path(name).exists():
         raise UsageError(f"--templates {name}: neither {', '.join(_TEMPLATES)} nor a file")
     return [name], _read_templates(name)
 
 
-def _read_templates(path: str) -> list[str]:
-    """Templates of a file, one on each line."""
+def _read_templates(path: str) -> Templates:
+    """Templates of a file, one on each line: ours, or those of CRF++ and Wapiti."""
+    with open_text(path) as stream:
+        is_crf = any(is_crf_template(line.partition("#")[0]) for line in stream)
+    if is_crf:
+        found = read_templates(path)
+        if not found.has_transitions:
+            warn_user(f"{path} has no B, for plain transitions; the tagger has them all the same")
+        return Templates(found.unigram, found.bigram)
     templates = []
     with open_text(path) as stream:
         for number, line in enumerate(stream, 1):
@@ -94,13 +116,19 @@ def _read_templates(path: str) -> list[str]:
             templates.append(text)
     if not templates:
         raise ValueError(f"{path}: no templates found, expected one on each line")
-    return templates
+    return Templates(templates)
 
 
-def window_features(arguments: argparse.Namespace, templates: list[str] | None) -> WindowFeatures:
-    """Features of tokens, as the options have them."""
-    min_count = 1 if arguments.min_count is None else arguments.min_count
-    return WindowFeatures(templates, min_count=min_count)
+def window_features(
+    arguments: argparse.Namespace, templates: Templates
+) -> tuple[WindowFeatures, WindowFeatures | None]:
+    """Features of labels, and of pairs of labels if there are templates of those."""
+    least = 1 if arguments.min_count is None else arguments.min_count
+    pairs = templates.of_pairs
+    return (
+        WindowFeatures(templates.of_labels, min_count=least),
+        WindowFeatures(pairs, min_count=least) if pairs else None,
+    )
 
 
 def read_training_tokens(arguments: argparse.Namespace, task: Task) -> tuple[Tokens, int]:
@@ -208,13 +236,17 @@ def read_labelled_tokens(
 
 
 def write_tokens(
-    model: Model, arguments: argparse.Namespace, tokens: Tokens, labels: Iterable[Sequence[Any]]
+    model: Model,
+    arguments: argparse.Namespace,
+    tokens: Tokens,
+    labels: Iterable[Sequence[Any]],
+    *more: list[str],
 ) -> str:
     """The columns of a file, with one more: a label for each token of each sequence."""
     flat = [str(y) for ys in labels for y in ys]
     text = io.StringIO()
     separator = _separator(model, arguments)
-    columns = [*tokens.columns.columns, flat]
+    columns = [*tokens.columns.columns, flat, *more]
     write_columns(text, columns, tokens.columns.offsets, separator=separator)
     return text.getvalue()
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..formats import ConlluTreebank, TokenColumns
 from ..metrics import Ratio
+from ..metrics.tallies import Tally
 from ..registry import Task, import_name
 from ..types import Ints
-from .judging import Tally
 from .training import Examples, Training
 
 __all__ = ["Fold", "Judged", "count_of", "examples_of", "fit_on", "split"]

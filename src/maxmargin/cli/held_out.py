@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any, NamedTuple
 
+from ..metrics.tallies import Tally
 from ..registry import Task, import_name
 from .data import Model, open_input
 from .folds import Judged
-from .judging import Tally
 
 __all__ = ["HeldOutFile"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from .codes import DONE
@@ -44,14 +45,19 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     import json
 
     from ..persistence import load_model
-    from .contents import contents_of, in_words
+    from ..report.contents import contents_of
+    from .contents import in_words
     from .outputs import is_standard
     from .telling import write_report
 
     if is_standard(arguments.model):
         raise ValueError("a model is not read from the standard input: name its file")
     estimator, _ = load_model(arguments.model)
-    contents = contents_of(arguments.model, estimator, arguments.top, arguments.label)
+    try:
+        held = contents_of(estimator, arguments.top, arguments.label)
+    except ValueError as error:
+        raise ValueError(f"{arguments.model}: {error}") from None
+    contents = {"model": arguments.model, "bytes": os.path.getsize(arguments.model), **held}
     write_report(
         json.dumps(contents, indent=2)
         if arguments.json

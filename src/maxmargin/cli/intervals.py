@@ -6,9 +6,10 @@ import argparse
 from typing import Any
 
 from ..metrics import bootstrap_intervals, paired_comparison
+from ..metrics.tallies import Tally
 from ..tables import columns
 from .codes import UsageError
-from .judging import Judgement, Tally, shown
+from .judging import Judgement, shown
 
 __all__ = ["compared", "with_intervals"]
 

@@ -6,30 +6,18 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..metrics import Ratio
+from ..metrics.tallies import Tally
 from ..tables import percent
 
-__all__ = ["Judgement", "Tally", "as_json", "confusions", "count_unknown", "error_lines", "shown"]
+__all__ = ["Judgement", "as_json", "confusions", "count_unknown", "error_lines", "shown"]
 
 N_CONFUSIONS = 10  # most frequent confusions to list
 N_UNKNOWN = 10  # unknown labels to list
 
 
-class Tally(NamedTuple):
-    """Scores as ratios of sums over units, by name: that by which models are chosen comes first."""
-
-    unit: str  # what the examples are called, such as sequences
-    scores: dict[str, Ratio]
-
-    @property
-    def n_units(self) -> int:
-        """Number of units."""
-        return len(next(iter(self.scores.values())).tops)
-
-
 def shown(name: str, score: float) -> str:
     """A score for people: shares in per cent, errors as they are."""
-    return f"{score:.4f}" if name.endswith("error") else percent(score)
+    return f"{score:.4f}" if name.endswith(("error", "loss")) else percent(score)
 
 
 class Judgement(NamedTuple):

@@ -48,6 +48,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--scores", action="store_true", help=f"write scores too ({_tasks_with('scores')})"
     )
+    parser.add_argument(
+        "--confidence",
+        action="store_true",
+        help="one more column: the probability of each label, or without train --calibrate the "
+        "margin, how much worse the best output with another label is "
+        f"({_tasks_with('confidence')})",
+    )
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser

@@ -15,7 +15,11 @@ from .options import non_negative, positive
 __all__ = ["add_task_options", "refuse_misplaced"]
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "templates": {"metavar": "NAME|FILE", "help": "chunking, ner, words, or a file"},
+    "templates": {"metavar": "NAME|FILE", "help": "chunking, ner, words, or a file (of CRF++ too)"},
+    "format": {
+        "choices": ["columns", "crfsuite"],
+        "help": "of the data; by default judged by how the file begins",
+    },
     "label_column": {"type": int, "metavar": "N", "help": "from 0; default -1, the last"},
     "min_count": {"type": non_negative, "metavar": "N", "help": "drop features rarer than this"},
     "constraints": {"choices": ["bio"], "help": "forbid I-X but after B-X or I-X"},
@@ -89,6 +93,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "whether a gap has a weight for each letter, or also one for itself (default)",
     },
     "symmetric": {"action": "store_true", "help": "one score for two letters in either order"},
+    "calibrate": {
+        "action": "store_true",
+        "help": "probabilities for predict --confidence; takes three more fits",
+    },
 }
 
 

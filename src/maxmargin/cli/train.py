@@ -32,7 +32,8 @@ Train a model on a file, which may be compressed (.gz, .xz, .bz2).
 
 EPILOG = f"""\
 Templates are chunking (columns w and p: word and part of speech), ner, words (one column), or a
-file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]).
+file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]),
+or a template file of CRF++ or Wapiti (U05:%x[-1,0]/%x[0,0], B).
 Columns are called w, p, c2, c3, ... in the order of the file, that of the labels left out.
 
 With --dev the weights are judged by a labelled file of the same kind after each pass (less often if

@@ -68,4 +68,4 @@ class Watch:
 def _told(judged: Judged) -> str:
     """A score with its unit."""
     text = shown(judged.name, judged.score)
-    return text if judged.name.endswith("error") else f"{text} %"
+    return text if judged.name.endswith(("error", "loss")) else f"{text} %"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .parts import Parts
     from .planes import BlockStore
 
-__all__ = ["Accelerators", "PartAccelerators", "accelerators_of"]
+__all__ = ["Accelerators", "PartAccelerators", "PartsAlone", "accelerators_of"]
 
 
 class Accelerators:
@@ -85,6 +85,19 @@ class PartAccelerators(Accelerators):
         kind = self.formulation
         found: Planes = self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
         return found
+
+
+class PartsAlone(Accelerators):
+    """Of what a problem offers only the parts, if any: the rest knows nothing of constraints."""
+
+    def __init__(self, offered: Accelerators, in_parts: bool) -> None:
+        self.offered = offered
+        self.parts = offered.parts if in_parts else None
+        self.oracle_work = offered.oracle_work
+
+    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+        """See `Accelerators`."""
+        return self.offered.part_oracle(indices, w)
 
 
 def accelerators_of(problem: Any, formulation: Formulation) -> Accelerators:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._jit import kernel
 from ..types import Floats, Ints, Ints32
-from .joint_qp import JointPlanes, joint_work, solve_jointly
+from .joint_qp import JointPlanes, joint_work
 from .parts import Parts, clear_parts, gather_parts, mean_part_size, scatter_parts
 from .plane_kernels import list_block
 from .work import PART_ENTRY
@@ -191,7 +191,7 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
     if store.formulation.slack != "l1":
         cap = np.full(len(cap), np.inf)
     planes = JointPlanes(gram, arena.offset[chosen], before, block, cap, store.blocks.ridge[number])
-    solution = solve_jointly(planes, stop_gap, most_work)
+    solution = store.solve_joint(planes, rows, parts, stop_gap, most_work)
     arena.alpha[chosen] = solution.alpha
     arena.idle[chosen] = np.where(solution.alpha > 0.0, 0, arena.idle[chosen] + 1)
     add_rows(rows, parts, solution.alpha - before, store.w)

@@ -32,12 +32,14 @@ import numpy as np
 
 from .._jit import kernel
 from ..types import Floats
+from ..weight_constraints import Region
 from .block_steps import WSS2, improve_block
 
 __all__ = [
     "OnlineRule",
     "OnlineState",
     "fold_scale",
+    "keep_within",
     "make_state",
     "mira_steps",
     "online_steps",
@@ -50,6 +52,7 @@ NO_CAP = 1e100  # the C of MIRA's hard constraints: beyond any step, and far fro
 # Places in OnlineState.numbers.
 # STEPS counts what is averaged, TIME is the t of the step sizes, LOSS and CHANGES are of a pass.
 SCALE, SCALES, STEPS, TIME, SQUARE, LINEAR, LINEAR_LAGGED, LOSS, CHANGES = range(9)
+ROUNDING = 1e-15  # relative change that is no change: weights are at bounds up to the scale
 SMALLEST_SCALE = 1e-6  # folded into v below, which keeps the differences of sums exact enough
 
 
@@ -89,6 +92,30 @@ def make_state(n_features: int, n_examples: int, average: bool, products: bool) 
         numbers,
         np.zeros(n_features if products else 0),
     )
+
+
+def keep_within(region: Region, state: OnlineState) -> None:
+    """Move weights that a step has taken out of their bounds back to these, as a part of the step.
+
+    The changes are multipliers of the bounds, whose planes are single weights.
+    """
+    v, numbers, which = state.v, state.numbers, region.bounded
+    before = v[which]
+    now = np.clip(numbers[SCALE] * before, region.low, region.high) / numbers[SCALE]
+    now = np.where(np.abs(now - before) > ROUNDING * np.abs(before), now, before)
+    changes = now - before
+    moved = changes != 0.0
+    if not moved.any():
+        return
+    v[which] = now
+    bounds = np.where(changes > 0.0, region.low, region.high)
+    linear = float(changes[moved] @ bounds[moved])
+    numbers[LINEAR] += linear
+    numbers[SQUARE] = max(0.0, numbers[SQUARE] + float((now - before) @ (now + before)))
+    if len(state.lagged) > 0:
+        lag = max(numbers[SCALES] - numbers[SCALE], 0.0)  # the sum before the step's own
+        state.lagged[which] += lag * changes
+        numbers[LINEAR_LAGGED] += lag * linear
 
 
 @kernel

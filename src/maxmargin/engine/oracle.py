@@ -3,6 +3,9 @@
 It chooses between parts and features, cuts batches, checks what a user's oracle returns, compares
 it with the given output, counts the calls, and turns answers into planes and their violations.
 Kernels that have a search of their own inside count their calls here too.
+
+With constraints on weights, what solvers have for w is the change u from the weights' mean. Here,
+and nowhere else, it becomes weights, and planes of these become planes of the change.
 """
 
 from __future__ import annotations
@@ -26,13 +29,15 @@ from ..plane_rows import (
 from ..problem import Problem
 from ..search.margin_search import search_of
 from ..types import Floats, Ints
-from .accelerators import accelerators_of
-from .parts import Parts, single_weights
+from ..weight_constraints import Region
+from .accelerators import PartsAlone, accelerators_of
+from .parts import Parts, row_products, single_weights
 
 __all__ = ["Answer", "Executor", "Oracle", "batches", "hinge_values", "violations"]
 
 BATCH = 512  # examples per call in a full pass: bounds the memory of the planes
 WORSE = -1e-6  # value of a candidate below which it is worse than the given output
+ROUNDING = 1e-10  # of the terms of a difference, share of them that their rounding may make up
 LOW_BOUND = 1e-6  # by so much, relatively, a candidate's value may exceed its bound: rounding
 
 
@@ -83,6 +88,11 @@ class Oracle:
         Upper bounds on the largest violations, by each example's latest answer to `ask` or
         `ask_features`; None as long as no answer had any. Of an exact answer without one the
         candidate's own value is the bound, here -inf.
+    region : Region or None
+        Where the weights may be, if there are constraints.
+    rounding : float
+        A slack, or a squared one where slacks are squared, that is no more than rounding. A mean
+        may be so good that there are no others, and neither primal nor dual value to compare with.
     """
 
     def __init__(
@@ -94,6 +104,12 @@ class Oracle:
         self.n_examples = problem.n_examples
         self.n_features = int(problem.n_features or 0)
         self.accelerators = accelerators_of(problem, formulation)
+        self.region: Region | None = None
+        self.rounding = 0.0
+        if formulation.constraints is not None:
+            self.region = formulation.constraints.region(self.n_features)
+            # The features that a part has of fixed weights cannot leave it.
+            self.accelerators = PartsAlone(self.accelerators, not self.region.fixed.any())
         parts = self.accelerators.parts
         self.in_parts = parts is not None
         self.parts: Parts = parts if parts is not None else single_weights(self.n_features)
@@ -114,17 +130,40 @@ class Oracle:
         """Whether slacks that are measured here are true ones, or bounds on them."""
         return self.exact or self.bounds is not None
 
+    # ----- weights ------------------------------------------------------------------------------
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether single weights have bounds."""
+        return self.region is not None and len(self.region.bounded) > 0
+
+    def weights(self, w: Floats) -> Floats:
+        """The problem's weights for those of a solver."""
+        return w if self.region is None else self.region.weights(w)
+
+    def change(self, w: Floats) -> Floats:
+        """A solver's weights for those of the problem."""
+        return w if self.region is None else self.region.change(w)
+
     # ----- questions ----------------------------------------------------------------------------
 
-    def ask(self, examples: Ints, w: Floats) -> Answer:
-        """The most violated candidate of each example at ``w``, in parts."""
+    def ask(self, examples: Ints, w: Floats, weights: Floats | None = None) -> Answer:
+        """The most violated candidate of each example at ``w``, in parts.
+
+        ``weights`` are the problem's own there, if they are at hand: to make them takes a while.
+        """
         search = self.accelerators.part_oracle if self.in_parts else self._search
-        return self._answer(search, examples, w, size=self.parts.n_parts, measures=True)
+        parts = self.parts if self.in_parts else None
+        at = w if weights is None else weights
+        known = weights is not None
+        return self._answer(search, examples, at, parts=parts, measures=True, known=known)
 
     def ask_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> Answer:
         """The most violated candidate of each example at ``scale * w``, in features."""
         search = self._search
-        if scale != 1.0:
+        if scale != 1.0 and self.region is not None:
+            w = scale * w
+        elif scale != 1.0:
             search = partial(self._search_at_scale, scale=scale)
         return self._answer(search, examples, w, measures=True)
 
@@ -212,15 +251,18 @@ class Oracle:
         examples: Ints,
         w: Floats,
         *,
-        size: int | None = None,
+        parts: Parts | None = None,
         rows: int = 1,
         count: bool = True,
         measures: bool = False,
+        known: bool = False,
     ) -> Answer:
-        """Search for candidates, ``rows`` of each example, with entries among ``size`` numbers.
+        """Search for candidates, ``rows`` of each example, with entries in features or in parts.
 
-        Where the answer ``measures`` violations, its bounds are kept.
+        Where the answer ``measures`` violations, its bounds are kept. Where they are ``known``, the
+        weights are the problem's.
         """
+        w = w if known else self.weights(w)
         if self.executor is None or len(examples) <= BATCH:
             planes, bounds = split_bounds(search(examples, w))
         else:
@@ -232,14 +274,43 @@ class Oracle:
             self._keep_bounds(examples, bounds)
         if not self.trusted:
             asked = examples if rows == 1 else examples.repeat(rows)
-            validate_planes(planes, asked, self.n_features if size is None else size)
+            size = self.n_features if parts is None else parts.n_parts
+            validate_planes(planes, asked, size)
             planes = Planes(
                 np.asarray(planes.indptr, np.int64),
                 np.asarray(planes.indices, np.int32),
                 np.asarray(planes.values, np.float64),
                 np.asarray(planes.losses, np.float64),
             )
-        return Answer(planes, *self.formulation.plane_terms(planes.losses))
+        answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
+        return answer if self.region is None else self._of_change(answer, self.region, parts)
+
+    def _of_change(self, answer: Answer, region: Region, parts: Parts | None) -> Answer:
+        """Planes of the change from the weights' mean: what that decides is in their offsets."""
+        planes, offsets, scales = answer
+        if parts is not None:
+            decided = row_products(planes, parts, region.mean)
+            return answer._replace(offsets=self._difference(offsets, scales * decided))
+        n = len(planes.losses)
+        row_of = np.repeat(np.arange(n), np.diff(planes.indptr))
+        products = planes.values * region.mean[planes.indices]
+        decided = np.bincount(row_of, products, n).astype(np.float64, copy=False)
+        free = ~region.fixed[planes.indices]
+        if not free.all():
+            ends = np.cumsum(np.bincount(row_of[free], minlength=n))
+            planes = planes._replace(
+                indptr=np.concatenate([[0], ends]),
+                indices=planes.indices[free],
+                values=planes.values[free],
+            )
+        return Answer(planes, self._difference(offsets, scales * decided), scales)
+
+    def _difference(self, offsets: Floats, decided: Floats) -> Floats:
+        """Offsets less what the mean decides of them; how large these are tells of rounding."""
+        size = float(np.maximum(np.abs(offsets), np.abs(decided)).max(initial=0.0))
+        power = 2 if self.formulation.slack == "l2" else 1
+        self.rounding = max(self.rounding, ROUNDING * size**power)
+        return offsets - decided
 
     def _joined(self, pieces: Iterable[Planes | BoundedPlanes]) -> tuple[Planes, Floats | None]:
         """The planes of all pieces, and their bounds if any has some."""
@@ -287,7 +358,7 @@ def violations(answer: Answer, w: Floats) -> Floats:
 def hinge_values(problem: Problem, formulation: Formulation, w: Floats) -> Floats:
     """Slacks ``xi_i`` at ``w``, by one true oracle call for each example, or bounds on them."""
     oracle = Oracle(problem, formulation)
-    return oracle.bounded(oracle.violations(w).hinges)
+    return oracle.bounded(oracle.violations(oracle.change(w)).hinges)
 
 
 def batches(examples: Ints, size: int) -> Iterator[Ints]:

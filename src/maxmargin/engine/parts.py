@@ -16,13 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._jit import kernel
-from ..types import Ints, Ints32
+from ..plane_rows import Planes
+from ..types import Floats, Ints, Ints32
 from .rows import Rows
 
 __all__ = [
     "Parts",
+    "add_at_parts",
     "clear_parts",
     "gather_parts",
+    "row_products",
     "rows_under_labels",
     "scatter_parts",
     "single_weights",
@@ -160,6 +163,27 @@ def clear_parts(parts, chosen, n, w):
             w[np.uint64(parts.bias_column) * K + label] = 0.0
 
 
+@kernel(inline=True)
+def add_at_parts(parts, chosen, n, first, second, out):
+    """Set out to first + second where the parts chosen[:n] have features."""
+    indptr, indices = parts.indptr, parts.indices
+    K, n_row_parts = np.uint64(parts.n_labels), np.uint64(parts.n_row_parts)
+    for k in range(n):
+        part = np.uint64(chosen[k])
+        if part >= n_row_parts:
+            f = np.uint64(parts.first_single) + part - n_row_parts
+            out[f] = first[f] + second[f]
+            continue
+        row = part // K
+        label = part - row * K
+        for e in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+            f = np.uint64(indices[e]) * K + label
+            out[f] = first[f] + second[f]
+        if parts.bias != 0.0:
+            f = np.uint64(parts.bias_column) * K + label
+            out[f] = first[f] + second[f]
+
+
 @kernel(allocates=False)
 def write_part(rows, i, n_labels, label, value, as_parts, out, filled):
     """Append ``value`` times the part of row i under a label, as that or by its features.
@@ -179,3 +203,20 @@ def write_part(rows, i, n_labels, label, value, as_parts, out, filled):
         out.values[filled] = value * rows.bias
         filled += 1
     return filled
+
+
+def row_products(planes: Planes, parts: Parts, w: Floats) -> Floats:
+    """Products of rows, which are in parts, with w."""
+    found = np.empty(len(planes.losses))
+    _row_products(planes, parts, w, np.empty(len(planes.indices)), found)
+    return found
+
+
+@kernel
+def _row_products(planes, parts, w, of_parts, found):
+    """Row by row."""
+    gather_parts(parts, planes.indices, 0, len(planes.indices), w, of_parts)
+    for r in range(len(found)):
+        found[r] = 0.0
+        for e in range(planes.indptr[r], planes.indptr[r + 1]):
+            found[r] += planes.values[e] * of_parts[e]

@@ -41,6 +41,7 @@ from .joint_planes import (
     copied_planes,
     solve_planes_jointly,
 )
+from .joint_qp import JointPlanes, JointSolution, solve_jointly
 from .oracle import Answer, Oracle
 from .parts import Parts, mean_part_size
 from .plane_kernels import (
@@ -194,6 +195,11 @@ class BlockStore(Protocol):
 
 def make_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
     """Return the problem's own compact store, or the general one."""
+    if oracle.region is not None:
+        from .region_planes import BoundedStore, RegionStore
+
+        kind = BoundedStore if oracle.has_bounds else RegionStore
+        return kind(oracle, caps, cache_bytes)
     store = oracle.accelerators.store(oracle, caps, cache_bytes)
     return store or PlaneStore(oracle, caps, cache_bytes)
 
@@ -301,13 +307,17 @@ class PlaneStore:
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
-        answer = self.oracle.ask(examples, self.w)
+        answer = self._ask(examples)
         self.work += len(examples) * self.oracle.work
         report = self.absorb(examples, answer, rule)
         # In a batch the weights move on between the oracle and the check, unless no step is taken.
         if len(examples) == 1 or rule.max_steps == 0:
             self.oracle.compare(examples, report.hinges)
         return report
+
+    def _ask(self, examples: Ints) -> Answer:
+        """The oracle's answers at the current ``w``."""
+        return self.oracle.ask(examples, self.w)
 
     def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
         """Store each example's new plane if it is the block's most violated; improve the block."""
@@ -375,7 +385,7 @@ class PlaneStore:
             sums, ridge = self._block_sums(change), self.blocks.ridge
             slope -= float(self._block_sums(now) * ridge @ sums)
             curvature += float(sums * ridge @ sums)
-        step, gain = line_step(slope, curvature, float(self.dual_now[0]))
+        step, gain = self._line_step(direction, slope, curvature)
         if gain == 0.0:
             return 0.0
         now += step * change
@@ -384,11 +394,26 @@ class PlaneStore:
         self.dual_now[0] += gain
         return gain
 
+    def _line_step(self, direction: Floats, slope: float, curvature: float) -> tuple[float, float]:
+        """Best step in [0, 1] along a direction of w, and the dual's increase."""
+        return line_step(slope, curvature, float(self.dual_now[0]))
+
     def solve_jointly(
         self, stop_gap: float, most_work: float, recombine: bool = False
     ) -> float | None:
         """See `BlockStore.solve_jointly`."""
         return solve_planes_jointly(self, stop_gap, most_work)
+
+    def solve_joint(
+        self,
+        planes: JointPlanes,
+        rows: PlaneRows,
+        parts: Parts,
+        stop_gap: float,
+        most_work: float,
+    ) -> JointSolution:
+        """Solve for the multipliers of planes, which are these rows of parts."""
+        return solve_jointly(planes, stop_gap, most_work)
 
     def plane_rows(self, planes: Ints) -> tuple[PlaneRows, Parts]:
         """Stored planes as rows, and the parts that these are counted in."""

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol
 
@@ -171,6 +172,11 @@ class Run(ABC):
             progress.planes,
         )
 
+    @property
+    def rounding(self) -> float:
+        """A gap that is no more than rounding."""
+        return 0.0
+
     def final_status(self, status: str) -> str:
         """The status, or "interrupted" where a Ctrl-C came too late to end the training."""
         return "interrupted" if self._interrupts.pending else status
@@ -194,7 +200,7 @@ class Run(ABC):
         planes: int,
         state: SolverState | None,
     ) -> Result:
-        """What `solve` returns; warns of a certificate that is none."""
+        """What `solve` returns, with the problem's weights; warns of a certificate that is none."""
         status = self.final_status(status)
         relative = certificate is not None and not self.oracle.certifies
         if relative:
@@ -205,7 +211,7 @@ class Run(ABC):
         elif certificate is not None:
             if status == "stalled" and certificate.relative_gap <= ROUNDING:
                 status = "rounding"
-            if certificate.is_contradictory:
+            if certificate.is_contradictory and certificate.gap < -self.rounding:
                 converged, status = False, "inexact oracle"
                 warn_user(
                     f"the dual value {certificate.dual:.6g} exceeds the primal value "
@@ -215,7 +221,7 @@ class Run(ABC):
                     "is trained with"
                 )
         return Result(
-            w=w,
+            w=self.oracle.weights(w),
             primal=None if certificate is None else certificate.primal,
             dual=None if certificate is None else certificate.dual,
             converged=converged,
@@ -266,7 +272,7 @@ class CertifiedRun(Run):
         super().__init__(solver, oracle, callbacks)
         self.C = C
         self.weights = weights
-        self.stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
+        self._stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
         self.best: tuple[float, Floats] | None = None  # primal value and weights
         self.found_primal = np.inf  # the last one measured, by the candidates without bounds
         self.certified = False  # whether the primal value of the current weights is known
@@ -295,7 +301,7 @@ class CertifiedRun(Run):
 
     @property
     def best_weights(self) -> Floats:
-        """The weights of the best certified primal value, as the problem has them."""
+        """The weights of the best certified primal value, of all features."""
         assert self.best is not None
         return self.best[1]
 
@@ -304,6 +310,17 @@ class CertifiedRun(Run):
         """What a warm start may go on from."""
 
     # ----- bounds ---------------------------------------------------------------------------------
+
+    @property
+    def rounding(self) -> float:
+        """See `Run`."""
+        return self.oracle.rounding * self._stopping.total_C
+
+    @property
+    def stopping(self) -> Stopping:
+        """When to stop, by what is known of rounding so far."""
+        rounding = self.rounding
+        return replace(self._stopping, rounding=rounding) if rounding else self._stopping
 
     @property
     def certificate(self) -> Certificate | None:

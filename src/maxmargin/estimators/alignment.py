@@ -19,6 +19,7 @@ from ..problems.alignment.layout import Aligner, AlignmentLayout, pack_alignment
 from ..problems.alignment.problem import AlignmentProblem
 from ..result import Result
 from ..types import Floats, Ints
+from ..weight_constraints import WeightConstraints
 from .alignment_data import (
     as_pairs,
     encode,
@@ -63,6 +64,8 @@ class SequenceAligner(MaxMarginEstimator):
         In global mode, whether gaps at the ends have the weights of other gaps or their own.
     alphabet : str or sequence, optional
         The letters; by default those of the training sequences, sorted.
+    gap_signs : {"any", "nonpositive"}, default="any"
+        Whether scores of gaps may be positive, which rewards gaps, or all are to be penalties.
     {parameters of SharedParameters}
 
     Attributes
@@ -101,6 +104,7 @@ class SequenceAligner(MaxMarginEstimator):
     symmetric: bool = False
     end_gaps: Literal["same", "own"] = "same"
     alphabet: Any = None
+    gap_signs: Literal["any", "nonpositive"] = "any"
 
     @classmethod
     def from_scores(
@@ -213,8 +217,15 @@ class SequenceAligner(MaxMarginEstimator):
 
         options = (self.task, self.loss, tuple(layout))
         self._aligner = Aligner(layout)
-        self._train(make_problem, (*xs, *ys, *decoys, partners, groups, options), weights)
+        data = (*xs, *ys, *decoys, partners, groups, options)
+        self._train(make_problem, data, weights, constraints=self._constraints(layout))
         return self
+
+    def _constraints(self, layout: AlignmentLayout) -> WeightConstraints | None:
+        """The signs that scores of gaps must have."""
+        if self.gap_signs == "any":
+            return None
+        return WeightConstraints(nonpositive=np.arange(layout.n_pairs, layout.size))
 
     # ----- prediction ---------------------------------------------------------------------------
 
@@ -385,6 +396,7 @@ class SequenceAligner(MaxMarginEstimator):
             ("task", ("align", "rank")),
             ("loss", ("pairs", "residues", "zero-one")),
             ("end_gaps", ("same", "own")),
+            ("gap_signs", ("any", "nonpositive")),
         ):
             if getattr(self, name) not in values:
                 shown = " or ".join(repr(value) for value in values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,23 +18,28 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
+from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
 from ..problem import Problem
 from ..progress import ProgressDisplay
+from ..registry import import_name
 from ..result import Callback, Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import checked_weights
+from ..solvers.compacting import Compaction
 from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, Seen
 from ..solvers.path import PathPoint, solve_path
 from ..types import Floats
+from ..weight_constraints import WeightConstraints
 from .checked_weights import CheckedWeights
 from .choosing import Choice
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 from .seeds import seed_of
+from .sklearn_callbacks import CallbackSupportMixin, iteration_callback
 
 __all__ = [
     "MaxMarginEstimator",
@@ -96,6 +102,23 @@ class Savable(AllOrNothing):
 
         save_model(self, path)
 
+    def report(self, X: Any = None, y: Any = None, **of_examples: Any) -> Any:
+        """Describe the model on one page, and how it does on examples that it was not trained on.
+
+        Parameters
+        ----------
+        X, y : inputs and outputs, optional
+            As for `score`; without them the page is about training and weights alone.
+        **of_examples
+            What else belongs to the examples, such as ``qid``.
+
+        Returns
+        -------
+        Report
+            ``report.save("report.html")`` writes it; notebooks show it.
+        """
+        return import_name("report.report", "make_report")(self, X, y, **of_examples)
+
     # ----- what persistence asks for ------------------------------------------------------------
 
     def _get_state(self) -> Any:
@@ -112,6 +135,10 @@ class Savable(AllOrNothing):
         for ``state``; how they fit together is checked here.
         """
         raise NotImplementedError
+
+    def _set_calibration(self, values: dict[str, Any]) -> None:
+        """Take up the calibration that a file has; see `Confidences`."""
+        raise ValueError(f"{type(self).__name__} has no calibration, but the file has one")
 
     # ----- weights ------------------------------------------------------------------------------
 
@@ -148,7 +175,7 @@ class PathRequest(NamedTuple):
     cover: bool
 
 
-class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
+class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParameters, BaseEstimator):
     """Base class of the estimators."""
 
     #: Set by `path` on an estimator of its own, and what its fit leaves there.
@@ -165,6 +192,48 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         from .path import path
 
         return path(self, X, y, Cs, **options)
+
+    def compact(self, X: Any, y: Any = None, *, tol: float, **fit_params: Any) -> Any:
+        """Round the weights, and drop small ones, as far as a certified gap allows.
+
+        What is left takes less room in a file: single precision or less, and no zeros. Rounding and
+        dropping go as far as a true pass over the training data finds the relative gap of the new
+        weights to be at most ``tol``; `result_` has their certificate, with the status "compacted".
+
+        Parameters
+        ----------
+        X, y
+            The training data; the model itself keeps none. Others are noticed by the objective of
+            the weights.
+        tol : float
+            Largest relative gap, ``(P - D) / P``, larger than that of the training.
+        **fit_params
+            What else ``fit`` was given, such as ``sample_weight``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the model has no certified gap, no weights of features (a kernel) or completed its
+            labels, if ``tol`` allows nothing, or if the data are not those of the training.
+        """
+        self._check_fitted()
+        if getattr(self, "_kernel_basis", None) is not None:
+            raise ValueError("compact needs kernel='linear': others have coefficients of inputs")
+        if hasattr(self, "rounds_"):
+            raise ValueError("compact needs labels that are all known")
+        trained = dataclasses.replace(self.result_, w=self._get_weights())
+        draft = copy.copy(self)
+        listening = draft.__dict__.pop("_skl_callbacks", None)  # to trainings, which this is not
+        draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
+        learned = vars(draft.fit(X, y, **fit_params))
+        self.__dict__ = {**learned, **self.get_params(deep=False)}
+        if listening is not None:
+            self._skl_callbacks = listening
+        return self
 
     def _after_fit(self) -> None:
         """Answer an interrupt of the training: its model is there, and usable."""
@@ -183,6 +252,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         data: tuple[Any, ...],
         sample_weight: Floats | None,
         following: Callable[[Floats], dict[str, Any]] | None = None,
+        constraints: WeightConstraints | None = None,
     ) -> Problem:
         """Solve the problem, and set ``coef_`` and ``result_``.
 
@@ -191,6 +261,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         point of a path have their own.
         """
         solver = self._make_solver()
+        formulation = self._formulation(constraints)
         self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
@@ -207,7 +278,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         start = _beginning(earlier) if self.warm_start else None
 
         def solve(solver: Solver, C: float, start: Result | None) -> Result:
-            return self._solve(problem, solver, C, sample_weight, start)
+            return self._solve(problem, solver, formulation, C, sample_weight, start)
 
         if self._choice is not None:
             self._choice.begin(self, problem, following)
@@ -217,7 +288,11 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             else:
                 total = checked_weights(sample_weight, problem.n_examples).sum()
                 points = solve_path(
-                    solve, solver, total_weight=float(total), **self._path_request._asdict()
+                    solve,
+                    solver,
+                    total_weight=float(total),
+                    formulation=formulation,
+                    **self._path_request._asdict(),
                 )
                 results = self._with_kept_weights([point.result for point in points])
                 pairs = zip(points, results, strict=True)
@@ -259,10 +334,15 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
         """Weights for predictions, made of those of the solutions for one C or for several."""
         return list(learned)
 
+    def _formulation(self, constraints: WeightConstraints | None = None) -> Formulation:
+        """The kind of structural SVM that the parameters ask for."""
+        return Formulation(self.rescaling, self.slack, self.sqrt_loss, constraints)
+
     def _solve(
         self,
         problem: Problem,
         solver: Solver,
+        formulation: Formulation,
         C: float,
         sample_weight: Floats | None,
         start: Result | None,
@@ -286,7 +366,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
     @contextlib.contextmanager
     def _shown(self, solver: Solver, n: int) -> Iterator[tuple[Callback, ...]]:
         """The callbacks, with one that shows the progress if that is wanted."""
-        callbacks = tuple(self.callbacks)
+        callbacks: tuple[Callback, ...] = (*self.callbacks, *iteration_callback(self))
         with contextlib.ExitStack() as stack:
             if self.verbose:
                 # Solvers may be duck-typed.
@@ -296,7 +376,11 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             yield callbacks
 
     def _train_online(
-        self, problem: Problem, data: tuple[Any, ...], sample_weight: Floats | None
+        self,
+        problem: Problem,
+        data: tuple[Any, ...],
+        sample_weight: Floats | None,
+        constraints: WeightConstraints | None = None,
     ) -> None:
         """One more pass of an online solver, over ``problem``, and set ``coef_`` and ``result_``.
 
@@ -318,7 +402,7 @@ class MaxMarginEstimator(Savable, SharedParameters, BaseEstimator):
             earlier = dataclasses.replace(self.result_, w=self._weights, state=seen)
         result = solver.solve(
             problem,
-            Formulation(self.rescaling, self.slack, self.sqrt_loss),
+            self._formulation(constraints),
             float(self.C),
             sample_weight=sample_weight,
             warm_start=earlier,
@@ -390,10 +474,10 @@ def _beginning(earlier: Result | None) -> Result | None:
     return dataclasses.replace(earlier, state=earlier.state.copy())
 
 
-def checked_k(k: Any) -> int:
-    """The k of `predict_k`."""
+def checked_k(k: Any, name: str = "k") -> int:
+    """The k of `predict_k`, or how many of something else are wanted."""
     if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be a whole number >= 1, got {k!r}")
+        raise ValueError(f"{name} must be a whole number >= 1, got {k!r}")
     return int(k)
 
 

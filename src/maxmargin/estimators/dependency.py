@@ -16,11 +16,14 @@ from ..declared import Count, Labels
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
+from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
 from ..problems.dependency.problem import DependencyDecoder, DependencyProblem
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
+from .confidence import CalibratedMethod, PartConfidences
+from .examples import lasting
 from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
 from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
@@ -42,7 +45,7 @@ class _FlatTrees(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(PartialLabels):
+class DependencyParser(PartConfidences, PartialLabels):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -63,6 +66,7 @@ class DependencyParser(PartialLabels):
     templates : ArcTemplates, optional
         Features of the arcs; by default words and tags of head and modifier, of their neighbours
         and of what is between them, with direction and distance (McDonald et al. 2005).
+    {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of SharedParameters}
 
@@ -74,6 +78,8 @@ class DependencyParser(PartialLabels):
         All weights, hashed: those of the arcs, then those of the arcs' labels.
     result_ : Result
         Certificate and history of the training.
+    calibration_ : Calibration
+        After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
     Examples
     --------
@@ -113,11 +119,14 @@ class DependencyParser(PartialLabels):
         -------
         self
         """
+        X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         fields = _fields(X)
         arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
         if _is_partial(arcs, self.labeled):
+            if self.probability:
+                raise ValueError("probability=True needs trees that are all known")
             return self._fit_partial(fields, arcs, sample_weight)
         self._forget_rounds()
         trees = _flat_trees(arcs, self.labeled)
@@ -154,6 +163,7 @@ class DependencyParser(PartialLabels):
         )
         self._set_decoder(templates, n_labels)
         self._train(make_problem, data, weights)
+        self._fit_calibration(X, y, sample_weight=sample_weight)
         return self
 
     def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
@@ -325,6 +335,61 @@ class DependencyParser(PartialLabels):
                     "known to the model"
                 )
         return self._decoder.score(fields, trees.heads, codes, weights)
+
+    def predict_margins(self, X: Any, fixed: Any = None) -> list[Floats]:
+        """By how much each arc beats the best other one into the same token (max-marginals).
+
+        Parameters
+        ----------
+        X : list of sentences, or ConlluTreebank
+            As for `fit`.
+        fixed : list, optional
+            What is known already, as for `predict`.
+
+        Returns
+        -------
+        list of ndarray of shape (n_tokens, n_tokens + 1)
+            The score of the best tree with this head (the root first, then all tokens) minus that
+            of the best tree without the arc: positive for what is predicted, -inf for an arc that
+            no tree has. With ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), for pairs of
+            a head and a label. Without ``projective`` it takes a search for every arc.
+        """
+        return super().predict_margins(X, fixed)
+
+    @CalibratedMethod
+    def predict_proba(self, X: Any, fixed: Any = None) -> list[Floats]:
+        """Probabilities of all heads of each token; the parser has to be calibrated.
+
+        Parameters
+        ----------
+        X : list of sentences, or ConlluTreebank
+            As for `fit`.
+        fixed : list, optional
+            What is known already, as for `predict`; probabilities are those given that.
+
+        Returns
+        -------
+        list of ndarray of shape (n_tokens, n_tokens + 1)
+            Marginals over all trees, of the root as head and of all tokens; rows sum to 1. With
+            ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), those of heads and labels.
+        """
+        return self._probabilities(self._distribution(X, fixed))
+
+    def _distribution(self, X: Any, fixed: Any = None) -> TreeDistribution:
+        """See `Confidences`."""
+        weights, fields = self._weights, _fields(X)
+        allowed = None if fixed is None else self._allowed(fixed, fields)
+        return TreeDistribution(self._decoder, fields, weights, allowed)
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[TreeDistribution, Ints]:
+        """See `Confidences`."""
+        fields = _fields(X)
+        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        gold = trees.heads.astype(np.int64)
+        if trees.labels is not None and self.labels_ is not None:
+            codes = LabelEncoder(self.labels_).encode(trees.labels)
+            gold = np.where(codes < 0, -1, gold * len(self.labels_) + codes)
+        return TreeDistribution(self._decoder, fields, self._weights), gold
 
     def _allowed(self, fixed: Any, fields: TokenFields) -> list[tuple[Bools, Bools] | None]:
         """Which arcs and labels each sentence may have."""

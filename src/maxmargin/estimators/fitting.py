@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .sklearn_callbacks import telling_callbacks
+
 __all__ = ["AllOrNothing"]
 
 
@@ -35,6 +37,7 @@ class AllOrNothing:
 
 def _on_a_draft(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method change a draft of the estimator, and take the changes over if it returns."""
+    fit_draft = telling_callbacks(fit) if fit.__name__ == "fit" else fit
 
     @functools.wraps(fit)
     def fit_all_or_nothing(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -43,7 +46,7 @@ def _on_a_draft(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         draft = object.__new__(type(self))
         draft.__dict__.update(before, _is_draft=True)
-        returned = fit(draft, *args, **kwargs)
+        returned = fit_draft(draft, *args, **kwargs)
         after = vars(draft)
         after.pop("_is_draft")
         changed = {name: after[name] for name in after if after[name] is not before.get(name, self)}

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from ..doc_links import DocLinks
 from ..problems.grammar.data import count_rules, encode
+from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import relative_frequencies
 from ..solvers.base import checked_weights
-from .base import MaxMarginEstimator
+from ..types import Floats
+from .confidence import CalibratedMethod, Confidences
+from .examples import lasting
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
 from .top_weights import strongest
 
 __all__ = ["GrammarParser", "PCFGParser"]
 
+ROUNDING = 1e-12  # probabilities so near to 0 and 1 are as good as those
+
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class GrammarParser(ParserMixin, MaxMarginEstimator):
+class GrammarParser(Confidences, ParserMixin):
     """Parse trees for sentences: a weighted context-free grammar, trained as a structural SVM.
 
     The grammar has all rules of the training trees; see `maxmargin.problems.grammar.rules` for how
@@ -41,6 +48,7 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         last tag (or word, see ``terminals``), those before and after it, and its length.
     lexical_features : bool, default=False
         The same with words; sentences are then pairs (word, tag).
+    {parameters of Confidences}
     {parameters of SharedParameters}
 
     Attributes
@@ -51,6 +59,8 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         Weights of binary, unary, start and lexical rules, and of span features.
     result_ : Result
         Certificate and history of the training.
+    calibration_ : Calibration
+        After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
     Examples
     --------
@@ -86,6 +96,7 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         -------
         self
         """
+        X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before the grammar is built
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
@@ -100,7 +111,64 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
 
         arrays = (*sentences, *gold, *self.grammar_.arrays)
         self._train(make_problem, (*arrays, self.loss), weights)
+        self._fit_calibration(X, y, sample_weight=sample_weight)
         return self
+
+    def predict_margins(self, X: Sequence[Any]) -> list[dict[Span, float]]:
+        """How much worse the best tree without a constituent is, for those that are predicted.
+
+        Parameters
+        ----------
+        X : list of sentences
+            As for `predict`.
+
+        Returns
+        -------
+        list of dict of (label, start, end) to float
+            For each sentence the constituents of its predicted tree, with their words ``start..end
+            - 1``, as `Tree.spans` has them; infinity if every tree has it. Each takes a search. No
+            constituents for a sentence that the grammar cannot derive.
+        """
+        outputs = self._distribution(X)
+        return [outputs.margins_of(i) for i in range(len(outputs.spans))]
+
+    @CalibratedMethod
+    def predict_proba(self, X: Sequence[Any]) -> list[dict[Span, float]]:
+        """Probabilities of constituents; the parser has to be calibrated.
+
+        Parameters
+        ----------
+        X : list of sentences
+            As for `predict`.
+
+        Returns
+        -------
+        list of dict of (label, start, end) to float
+            For each sentence all constituents that trees of the grammar have there, with their
+            words ``start..end - 1``, as `Tree.spans` has them: the share of the trees with it. No
+            constituents for a sentence that the grammar cannot derive.
+        """
+        outputs = self._distribution(X)
+        return [outputs.probabilities_of(i, self._temperature) for i in range(len(outputs.spans))]
+
+    def _distribution(self, X: Any) -> _Constituents:
+        """See `Confidences`."""
+        weights = self._weights
+        tokens = self._tokens(X)
+        self._warn_if_unknown(tokens)
+        short = [sentence if self._is_short(sentence) else [] for sentence in tokens]
+        trees = self.predict(tokens)
+        spans = [[] if t.is_fallback else list(dict.fromkeys(t.spans())) for t in trees]
+        decoder = self._decoder()
+        return _Constituents(ConstituentDistribution(decoder, self._encode(short), weights), spans)
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[_Constituents, list[set[Span]]]:
+        """See `Confidences`: what is told of is whether predicted constituents are right."""
+        trees = self._trees(X if y is None else y)
+        outputs = self._distribution(trees if y is None else X)
+        if len(trees) != len(outputs.spans):
+            raise ValueError(f"X has {len(outputs.spans)} sentences, but y has {len(trees)} trees")
+        return outputs, [set(tree.spans()) for tree in trees]
 
     def top_rules(self, n: int = 10, *, against: bool = False) -> list[tuple[str, float]]:
         """Rules that the model likes most in a tree, or least.
@@ -127,9 +195,38 @@ class GrammarParser(ParserMixin, MaxMarginEstimator):
         return named + (("word",) if self.lexical_features and "word" not in named else ())
 
 
+class _Constituents(NamedTuple):
+    """All trees of sentences, and the constituents of those that are predicted."""
+
+    trees: ConstituentDistribution
+    spans: list[list[Span]]
+
+    def margins_of(self, i: int) -> dict[Span, float]:
+        """Margins of the constituents that are predicted for sentence i."""
+        return self.trees.margins(i, self.spans[i]) if self.spans[i] else {}
+
+    def probabilities_of(self, i: int, temperature: float) -> dict[Span, float]:
+        """Probabilities of all constituents of sentence i."""
+        return self.trees.probabilities(i, temperature) if self.spans[i] else {}
+
+    def margins(self) -> list[Floats]:
+        """Margins of a few sentences, which tell the scale of the scores."""
+        return [np.array(list(self.margins_of(i).values())) for i in range(len(self.spans))[:20]]
+
+    def log_likelihoods(self, gold: list[set[Span]], temperature: float) -> Floats:
+        """Of each predicted constituent, whether it is right."""
+        found = []
+        for i, spans in enumerate(self.spans):
+            shares = self.probabilities_of(i, temperature)
+            for span in spans:
+                share = min(max(shares.get(span, 0.0), ROUNDING), 1.0 - ROUNDING)
+                found.append(np.log(share) if span in gold[i] else np.log1p(-share))
+        return np.array(found)
+
+
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCFGParser(ParserMixin, BaseEstimator):
+class PCFGParser(DocLinks, ParserMixin, BaseEstimator):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,20 +15,25 @@ from sklearn.utils.validation import validate_data
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
 from ..engine.rows import make_rows
+from ..features.containers import is_frame
 from ..metrics.costs import as_reals
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
+from ..problems.classes.marginals import ClassDistribution
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
 from .class_inputs import canonical, check_finite, check_lengths
+from .confidence import Confidences
 from .example_weights import example_weights
+from .explanation import Explanation, decision, input_evidence
 from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
+from .prior import check_prior, drawn_to
 from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
@@ -37,7 +43,7 @@ FLOATS = (np.float64, np.float32)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
+class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstimator):
     """Multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
@@ -63,6 +69,7 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         Multiplies the slacks of the examples of a class, together with ``sample_weight``; 1 for
         classes that are not listed. "balanced": as much for each class in all, ``n_examples /
         (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
+    {parameters of Confidences}
     {parameters of KernelParameters}
     {parameters of SharedParameters}
 
@@ -94,6 +101,8 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         ..., the constant feature last. With a kernel, support vectors stand in place of features.
     n_features_in_ : int
         Number of features.
+    calibration_ : Calibration
+        After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
     Notes
     -----
@@ -125,6 +134,7 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        prior: MulticlassSVM | None = None,
     ) -> MulticlassSVM:
         """Train on examples.
 
@@ -139,27 +149,64 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         costs : array of shape (n_examples, n_classes), optional
             What each class costs if it is predicted for the example, in the order of ``classes_``:
             0 for its own class, and not negative for others. They take the place of ``loss``.
+        prior : MulticlassSVM, optional
+            A model of the same features, fitted to much other data, say. In place of small weights
+            those near to its own are learned, ``1/2 |w - w_prior|^2``; classes that it knows are
+            known here too. For kernel "linear", without a taxonomy or class features.
 
         Returns
         -------
         self
         """
         X, y = self._checked(X, y, reset=True)
+        if self.probability and self.kernel == "precomputed":
+            raise ValueError(
+                "probability=True is not for kernel='precomputed', whose columns are examples too; "
+                "call calibrate(X, y) with other examples"
+            )
+        if prior is not None:
+            self._check_prior(prior)
         self.seen_classes_, codes = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
                 f"y has only one class ({self.seen_classes_.tolist()[0]!r}); "
                 "at least 2 classes are needed"
             )
-        taxonomy = self._describe_classes()
+        taxonomy = self._describe_classes(prior)
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
+        given = X, y
         X = self._fit_kernel(canonical(X))
         X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
-        self._train(lambda: self._problem(X, codes, table, costs is not None), data, weights)
+        self._train(
+            lambda: self._problem(X, codes, table, costs is not None),
+            data,
+            weights,
+            constraints=None if prior is None else drawn_to(self._weights_like(prior)),
+        )
+        shared = {} if prior is None else {"prior": prior}
+        self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
         return self
+
+    def _check_prior(self, prior: Any) -> None:
+        """Raise ValueError for a prior that cannot be one."""
+        check_prior(prior, self, ("kernel", "taxonomy", "class_features", "fit_intercept"))
+        if self.kernel != "linear" or prior._output_features is not None:
+            raise ValueError("prior is for kernel='linear', without a taxonomy or class features")
+        if prior.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"X has {self.n_features_in_} features, but the prior was fitted with "
+                f"{prior.n_features_in_}"
+            )
+
+    def _weights_like(self, prior: Any) -> Floats:
+        """Weights of the classes that a prior knows, and zeros for others."""
+        learned = prior._weights.reshape(-1, len(prior.classes_))
+        weights = np.zeros((len(learned), len(self.classes_)))
+        weights[:, np.searchsorted(self.classes_, prior.classes_)] = learned
+        return weights.ravel()
 
     @OnlineMethod
     def partial_fit(
@@ -242,13 +289,15 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         check_classification_targets(y)
         return X, y
 
-    def _describe_classes(self) -> Any:
+    def _describe_classes(self, prior: Any = None) -> Any:
         """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""
         taxonomy = as_taxonomy(self.taxonomy)
         self.classes_, self._output_features = self.seen_classes_, None
         if taxonomy is not None or self.class_features is not None:
             described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
             self.classes_, self._output_features = described
+        elif prior is not None:
+            self.classes_ = np.union1d(self.seen_classes_, prior.classes_)
         return taxonomy
 
     def _costed(
@@ -373,6 +422,21 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
             )
         return np.array([number[label] for label in chosen])
 
+    def _distribution(self, X: Any) -> ClassDistribution:
+        """See `Confidences`."""
+        return ClassDistribution(self._scores(X))
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[ClassDistribution, Ints]:
+        """See `Confidences`."""
+        check_lengths(X, y)
+        number = {label: c for c, label in enumerate(self.classes_.tolist())}
+        gold = np.array([number.get(label, -1) for label in np.asarray(y).tolist()], np.int64)
+        return self._distribution(X), gold
+
+    def _groups(self, y: Any) -> Ints:
+        """See `Confidences`."""
+        return np.unique(np.asarray(y), return_inverse=True)[1]
+
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.
 
@@ -445,14 +509,51 @@ class MulticlassSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         """
         self._check_fitted()
         self._refuse_kernel("top_features")
-
-        def names(numbers: Ints) -> dict[int, str]:
-            known = dict(enumerate(getattr(self, "feature_names_in_", ())))
-            known[self.n_features_in_] = "intercept"
-            return {f: str(known.get(f, f"x{f}")) for f in numbers.tolist()}
-
         labels = self.classes_.tolist()
-        return strongest_by_label(self._per_class(), labels, n, against, names)
+        return strongest_by_label(self._per_class(), labels, n, against, self._feature_names)
+
+    def _feature_names(self, numbers: Ints) -> dict[int, str]:
+        """Names of the features with these numbers."""
+        known = dict(enumerate(getattr(self, "feature_names_in_", ())))
+        known[self.n_features_in_] = "intercept"
+        return {f: str(known.get(f, f"x{f}")) for f in numbers.tolist()}
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted class, and not another: the features that decided.
+
+        Parameters
+        ----------
+        x : array or sparse matrix of shape (n_features,) or (1, n_features)
+            One input.
+        y_hat : class, optional
+            The class to compare with; by default the best other one.
+        n : int, default=5
+            How many features the explanation shows; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            One decision, whose margin is the difference of the scores; it prints as a table, and
+            shows as one in notebooks.
+        """
+        self._check_fitted()
+        self._refuse_kernel("explain")
+        row: Any = x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x))
+        if row.shape[0] != 1:
+            raise ValueError(f"x must be one input, got {row.shape[0]} rows")
+        scores, labels = self._scores(row)[0], self.classes_.tolist()
+        chosen = int(np.argmax(scores))
+        if y_hat is None:
+            rival = int(np.argmax(np.where(np.arange(len(scores)) == chosen, -np.inf, scores)))
+        else:
+            rival = int(self._chosen([y_hat])[0])
+        inputs = row.to_numpy() if is_frame(row) else row
+        evidence = []
+        if rival != chosen:
+            weights = self._per_class()[:, chosen] - self._per_class()[:, rival]
+            evidence = input_evidence(inputs, 0, weights, self._feature_names)
+        found = decision(0, "", labels[chosen], labels[rival], evidence)
+        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
 
     def _per_class(self) -> Floats:
         """Weights of all inputs, the constant one last, for all classes."""

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._warn import warn_user
 from ..defaults import TOL
-from ..formulation import Formulation
 from ..solvers.alternation import Alternation, PartialProblem, Round, alternate
 from ..types import Bools, Floats
+from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, warn_unless_converged
 from .known_labels import is_choice
 from .labels import FlatLabels, Wording, is_hashable
@@ -49,7 +49,12 @@ class PartialLabels(MaxMarginEstimator):
         if not isinstance(self.max_rounds, Integral) or self.max_rounds < 1:
             raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r:.40}")
 
-    def _train_partial(self, problem: PartialProblem, sample_weight: Floats | None) -> Alternation:
+    def _train_partial(
+        self,
+        problem: PartialProblem,
+        sample_weight: Floats | None,
+        constraints: WeightConstraints | None = None,
+    ) -> Alternation:
         """Complete and train in turn, and set ``coef_``, ``result_`` and ``rounds_``."""
         if self.slack == "none":
             raise ValueError("labels that are known in part need slacks: set slack='l1' or 'l2'")
@@ -63,7 +68,7 @@ class PartialLabels(MaxMarginEstimator):
             found = alternate(
                 problem,
                 solver,
-                Formulation(self.rescaling, self.slack, self.sqrt_loss),
+                self._formulation(constraints),
                 float(self.C),
                 sample_weight=sample_weight,
                 max_rounds=1 if self.partial == "convex" else int(self.max_rounds),

@@ -9,16 +9,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .._warn import warn_user
+from ..doc_links import DocLinks
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..tables import columns
@@ -236,7 +237,7 @@ def _searched(name: str) -> Any:
     )
 
 
-class SearchCV(MetaEstimatorMixin, BaseEstimator):
+class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
     """The C with the best score on held-out data, by paths of C in cross-validation.
 
     Like GridSearchCV over C, but in each fold features are built once, and each C goes on from the
@@ -310,11 +311,14 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         rows: list[Floats] = []
         for train, test in folds.split(X, y, groups):
             params = _check_method_params(X, fit_params, indices=train)
-            models = path(self.estimator, _part(X, train), _part(y, train), self.Cs_, **params)
+            # Of precomputed kernels, columns are examples too.
+            X_train, y_train = _safe_split(self.estimator, X, y, train)
+            X_test, y_test = _safe_split(self.estimator, X, y, test, train)
+            models = path(self.estimator, X_train, y_train, self.Cs_, **params)
             if models.results[-1].status == "interrupted":
                 raise KeyboardInterrupt(f"the search was interrupted in fold {len(rows)}")
             held_out = _check_method_params(X, needed, indices=test)
-            rows.append(models.scores(_part(X, test), _part(y, test), self.scoring, **held_out))
+            rows.append(models.scores(X_test, y_test, self.scoring, **held_out))
         self.scores_: Floats = np.array(rows)
         means = self.scores_.mean(axis=0)
         if np.all(np.isnan(means)):
@@ -368,8 +372,3 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         tags.input_tags, tags.target_tags = own.input_tags, own.target_tags
         return tags
-
-
-def _part(data: Any, chosen: NDArray[Any]) -> Any:
-    """Some of the examples."""
-    return _safe_indexing(data, chosen)

@@ -14,9 +14,11 @@ from ..engine.rows import make_rows, row_scores
 from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
+from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, OnlineMethod
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .monotonic import monotonic_signs
 from .parameters import with_inherited_parameters
 
 __all__ = ["RankSVM"]
@@ -39,6 +41,10 @@ class RankSVM(MaxMarginEstimator):
         ``rescaling="margin"`` without square roots of losses.
     k : int, optional
         Places that NDCG counts, for ``loss="ndcg"``; by default all.
+    monotonic_cst : array of shape (n_features,) or dict of name to int, optional
+        As in scikit-learn: 1 where more of a feature may only raise a document's score, so that its
+        weight is not negative; -1 where it may only lower it; 0, or no entry, where it may do
+        either. The names are those of the columns of a DataFrame.
     {parameters of SharedParameters}
 
     Attributes
@@ -74,6 +80,7 @@ class RankSVM(MaxMarginEstimator):
 
     loss: RankingLoss = "swaps"
     k: int | None = None
+    monotonic_cst: Any = None
 
     def fit(
         self,
@@ -101,7 +108,8 @@ class RankSVM(MaxMarginEstimator):
         self
         """
         data, weights = self._queries(X, y, qid, sample_weight, reset=True)
-        self._train(lambda: RankingProblem(*data), data, weights)
+        constraints = self._constraints()
+        self._train(lambda: RankingProblem(*data), data, weights, constraints=constraints)
         return self
 
     @OnlineMethod
@@ -140,8 +148,17 @@ class RankSVM(MaxMarginEstimator):
         """
         first = not hasattr(self, "n_features_in_")
         data, weights = self._queries(X, y, qid, sample_weight, reset=first)
-        self._train_online(RankingProblem(*data), data, weights)
+        self._train_online(RankingProblem(*data), data, weights, self._constraints())
         return self
+
+    def _constraints(self) -> WeightConstraints | None:
+        """The signs that ``monotonic_cst`` asks for."""
+        if self.monotonic_cst is None:
+            return None
+        signs = monotonic_signs(
+            self.monotonic_cst, self.n_features_in_, getattr(self, "feature_names_in_", None)
+        )
+        return WeightConstraints(nonnegative=signs > 0, nonpositive=signs < 0)
 
     def _queries(
         self,

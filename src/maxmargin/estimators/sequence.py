@@ -17,23 +17,35 @@ from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.histories.layout import HistoryLayout
+from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.histories.problem import (
     HistoryChainProblem,
     HistoryDecoder,
 )
 from ..problems.chain.layout import ChainLayout
+from ..problems.chain.marginals import ChainDistribution
 from ..problems.chain.partial import PartialChains, costs_of_choices
 from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import OnlineMethod, checked_k
+from .chain_explanation import chain_evidence
 from .chain_weights import ChainWeights
+from .confidence import PartConfidences
 from .constraints import (
     check_on_violation,
     make_constraints,
     repair_labels,
     sequences_that_obey,
     sequences_with_completion,
+)
+from .examples import lasting
+from .explanation import (
+    Decision,
+    Evidence,
+    Explanation,
+    decision,
+    token_name,
 )
 from .kernels import KernelModel, KernelParameters, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
@@ -42,6 +54,7 @@ from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_o
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
+from .prior import check_prior, drawn_to
 from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
@@ -51,7 +64,9 @@ LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights, PartialLabels):
+class SequenceTagger(
+    PartConfidences, KernelParameters, TokenInputs, LabelHistories, ChainWeights, PartialLabels
+):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -106,6 +121,7 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         What to do with training sequences that break the constraints: raise ValueError, which says
         where; leave them out; or, for "bio", change an ``I-X`` that continues nothing to ``B-X``.
         The last two warn, with a count.
+    {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of KernelParameters}
     {parameters of SharedParameters}
@@ -140,6 +156,8 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         Certificate and history of the training.
     rounds_ : list of Round
         Objectives and gaps of the rounds, if labels were known in part.
+    calibration_ : Calibration
+        After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
     Examples
     --------
@@ -163,7 +181,13 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
     constraints: Any = None
     on_violation: Literal["raise", "drop", "repair"] = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> SequenceTagger:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        prior: SequenceTagger | None = None,
+    ) -> SequenceTagger:
         """Train on labelled sequences.
 
         Parameters
@@ -178,19 +202,31 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
             known, a set or frozenset that it is one of several; see ``partial``.
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
+        prior : SequenceTagger, optional
+            A tagger fitted to much other data, say. In place of small weights those near to its own
+            are learned, ``1/2 |w - w_prior|^2``. Its features and labels are those of the new one:
+            features that it has not seen are ignored. For kernel "linear" and first-order chains.
 
         Returns
         -------
         self
         """
+        X, y = lasting(X), lasting(y)
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         check_on_violation(self.constraints, self.on_violation)
-        tokens, offsets = self._fit_features(X)
+        if prior is not None:
+            self._take_features(prior, shape)
+        tokens, offsets = self._fit_features(X) if prior is None else self._packed(X)
         labels = self._flat_labels(X, y, offsets)
         is_partial = has_unknown(labels)
+        if is_partial and prior is not None:
+            raise ValueError("a prior is for labels that are all known")
         encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
+        if prior is not None:
+            _refuse_unknown(LabelEncoder(prior.classes_).encode(labels), labels)
+            encoder = LabelEncoder(prior.classes_)
         if len(encoder.classes) < 2:
             raise ValueError(
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
@@ -205,6 +241,11 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
                 raise ValueError(
                     "labels that are known in part are for order=1 and emission_order=0, without "
                     "transition_features and with eta=1"
+                )
+            if self.probability:
+                raise ValueError(
+                    "probability=True needs labels that are all known; call calibrate(X, y) with "
+                    "such sequences"
                 )
             self._set_shape(shape, np.empty(0, np.int32), offsets)
             self._fit_partial(labels, tokens, allowed_labels(labels, encoder.numbers), weights)
@@ -221,8 +262,27 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         options = (name, *flags, shape, self.label_tuples)
         masks = () if constraints is None else tuple(constraints)
         data = (tokens, extra, offsets, codes, len(self.classes_), options, costs, *masks)
-        self._train(lambda: self._problem(tokens, extra, offsets, codes, costs), data, weights)
+        self._train(
+            lambda: self._problem(tokens, extra, offsets, codes, costs),
+            data,
+            weights,
+            constraints=None if prior is None else drawn_to(prior._weights),
+        )
+        shared = {} if prior is None else {"prior": prior}
+        self._fit_calibration(X, y, shared, sample_weight=sample_weight)
         return self
+
+    def _take_features(self, prior: Any, shape: ChainShape) -> None:
+        """Take over the features of a prior, or raise ValueError where it cannot be one."""
+        check_prior(prior, self, ("kernel", "fit_intercept", "boundary_weights"))
+        if self.kernel != "linear" or not (shape.is_plain and prior._shape.is_plain):
+            raise ValueError("prior is for kernel='linear' and first-order chains")
+        if self.transition_features is not None or prior._transition_inputs is not None:
+            raise ValueError("prior is for chains without transition_features")
+        self.features_, self.n_features_in_ = prior.features_, prior.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(prior, "feature_names_in_"):
+            self.feature_names_in_ = prior.feature_names_in_
 
     @OnlineMethod
     def partial_fit(
@@ -484,6 +544,38 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
             for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed))
         ]
 
+    def _distribution(self, X: Any, fixed: Any = None) -> ChainDistribution | HistoryDistribution:
+        """See `Confidences`."""
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
+        return self._labellings(X, tokens, offsets, self._allowed(fixed, offsets))
+
+    def _labellings(
+        self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None
+    ) -> ChainDistribution | HistoryDistribution:
+        """All labellings of these sequences, with their scores."""
+        decoder, w = self._decoder, self._weights
+        if isinstance(decoder, HistoryDecoder):
+            if self._kernel_basis is not None:
+                raise ValueError(
+                    "margins and probabilities with a kernel are for order=1 and emission_order=0, "
+                    "without transition_features and with eta=1"
+                )
+            (part,) = self._parts(X, tokens, offsets)
+            return HistoryDistribution(decoder, part.rows, offsets, w, allowed)
+        scored = [
+            ChainDistribution.of(decoder, part.rows, part.offsets, w, part.of(allowed))
+            for part in self._parts(X, tokens, offsets)
+        ]
+        unary = np.concatenate([part.unary for part in scored])
+        return ChainDistribution(unary, offsets, scored[0].transition)
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[Any, Ints32]:
+        """See `Confidences`."""
+        tokens, offsets = self._packed(X)
+        codes = LabelEncoder(self.classes_).encode(flatten_labels(y, offsets))
+        return self._labellings(X, tokens, offsets), codes
+
     def _allowed(self, fixed: Any, offsets: Ints) -> Bools | None:
         """Which labels the tokens may have, if anything is known of them."""
         if fixed is None:
@@ -555,6 +647,65 @@ class SequenceTagger(KernelParameters, TokenInputs, LabelHistories, ChainWeights
         return np.concatenate(
             [score(part.rows, part.offsets, codes[part.tokens], weights) for part in parts]
         )
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted labels, and not others: the features that decided, token by token.
+
+        Parameters
+        ----------
+        x : sequence
+            One sequence, as in the X of `predict`.
+        y_hat : sequence of labels, optional
+            Other labels of all tokens, to be compared with those predicted. By default there is a
+            rival for each token: the best labelling with another label there.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions token by token; it prints as tables, and shows as such in notebooks. With
+            ``y_hat`` tokens at which nothing differs are left out. For ``order=1`` and
+            ``emission_order=0``, without ``transition_features`` and with ``eta=1``.
+        """
+        self._check_fitted()
+        self._refuse_kernel("explain")
+        decoder, w = self._decoder, self._weights
+        if not isinstance(decoder, ChainDecoder):
+            raise ValueError(
+                "explain is for order=1 and emission_order=0, without transition_features and with "
+                "eta=1"
+            )
+        tokens, offsets = self._packed([x])
+        rows = make_rows(tokens, fit_intercept=self._has_intercept)
+        own = decoder.decode(rows, offsets, w)
+        labels, classes = self._labels(own), self.classes_.tolist()
+
+        def evidence(rival: Ints32) -> list[Evidence]:
+            names = self._feature_names
+            return chain_evidence(decoder.layout, w, tokens, names, classes, own, rival)
+
+        decisions = []
+        if y_hat is not None:
+            flat = flatten_labels([y_hat], offsets, name="y_hat")
+            other = LabelEncoder(self.classes_).encode(flat)
+            _refuse_unknown(other, flat)
+            found = evidence(other)
+            for t in sorted({one.place for one in found}):
+                here = [one for one in found if one.place == t]
+                rival = classes[other[t]]
+                decisions.append(decision(t, token_name(x, t), labels[t], rival, here))
+            return Explanation(labels, self._labels(other), tuple(decisions), checked_k(n, "n"))
+        for t in range(len(own)):
+            allowed = np.ones((len(own), len(classes)), bool)
+            allowed[t, own[t]] = False
+            other = decoder.decode_possible(rows, offsets, w, allowed)
+            if other[0] < 0:
+                decisions.append(Decision(t, token_name(x, t), labels[t], None, np.inf, ()))
+                continue
+            rival = classes[other[t]]
+            decisions.append(decision(t, token_name(x, t), labels[t], rival, evidence(other)))
+        return Explanation(labels, None, tuple(decisions), checked_k(n, "n"))
 
     @property
     def _has_intercept(self) -> bool:

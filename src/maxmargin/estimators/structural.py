@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
-from ..problem import Problem
+from ..problem import Problem, raise_for_example
 from ..types import Floats
+from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
 from .labels import Outputs
 from .parameters import with_inherited_parameters
@@ -39,12 +40,16 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     problem : Problem
         Joint features, loss, search for the most violated output, and prediction; it holds no
         examples yet. ``maxmargin.check_problem(problem.bind(X, Y))`` tests it.
+    weight_constraints : WeightConstraints, optional
+        Weights that may not be negative, or not positive, weights that are fixed, and weights that
+        those learned are to differ from as little as they can.
     {parameters of SharedParameters}
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Weights of the joint features.
+        Weights of the joint features; of a `JointKernelProblem`, coefficients of the points in
+        ``problem_``, while ``result_.w`` has as many entries as it may have points.
     problem_ : Problem
         The problem that predicts, without the training examples.
     result_ : Result
@@ -56,6 +61,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     The oracle's answers are checked on the way: a negative loss is an error that names the
     example, and an output that is worse than the given one gives a warning.
     """
+
+    weight_constraints: WeightConstraints | None = None
 
     def fit(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
@@ -90,10 +97,24 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
             )
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         data = (type(self.problem), _content(self.problem, X, y)) if self.warm_start else ()
-        problem = self._train(lambda: bound, data, weights)
-        self.problem_ = copy.copy(problem)
-        self.problem_.X, self.problem_.Y = (), ()
+        constraints = self.weight_constraints
+        self._keep_predictor(self._train(lambda: bound, data, weights, constraints=constraints))
         return self
+
+    def _keep_predictor(self, problem: Problem) -> None:
+        """Keep what predictions need of the problem, and the weights that go with it.
+
+        Results keep those that were certified, from which a warm start goes on.
+        """
+        points = self.__dict__.get("_path_points")
+        results = [self.result_] if points is None else [point.result for point in points]
+        # Problems may be duck-typed.
+        predictor = getattr(problem, "predictor", None) or partial(Problem.predictor, problem)
+        problem, weights = predictor([result.w for result in results])
+        self.problem_: Problem = problem
+        self._set_weights(weights[-1])
+        if points is not None:
+            self._path_following = [{"coef_": w} for w in weights]
 
     def predict(self, X: Iterable[Any]) -> list[Any]:
         """Best output for each input.
@@ -107,8 +128,13 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         -------
         list
         """
-        weights = self._weights
-        return Outputs(self.problem_.predict(x, weights) for x in X)
+        weights, found = self._weights, Outputs()
+        for i, x in enumerate(X):
+            try:
+                found.append(self.problem_.predict(x, weights))
+            except Exception as error:
+                raise_for_example(error, i)
+        return found
 
     def score(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
@@ -143,6 +169,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         """
         X, y = as_list(X), as_list(y, "y")
         _check_lengths(X, y)
+        if len(X) == 0:
+            raise ValueError("expected at least one example, found none")
         pairs = zip(y, self.predict(X), strict=True)
         return np.array([self.problem_.loss(*pair) for pair in pairs], dtype=np.float64)
 
@@ -175,6 +203,9 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
 
 def _check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:
     """Refuse inputs without outputs and outputs without inputs."""
+    for name, given in (("X", X), ("y", y)):
+        if not hasattr(given, "__len__"):
+            raise ValueError(f"{name} must be a sequence of examples, got {given!r:.60}")
     if len(X) != len(y):
         raise ValueError(
             f"X has {len(X)} examples but y has {len(y)}; first without a partner: "

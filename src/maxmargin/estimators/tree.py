@@ -32,10 +32,13 @@ from ..problems.tree.labels import (
     root_tree,
 )
 from ..problems.tree.learning import scale_offsets, tree_of_labels, tree_of_positions
+from ..problems.tree.marginals import LabelTreeDistribution
 from ..problems.tree.partial import PartialLabelTrees, PartialParts, costs_of_node_choices
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints
 from .base import checked_k
+from .confidence import CalibratedMethod, PartConfidences
+from .examples import examples_at, lasting
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
 from .labels import FlatLabels, LabelEncoder, Wording
@@ -62,7 +65,7 @@ PARTS = Wording("image", "part", "position")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeLabeler(PartialLabels):
+class TreeLabeler(PartConfidences, PartialLabels):
     """Labels for the nodes of a tree, or positions of parts in images; the search is exact.
 
     With ``outputs="labels"`` every node has a label set of its own, weights for its input features
@@ -98,6 +101,7 @@ class TreeLabeler(PartialLabels):
     size : float or pair of nodes, optional
         With positions: what 100 per cent of deviation are, in pixels, or two nodes whose true
         distance it is. By default the longer side of the image.
+    {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of SharedParameters}
 
@@ -117,6 +121,8 @@ class TreeLabeler(PartialLabels):
         Certificate and history of the training.
     rounds_ : list of Round
         Objectives and gaps of the rounds, if labels or positions were known in part.
+    calibration_ : Calibration
+        After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
     Examples
     --------
@@ -163,6 +169,7 @@ class TreeLabeler(PartialLabels):
         -------
         self
         """
+        X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before anything is built
         self._check_partial()
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -176,6 +183,8 @@ class TreeLabeler(PartialLabels):
             prepared = self._prepare_positions(X, y)
         else:
             raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
+        if self.probability and (self.outputs != "labels" or prepared.make_partial is not None):
+            raise ValueError("probability=True is for outputs='labels', all of them known")
         if prepared.make_partial is not None:
             partial = prepared.make_partial()
             wording = NODES if self.outputs == "labels" else PARTS
@@ -185,6 +194,7 @@ class TreeLabeler(PartialLabels):
         else:
             self._forget_rounds()
             self._train(prepared.make_problem, prepared.data, weights)
+            self._fit_calibration(X, y, sample_weight=sample_weight)
         return self
 
     def predict(self, X: Any, fixed: Any = None) -> NDArray[Any]:
@@ -242,6 +252,68 @@ class TreeLabeler(PartialLabels):
             found = rank_label_trees(rows, self._layout, weights, k, allowed)
             ranked = [(self._decoded(codes), scores) for codes, scores in found]
         return [list(zip(outputs, scores.tolist(), strict=True)) for outputs, scores in ranked]
+
+    def predict_margins(self, X: Any, fixed: Any = None) -> list[Floats]:
+        """By how much each label of a node beats the best other one (max-marginals).
+
+        Parameters
+        ----------
+        X : array, list or mapping
+            As for `fit`; for labels only.
+        fixed : list, optional
+            What is known already, as for `predict`.
+
+        Returns
+        -------
+        list of ndarray of shape (n_examples, n_labels of the node)
+            For each node: the score of the best labelling with a label minus that of the best one
+            with another label there; positive for what is predicted.
+        """
+        return super().predict_margins(X, fixed)
+
+    @CalibratedMethod
+    def predict_proba(self, X: Any, fixed: Any = None) -> list[Floats]:
+        """Probabilities of the labels of all nodes; the estimator has to be calibrated.
+
+        Parameters
+        ----------
+        X : array, list or mapping
+            As for `fit`; for labels only.
+        fixed : list, optional
+            What is known already, as for `predict`; probabilities are those given that.
+
+        Returns
+        -------
+        list of ndarray of shape (n_examples, n_labels of the node)
+            For each node marginals over all labellings, in the order of its ``classes_``.
+        """
+        return self._probabilities(self._distribution(X, fixed))
+
+    def _distribution(self, X: Any, fixed: Any = None) -> LabelTreeDistribution:
+        """See `Confidences`."""
+        weights = self._weights
+        if isinstance(self._layout, GridLayout):
+            raise ValueError(
+                "margins and probabilities are for outputs='labels', not for positions"
+            )
+        rows = self._rows(X)
+        return LabelTreeDistribution(rows, self._layout, weights, self._allowed(fixed, rows.n_rows))
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[LabelTreeDistribution, Ints]:
+        """See `Confidences`."""
+        labellings, labels = self._distribution(X), as_label_rows(y)
+        n, V = labellings.rows.n_rows, len(self.classes_)
+        if labels.shape != (n, V):
+            raise ValueError(f"y has shape {labels.shape}; expected {(n, V)}")
+        numbers = [LabelEncoder(classes).numbers for classes in self.classes_]
+        gold = [[numbers[v].get(row[v], -1) for v in range(V)] for row in labels.tolist()]
+        return labellings, np.array(gold, np.int64).ravel()
+
+    def _inputs_at(self, X: Any, indices: Ints) -> Any:
+        """See `Confidences`: a list has a matrix for each node."""
+        if isinstance(X, Mapping):
+            return {name: self._inputs_at(value, indices) for name, value in X.items()}
+        return [matrix[indices] for matrix in X] if isinstance(X, list) else examples_at(X, indices)
 
     def _allowed(self, fixed: Any, n: int) -> Bools | None:
         """Which labels nodes may have, if anything is known of them."""

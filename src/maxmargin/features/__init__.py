@@ -2,6 +2,7 @@
 
 from ..problems.classes.taxonomy import Taxonomy
 from .class_features import ClassFeatures
+from .crf_templates import CrfTemplates, read_templates
 from .dictionary import FeatureDictionary
 from .kernel_map import KernelMap
 from .packing import PackedSequences, holds_named_features, pack_sequences
@@ -12,6 +13,7 @@ from .window import WindowFeatures
 __all__ = [
     "AMINO_ACIDS",
     "ClassFeatures",
+    "CrfTemplates",
     "FeatureDictionary",
     "KernelMap",
     "PackedSequences",
@@ -23,5 +25,6 @@ __all__ = [
     "log_odds_scores",
     "ner_templates",
     "pack_sequences",
+    "read_templates",
     "words_templates",
 ]

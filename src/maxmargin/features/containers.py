@@ -1,4 +1,4 @@
-"""What users keep examples in: lists, generators, arrays of objects, and what pandas has."""
+"""What users keep examples in: lists, generators, arrays of objects, pandas and polars."""
 
 from __future__ import annotations
 
@@ -15,17 +15,28 @@ __all__ = [
     "frame_matrix",
     "frame_rows",
     "is_frame",
+    "is_item_sequence",
     "is_numeric_frame",
 ]
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame; pandas is not needed to tell."""
-    return hasattr(value, "columns") and hasattr(value, "iloc")
+    """Whether a value is a DataFrame of pandas or polars; neither is needed to tell."""
+    return hasattr(value, "columns") and (hasattr(value, "iloc") or _is_polars(value))
+
+
+def _is_polars(value: Any) -> bool:
+    """Whether a value is of polars."""
+    return type(value).__module__.partition(".")[0] == "polars"
+
+
+def is_item_sequence(value: Any) -> bool:
+    """Whether a value is an ItemSequence of python-crfsuite, which gives its tokens as dicts."""
+    return hasattr(value, "items") and not hasattr(value, "__iter__")
 
 
 def as_list(values: Any, name: str = "X") -> Any:
-    """Examples as something with a length: a list where they are a generator or a pandas Series.
+    """Examples as something with a length: a list where they are a generator or a Series.
 
     All else is left to those who know what is expected, but for one DataFrame, which cannot be
     examples that differ in length.
@@ -35,6 +46,8 @@ def as_list(values: Any, name: str = "X") -> Any:
             f"{name} is one DataFrame; expected a list with one for each example, such as "
             f"[part for _, part in {name}.groupby('sentence')]"
         )
+    if _is_polars(values):
+        return values.to_list()
     if hasattr(values, "iloc") or (hasattr(values, "__iter__") and not hasattr(values, "__len__")):
         return list(values)
     return values
@@ -43,17 +56,24 @@ def as_list(values: Any, name: str = "X") -> Any:
 def as_tuples(sequence: Any) -> Any:
     """A sequence of tokens as a list: rows of a DataFrame as tuples, what a generator gives."""
     if is_frame(sequence):
+        if _is_polars(sequence):
+            return sequence.rows()
         return list(sequence.itertuples(index=False, name=None))
     return as_list(sequence)
 
 
 def is_numeric_frame(frame: Any) -> bool:
     """Whether all columns of a DataFrame hold numbers or truth values."""
+    if _is_polars(frame):
+        return all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.dtypes)
     return all(dtype.kind in "biuf" for dtype in frame.dtypes)
 
 
 def frame_matrix(frame: Any) -> NDArray[Any]:
     """The numbers of a DataFrame; missing ones are NaN."""
+    if _is_polars(frame):
+        matrix = frame.fill_null(np.nan).to_numpy()
+        return matrix if matrix.dtype == np.float32 else matrix.astype(np.float64)
     single = all(dtype == np.float32 for dtype in frame.dtypes)
     return frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
 

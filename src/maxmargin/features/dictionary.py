@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from numbers import Real
 from typing import Any, NamedTuple
@@ -25,6 +25,9 @@ from .packing import (
 
 __all__ = ["FeatureDictionary"]
 
+_LISTS = (list, tuple, set, frozenset)
+_NUMBERS = (Real, np.bool_)
+
 
 class _State(NamedTuple):
     """What a file keeps of a dictionary."""
@@ -37,8 +40,11 @@ class FeatureDictionary(BaseEstimator):
     """Number the features of tokens given as dicts or as lists of strings.
 
     In a dict, a number is the value of the feature named by its key, a boolean is 0 or 1, and a
-    string makes the feature "key=string" of value 1. In a list, each string is a feature of value
-    1; repeated strings add up. Features not seen by ``fit`` are dropped by ``transform``.
+    string makes the feature "key=string" of value 1. In a list, tuple or set, each string is a
+    feature of value 1; repeated strings add up. Dicts and lists may be nested, as in
+    python-crfsuite: ``{"prefix": {"two": "th"}}`` makes "prefix:two=th", and
+    ``{"near": ["the", "cat"]}`` makes "near:the" and "near:cat". Features not seen by ``fit`` are
+    dropped by ``transform``.
 
     Parameters
     ----------
@@ -207,65 +213,88 @@ def _flatten(X: Sequence[Any]) -> _Flat:
     X = named_tokens(X)
     tokens = list(chain.from_iterable(X))
     offsets = offsets_of([len(sequence) for sequence in X])
-    dicts = [isinstance(token, Mapping) for token in tokens]
-    if not (all(dicts) or not any(dicts)):
-        bad = dicts.index(not dicts[0])
-        raise ValueError(f"{_place(bad, offsets)} mixes dicts and lists with the tokens before it")
-    if not dicts[0]:
-        _check_string_lists(tokens, offsets)
-    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    if not dicts[0]:
-        names = list(chain.from_iterable(tokens))
-        return _Flat(names, np.ones(len(names)), counts, offsets)
+    if not (tokens and _all_are(Mapping, tokens)):
+        if _all_are(_LISTS, tokens) and _all_are(str, chain.from_iterable(tokens)):
+            names = list(chain.from_iterable(tokens))
+            return _Flat(names, np.ones(len(names)), _lengths(tokens), offsets)
+        return _flatten_slowly(tokens, offsets)
     keys = list(chain.from_iterable(tokens))
     raw = list(chain.from_iterable(token.values() for token in tokens))
-    _check_dict_items(keys, raw, counts, offsets)
+    if not (_all_are(str, keys) and _all_are((str, *_NUMBERS), raw)):
+        return _flatten_slowly(tokens, offsets)
     named = zip(keys, raw, strict=True)
     names = [f"{key}={value}" if isinstance(value, str) else key for key, value in named]
     values = np.array([1.0 if isinstance(v, str) else float(v) for v in raw], dtype=np.float64)
+    return _checked(names, values, _lengths(tokens), offsets)
+
+
+def _flatten_slowly(tokens: list[Any], offsets: Ints) -> _Flat:
+    """Do the same for tokens of several kinds, with what is nested in them."""
+    names: list[str] = []
+    values: list[float] = []
+    counts = []
+    for row, token in enumerate(tokens):
+        before = len(names)
+        try:
+            for name, value in _named_values(token):
+                names.append(name)
+                values.append(value)
+        except _BadToken as error:
+            raise ValueError(f"{_place(row, offsets)}{error}") from None
+        counts.append(len(names) - before)
+    return _checked(names, np.array(values, dtype=np.float64), np.array(counts), offsets)
+
+
+class _BadToken(Exception):
+    """What is wrong with a token; the caller knows which one it is."""
+
+
+def _named_values(token: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Names and values of the features of a token, or of what is nested in it behind a prefix."""
+    if isinstance(token, (str, bytes)) or not hasattr(token, "__iter__"):
+        raise _BadToken(
+            f" is {type(token).__name__} {token!r:.40}, expected a dict or a list of feature "
+            "strings (for words, see WindowFeatures)"
+        )
+    is_dict = isinstance(token, Mapping)
+    items: Iterable[Any] = token.items() if is_dict else zip(token, repeat(1.0), strict=False)
+    for key, value in items:
+        if not isinstance(key, str):
+            what = f"feature name {key!r:.40} is not a string"
+            if not is_dict:
+                what = f"holds {type(key).__name__} {key!r:.40}, expected feature strings"
+            raise _BadToken(f": {what}" if is_dict else f" {what}")
+        if isinstance(value, str):
+            yield f"{prefix}{key}={value}", 1.0
+        elif isinstance(value, _NUMBERS):
+            yield f"{prefix}{key}", float(value)
+        elif isinstance(value, (Mapping, *_LISTS)):
+            yield from _named_values(value, f"{prefix}{key}:")
+        else:
+            raise _BadToken(
+                f", feature {prefix + key!r}: value {value!r:.40} is of type "
+                f"{type(value).__name__}, expected a number, a boolean, a string, or a dict or "
+                "list of those"
+            )
+
+
+def _all_are(kinds: Any, values: Iterable[Any]) -> bool:
+    """Tell whether all values are of some types, asking once for each type found."""
+    return all(issubclass(found, kinds) for found in set(map(type, values)))
+
+
+def _lengths(tokens: list[Any]) -> Ints:
+    """Number of features of each token."""
+    return np.fromiter(map(len, tokens), np.int64, len(tokens))
+
+
+def _checked(names: list[str], values: Floats, counts: Ints, offsets: Ints) -> _Flat:
+    """The features, unless a value is not finite."""
     if not np.isfinite(values).all():
         bad = int(np.argmax(~np.isfinite(values)))
         where = _place(_row_of(bad, counts), offsets)
-        raise ValueError(f"{where}, feature {keys[bad]!r}: NaN or infinite value")
+        raise ValueError(f"{where}, feature {names[bad]!r}: NaN or infinite value")
     return _Flat(names, values, counts, offsets)
-
-
-def _check_string_lists(tokens: list[Any], offsets: Ints) -> None:
-    """Check that every token is a list (tuple, set) of strings."""
-    plain = {list, tuple, set, frozenset}
-    if set(map(type, tokens)) <= plain and set(map(type, chain.from_iterable(tokens))) <= {str}:
-        return
-    for row, token in enumerate(tokens):
-        if isinstance(token, (str, bytes)) or not hasattr(token, "__iter__"):
-            raise ValueError(
-                f"{_place(row, offsets)} is {type(token).__name__} {token!r:.40}, expected a "
-                "dict or a list of feature strings (for words, see WindowFeatures)"
-            )
-        for feature in token:
-            if not isinstance(feature, str):
-                raise ValueError(
-                    f"{_place(row, offsets)} holds {type(feature).__name__} {feature!r:.40}, "
-                    "expected feature strings"
-                )
-
-
-def _check_dict_items(keys: list[Any], raw: list[Any], counts: Ints, offsets: Ints) -> None:
-    """Check that keys are strings and values strings or real numbers."""
-    allowed = (str, Real, np.bool_)
-    if all(issubclass(kind, str) for kind in set(map(type, keys))) and all(
-        issubclass(kind, allowed) for kind in set(map(type, raw))
-    ):
-        return
-    for k, (key, value) in enumerate(zip(keys, raw, strict=True)):
-        if isinstance(key, str) and isinstance(value, allowed):
-            continue
-        where = _place(_row_of(k, counts), offsets)
-        if not isinstance(key, str):
-            raise ValueError(f"{where}: feature name {key!r:.40} is not a string")
-        raise ValueError(
-            f"{where}, feature {key!r}: value {value!r:.40} is of type "
-            f"{type(value).__name__}, expected a number, a boolean or a string"
-        )
 
 
 def _row_of(item: int, counts: Ints) -> int:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from ..types import Floats
 
-__all__ = ["KERNELS", "PRECOMPUTED", "Kernel", "make_kernel"]
+__all__ = ["FLOATS", "KERNELS", "PRECOMPUTED", "Kernel", "make_kernel"]
 
 PRECOMPUTED = "precomputed"
 KERNELS = ("linear", "poly", "rbf", PRECOMPUTED)
 _OWN = "callable"
+FLOATS = (np.float64, np.float32)
 ROWS_AT_A_TIME = 64  # for the diagonal of a function of the user's
 
 
@@ -34,26 +35,37 @@ class Kernel(NamedTuple):
     def __call__(self, X: Any, Y: Any) -> NDArray[Any]:
         """Values of all rows of X with all rows of Y."""
         # Here, for it takes longer to import than a command that needs no kernel takes to start.
-        from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+        from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
-        if self.name == "linear":
-            return linear_kernel(X, Y)
         if self.name == "rbf":
             return rbf_kernel(X, Y, gamma=self.gamma)
+        if self.function is not None:
+            values = self._own(X, Y)
+        else:
+            values = linear_kernel(X, Y)
         if self.name == "poly":
-            return polynomial_kernel(X, Y, self.degree, self.gamma, self.coef0)
+            with np.errstate(over="ignore"):
+                values *= self.gamma
+                values += self.coef0
+                values **= self.degree
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0].tolist()
+            raise ValueError(f"kernel gave {values[row, column]} for rows {row} and {column}")
+        return values
+
+    def _own(self, X: Any, Y: Any) -> NDArray[Any]:
+        """What a function of the user's gives, as an array of floats of the right shape."""
         assert self.function is not None
         values = self.function(X, Y, **self.params)
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
         shape = (X.shape[0], Y.shape[0])
         if values.shape != shape:
             raise ValueError(f"kernel gave an array of shape {values.shape}, expected {shape}")
-        if values.dtype not in (np.float32, np.float64):
-            values = values.astype(np.float64)
-        if not np.isfinite(values).all():
-            row, column = np.argwhere(~np.isfinite(values))[0].tolist()
-            raise ValueError(f"kernel gave {values[row, column]} for rows {row} and {column}")
-        return values
+        if values.dtype in FLOATS:
+            return values
+        if not np.can_cast(values.dtype, np.float64, "same_kind"):
+            raise ValueError(f"kernel gave values of type {values.dtype}, expected real numbers")
+        return values.astype(np.float64)
 
     def diagonal(self, X: Any) -> Floats:
         """Values of rows with themselves."""
@@ -68,7 +80,8 @@ class Kernel(NamedTuple):
         norms = _square_norms(X)
         if self.name == "linear":
             return norms
-        return np.asarray((self.gamma * norms + self.coef0) ** self.degree)
+        with np.errstate(over="ignore"):
+            return np.asarray((self.gamma * norms + self.coef0) ** self.degree)
 
 
 def make_kernel(
@@ -84,9 +97,9 @@ def make_kernel(
     if not isinstance(kernel, str) or kernel not in KERNELS:
         names = ", ".join(map(repr, KERNELS))
         raise ValueError(f"kernel must be one of {names} or a function, got {kernel!r:.60}")
-    if not isinstance(degree, Integral) or degree < 0:
+    if isinstance(degree, bool) or not isinstance(degree, Integral) or degree < 0:
         raise ValueError(f"degree must be a whole number >= 0, got {degree!r:.60}")
-    if not isinstance(coef0, Real) or not math.isfinite(coef0):
+    if isinstance(coef0, bool) or not isinstance(coef0, Real) or not math.isfinite(coef0):
         raise ValueError(f"coef0 must be a finite number, got {coef0!r:.60}")
     return Kernel(kernel, _gamma(gamma, X, kernel), int(degree), float(coef0))
 

@@ -17,12 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..declared import Count, SparseParts, as_sparse, sparse_parts
 from ..engine.one_core import one_core
 from ..types import Floats, Ints
-from .kernel_functions import KERNELS, PRECOMPUTED, Kernel, make_kernel
+from .kernel_functions import FLOATS, KERNELS, PRECOMPUTED, Kernel, make_kernel
 from .pivoted_cholesky import BASES, pivoted_cholesky
 
 __all__ = ["KernelBasis", "KernelMap", "KernelState", "rows_at_a_time", "slices_of_rows"]
 
-FLOATS = (np.float64, np.float32)
 #: Coefficients of basis vectors count as zero below this share of the largest.
 ZERO = 1e-8
 VALUES_AT_A_TIME = 2**24  # of kernels, in predictions: 128 MB
@@ -337,7 +336,7 @@ def _columns_of(values: Any, columns: Ints) -> NDArray[Any]:
 
 
 def _check_square(values: Any) -> None:
-    """Refuse precomputed values that are no symmetric matrix."""
+    """Refuse precomputed values that are no symmetric matrix, or no inner products."""
     n, width = values.shape
     if n != width:
         raise ValueError(
@@ -354,13 +353,28 @@ def _check_square(values: Any) -> None:
                 f"the precomputed kernel is not symmetric: entry [{row}, {column}] is "
                 f"{values[row, column]}, [{column}, {row}] is {values[column, row]}"
             )
+    norms = np.sqrt(np.maximum(values.diagonal(), 0.0))
+    for rows in slices_of_rows(n, n):
+        sizes = abs(values[rows])
+        sizes = sizes.toarray() if sp.issparse(sizes) else sizes
+        large = sizes > np.outer(norms[rows], norms) + scale
+        if large.any():
+            row, column = (int(k) for k in np.argwhere(large)[0])
+            row += rows.start
+            raise ValueError(
+                "the kernel is not positive semidefinite: the value of rows "
+                f"{row} and {column} is {values[row, column]}, those of each with itself are "
+                f"{values[row, row]} and {values[column, column]}"
+            )
 
 
 def _check_diagonal(diagonal: Floats) -> None:
     """Refuse kernels that are negative somewhere, or zero everywhere."""
+    if not np.isfinite(diagonal).all():
+        row = int(np.argmin(np.isfinite(diagonal)))
+        raise ValueError(f"the kernel's value of row {row} with itself is {diagonal[row]}")
     row = int(np.argmin(diagonal))
-    if diagonal[row] < 0.0 or not np.isfinite(diagonal).all():
-        row = row if diagonal[row] < 0.0 else int(np.argmin(np.isfinite(diagonal)))
+    if diagonal[row] < 0.0:
         raise ValueError(
             "the kernel is not positive semidefinite: its value of row "
             f"{row} with itself is {diagonal[row]}"

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..types import Ints
-from .containers import as_list, frame_matrix, frame_rows, is_frame, is_numeric_frame
+from .containers import (
+    as_list,
+    frame_matrix,
+    frame_rows,
+    is_frame,
+    is_item_sequence,
+    is_numeric_frame,
+)
 
 __all__ = ["PackedSequences", "holds_named_features", "pack_sequences"]
 
@@ -49,6 +56,8 @@ def holds_named_features(X: Any) -> bool:
             return False
         if is_frame(sequence):
             return not is_numeric_frame(sequence)
+        if is_item_sequence(sequence):
+            return True
         for token in sequence:
             if isinstance(token, Mapping) or isinstance(token, (set, frozenset)):
                 return True
@@ -151,7 +160,14 @@ def named_tokens(X: Any) -> Any:
     """Sequences of dicts or lists of feature strings; rows of DataFrames become dicts."""
     X = as_list(X)
     check_list_of_sequences(X)
-    return [frame_rows(sequence) if is_frame(sequence) else sequence for sequence in X]
+    return [_named_rows(sequence) for sequence in X]
+
+
+def _named_rows(sequence: Any) -> Any:
+    """A sequence as a list of dicts or of lists of feature strings."""
+    if is_frame(sequence):
+        return frame_rows(sequence)
+    return sequence.items() if is_item_sequence(sequence) else sequence
 
 
 def tidy_csr(matrix: Any) -> Any:

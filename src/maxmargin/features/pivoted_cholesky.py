@@ -65,40 +65,75 @@ def pivoted_cholesky(
     n, residuals = len(diagonal), diagonal.copy()
     largest = float(diagonal.max(initial=0.0))
     chooser = _Chooser(basis, diagonal, random_state)
-    pivots = np.empty(0, np.int64)
-    features: NDArray[Any] = np.empty((n, 0))
-    floor, negative = 0.0, 0.0
-    while len(pivots) < max_rank and residuals.sum() > tol * diagonal.sum():
-        rows, least = chooser.candidates(residuals, floor, max_rank - len(pivots))
+    features: NDArray[Any] = np.empty((n, 0))  # those of the pivots first, in their order
+    places = _Places(n)
+    known, floor, negative = 0, 0.0, 0.0
+    while known < max_rank and residuals.sum() > tol * diagonal.sum():
+        rows, least = chooser.candidates(residuals, floor, max_rank - known)
         if not len(rows):
             break
-        block = columns(rows)
-        if not len(pivots):
-            features = np.empty((n, min(max_rank, FIRST_WIDTH)), block.dtype)
-            epsilon = float(np.finfo(block.dtype).eps)
+        values = columns(rows)
+        if not known:
+            features = np.empty((n, min(max_rank, FIRST_WIDTH)), values.dtype)
+            epsilon = float(np.finfo(values.dtype).eps)
             # Below the first, what is left of a row is rounding; -negative, more than that.
             floor, negative = max(tol, 1e3 * epsilon) * largest, np.sqrt(epsilon) * largest
-        chooser.has_seen(rows, block)
-        known = len(pivots)
-        block = block - features[:, :known] @ features[rows, :known].T
-        order, factor = _factor(block[rows], floor, max(least, floor), max_rank - known)
-        residuals[rows] = np.minimum(residuals[rows], np.maximum(block[rows, range(len(rows))], 0))
+        chooser.has_seen(rows, values)
+        rest, places_of_rows = places.rows[known:], places.of[rows]
+        block = values[rest]
+        block -= features[known:, :known] @ features[places_of_rows, :known].T
+        own = block[places_of_rows - known]
+        order, factor = _factor(own, floor, max(least, floor), max_rank - known)
+        residuals[rows] = np.minimum(residuals[rows], np.maximum(own.diagonal(), 0))
         if not len(order):
             continue
         chosen, width = rows[order], known + len(order)
         features = _widened(features, known, width, max_rank)
         new = solve_triangular(factor, block[:, order].T, lower=True, check_finite=False).T
-        new[pivots], new[chosen] = 0.0, factor  # without what rounding leaves
-        features[:, known:width] = new
-        pivots = np.concatenate([pivots, chosen])
-        residuals -= np.einsum("ij,ij->i", new, new)
+        residuals[rest] -= np.einsum("ij,ij->i", new, new)
         residuals[chosen] = 0.0
         worst = int(np.argmin(residuals))
         if residuals[worst] < -negative:
             raise _indefinite(worst, residuals[worst])
         np.maximum(residuals, 0.0, out=residuals)
-    features = _cut(features, len(pivots))
+        features[known:, known:width] = new
+        places.exchange(features[:, :width], chosen, known)
+        # Without what rounding leaves:
+        features[:known, known:width], features[known:width, known:width] = 0.0, factor
+        known = width
+    features = _cut(features, known)
+    pivots = places.rows[:known].copy()
+    places.restore(features)
     return Factor(pivots, features, residuals)
+
+
+class _Places:
+    """Where rows lie while pivots are moved to the front, so that only the rest is worked on."""
+
+    def __init__(self, n: int) -> None:
+        self.rows: Ints = np.arange(n)  # in the order in which they lie
+        self.of: Ints = np.arange(n)  # each row's place
+
+    def exchange(self, array: NDArray[Any], rows: Ints, first: int) -> None:
+        """Put rows at the places from the first on, and those that lie there where they were."""
+        for place, row in enumerate(rows.tolist(), first):
+            left, other = int(self.of[row]), int(self.rows[place])
+            array[[place, left]] = array[[left, place]]
+            self.rows[place], self.rows[left] = row, other
+            self.of[row], self.of[other] = place, left
+
+    def restore(self, array: NDArray[Any]) -> None:
+        """Put all rows where they were at first: cycle by cycle, for two may not fit in memory."""
+        for start in range(len(array)):
+            place, row = start, int(self.rows[start])
+            if row == start:
+                continue
+            moved = array[start].copy()
+            while row != start:  # what lies here belongs elsewhere
+                moved, array[row] = array[row].copy(), moved
+                self.rows[place], place = place, row
+                row = int(self.rows[place])
+            array[start], self.rows[place] = moved, place
 
 
 def _factor(S: NDArray[Any], floor: float, least: float, most: int) -> tuple[Ints, NDArray[Any]]:
@@ -194,5 +229,6 @@ def _indefinite(row: int, residual: float) -> ValueError:
     """What to say of a kernel that is none."""
     return ValueError(
         f"the kernel is not positive semidefinite: what is left of the value of row {row} with "
-        f"itself is {residual:.3g}"
+        f"itself is {residual:.3g} (one that is in theory may lose that by rounding, where "
+        "features are large beside their differences: centre them)"
     )

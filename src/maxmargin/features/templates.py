@@ -27,12 +27,16 @@ _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 
 
 class Atom(NamedTuple):
-    """One part of a template: a view of a column, and where to look."""
+    """One part of a template: a view of a column, and where to look.
+
+    With ``edges`` positions outside the sequence are told apart by how far outside they are.
+    """
 
     column: str
     transform: str
     length: int
     offset: int
+    edges: bool = False
 
     @property
     def view(self) -> tuple[str, str, int]:

@@ -1,6 +1,7 @@
 """Window features of words and other columns, extracted with array operations.
 
-Each distinct string of a column gets a code (0 stands for a position outside the sequence). A
+Each distinct string of a column gets a code (0 stands for a position outside the sequence; where
+templates tell how far outside, codes behind those of the strings do). A
 template of several atoms combines their codes into one integer key, in the mixed radix of the
 vocabulary sizes. What is learned is, for each template, the sorted keys seen and their feature
 numbers; no feature is ever a string until its name is asked for.
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise, repeat
-from typing import Any, NamedTuple
+from functools import cached_property
+from itertools import chain, pairwise, repeat
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,9 @@ from sklearn.exceptions import NotFittedError
 
 from ..declared import from_values
 from ..formats.columns import TokenColumns
+from ..formats.opening import PathLike
 from ..types import Ints, Ints32
+from .crf_templates import is_crf_template, parse_crf_template, read_templates
 from .packing import PackedSequences
 from .templates import (
     Atom,
@@ -35,17 +39,23 @@ from .tokens import as_token_columns
 __all__ = ["WindowFeatures"]
 
 _OUTSIDE = "<pad>"
-# Up to this many possible keys a table indexed by key beats sorting and searching.
+# Up to this many possible keys a table indexed by key beats sorting and searching,
 _LARGEST_TABLE = 2**20
+# and up to this many for each key that is looked up, for the table has to be filled first.
+_TABLE_PER_KEY = 16
 
 View = tuple[str, str, int]
 Keys = Ints
 
 
 class _Template(NamedTuple):
-    """What was learned for one template: its keys, sorted, and their feature numbers."""
+    """What was learned for one template: its keys, sorted, and their feature numbers.
+
+    ``sizes`` has the number of codes of each atom, the padding's included.
+    """
 
     atoms: tuple[Atom, ...]
+    sizes: tuple[int, ...]
     keys: Keys
     ids: Ints32
 
@@ -69,7 +79,8 @@ class WindowFeatures(BaseEstimator):
     ----------
     templates : list of str, optional
         What makes a feature, for example ``["w[0]", "p[-1]|p[0]", "suffix3(w[0])"]``; see
-        `maxmargin.features.templates`. By default `words_templates` for data of one column and
+        `maxmargin.features.templates`. Templates of CRF++, ``"U05:%x[-1,0]/%x[0,0]"``, will do as
+        well; see `from_templates`. By default `words_templates` for data of one column and
         `chunking_templates` for data of more.
     columns : list of str, optional
         Names of the columns in order; by default w, p, c2, c3, ...
@@ -88,7 +99,8 @@ class WindowFeatures(BaseEstimator):
 
     Notes
     -----
-    A position outside the sequence is a value like any other (one padding value for both sides),
+    A position outside the sequence is a value like any other (one padding value for both sides;
+    for templates of CRF++ one for each distance, ``_B-1``, ``_B+1``, ``_B+2``, ...),
     and a word shorter than an affix is its own affix: on training data each template gives each
     token exactly one feature. Features not seen by ``fit`` are dropped by ``transform``.
 
@@ -111,6 +123,44 @@ class WindowFeatures(BaseEstimator):
         self.templates = templates
         self.columns = columns
         self.min_count = min_count
+
+    @classmethod
+    def from_templates(
+        cls,
+        source: PathLike,
+        *,
+        kind: Literal["unigram", "bigram"] = "unigram",
+        min_count: int = 1,
+    ) -> WindowFeatures:
+        r"""Make features of a template file of CRF++ or Wapiti.
+
+        Parameters
+        ----------
+        source : str or path-like
+            A file, or its text; see `maxmargin.features.read_templates`.
+        kind : {"unigram", "bigram"}, default="unigram"
+            Templates of labels (U), the features of a `SequenceTagger`, or those of pairs of labels
+            (B with observations), its ``transition_features``.
+        min_count : int, default=1
+            Features found fewer times are left out, like ``-f`` of crf_learn.
+
+        Returns
+        -------
+        WindowFeatures
+
+        Examples
+        --------
+        >>> window = WindowFeatures.from_templates("U00:%x[-1,0]\nU01:%x[-1,0]/%x[0,0]\nB")
+        >>> window.fit([["the", "cat"]]).get_feature_names_out().tolist()
+        ['U00:the', 'U00:_B-1', 'U01:the/cat', 'U01:_B-1/the']
+        """
+        found = read_templates(source)
+        if kind not in ("unigram", "bigram"):
+            raise ValueError(f"kind must be 'unigram' or 'bigram', got {kind!r}")
+        chosen = found.unigram if kind == "unigram" else found.bigram
+        if not chosen:
+            raise ValueError("no templates of pairs of labels with observations found")
+        return cls(chosen, min_count=min_count)
 
     def fit(self, X: Any, y: Any = None) -> WindowFeatures:
         """Collect the features of X.
@@ -159,11 +209,9 @@ class WindowFeatures(BaseEstimator):
                     map(numbers.get, seen, repeat(-1)), np.int32, len(distinct)
                 )
                 windows.add(view, of_distinct[codes])
-        sizes = {view: len(numbers) + 1 for view, numbers in self._codes.items()}
         ids = np.empty((data.n_tokens, len(self._templates)), dtype=np.int32)
-        for t, (atoms, keys, numbers_of_keys) in enumerate(self._templates):
-            space = _key_space(atoms, sizes)
-            ids[:, t] = _look_up(_combine(atoms, windows, sizes), keys, numbers_of_keys, space)
+        for t, template in enumerate(self._templates):
+            ids[:, t] = _look_up(_combine(template.atoms, windows, template.sizes), template)
         return PackedSequences(_to_csr(ids, self.n_features_out_), data.offsets)
 
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
@@ -197,14 +245,25 @@ class WindowFeatures(BaseEstimator):
         """
         names = np.empty(self.n_features_out_, dtype=object)
         strings = {view: [_OUTSIDE, *numbers] for view, numbers in self._codes.items()}
-        for atoms, keys, ids in self._templates:
+        for template, own in zip(self.templates_, self._templates, strict=True):
+            atoms, sizes, keys, ids = own
             parts = []
             rest = keys
-            for atom in reversed(atoms):  # the last atom is the lowest digit of the key
-                of_view = strings[atom.view]
-                rest, digits = np.divmod(rest, len(of_view))
-                parts.append([f"{atom}={of_view[d]}" for d in digits.tolist()])
-            names[ids] = ["|".join(reversed(part)) for part in zip(*parts, strict=True)]
+            # The last atom is the lowest digit of the key.
+            for atom, size in zip(reversed(atoms), reversed(sizes), strict=True):
+                rest, digits = np.divmod(rest, size)
+                parts.append([_shown(atom, strings[atom.view], d) for d in digits.tolist()])
+            found = zip(*reversed(parts), strict=True)
+            if is_crf_template(template):
+                texts, _ = parse_crf_template(template, self.columns_)
+                names[ids] = [
+                    "".join(chain(*zip(texts, (*part, ""), strict=True))) for part in found
+                ]
+            else:
+                names[ids] = [
+                    "|".join(f"{a}={text}" for a, text in zip(atoms, part, strict=True))
+                    for part in found
+                ]
         return names
 
     def columns_of(self, template: str) -> Ints:
@@ -254,7 +313,7 @@ class WindowFeatures(BaseEstimator):
         known = from_values(_State, dict(state), "features")
         templates, columns, vocabularies = known.templates, known.columns, known.vocabularies
         features = cls(templates, columns, known.min_count)
-        atoms = [parse_template(template) for template in templates]
+        atoms = [_parse(template, columns) for template in templates]
         keys, ids, bounds = known.keys, known.ids, known.bounds.tolist()
         views = [view for group in _views_by_column(atoms).values() for view in group]
         fits = (
@@ -274,7 +333,7 @@ class WindowFeatures(BaseEstimator):
             view: _numbered(strings) for view, strings in zip(views, vocabularies, strict=True)
         }
         features._templates = [
-            _Template(parts, keys[a:b], ids[a:b])
+            _Template(parts, _sizes(parts, features._codes), keys[a:b], ids[a:b])
             for parts, (a, b) in zip(atoms, pairwise(bounds), strict=True)
         ]
         return features
@@ -292,10 +351,10 @@ class WindowFeatures(BaseEstimator):
                 of_distinct = np.fromiter(map(numbers.__getitem__, seen), np.int32, len(seen))
                 windows.add(view, of_distinct[codes])
 
-        sizes = {view: len(numbers) + 1 for view, numbers in self._codes.items()}
         found = []
         for template, atoms in zip(templates, parsed, strict=True):
-            space = _key_space(atoms, sizes)
+            sizes = _sizes(atoms, self._codes)
+            space = math.prod(sizes)
             if space >= 2**63:
                 raise ValueError(f"template {template!r} has too many combinations to number")
             found.append(_distinct_keys(_combine(atoms, windows, sizes), space))
@@ -312,7 +371,8 @@ class WindowFeatures(BaseEstimator):
             numbers_of_keys = rank[starts[t] : starts[t + 1]]
             ids[:, t] = numbers_of_keys[which]
             kept = numbers_of_keys >= 0
-            self._templates.append(_Template(parsed[t], keys[kept], numbers_of_keys[kept]))
+            sizes = _sizes(parsed[t], self._codes)
+            self._templates.append(_Template(parsed[t], sizes, keys[kept], numbers_of_keys[kept]))
         return ids
 
     def _checked_parameters(
@@ -333,7 +393,7 @@ class WindowFeatures(BaseEstimator):
             templates = words_templates() if n_columns == 1 else chunking_templates()
         if not templates:
             raise ValueError("expected at least one template, found none")
-        parsed = [parse_template(template) for template in templates]
+        parsed = [_parse(template, columns) for template in templates]
         for template, atoms in zip(templates, parsed, strict=True):
             unknown = [atom.column for atom in atoms if atom.column not in columns]
             if unknown:
@@ -341,11 +401,7 @@ class WindowFeatures(BaseEstimator):
                     f"template {template!r}: no column {unknown[0]!r}, the data has "
                     f"{', '.join(columns)}"
                 )
-        if len(set(parsed)) < len(parsed):
-            again = next(
-                t for t, atoms in zip(templates, parsed, strict=True) if parsed.count(atoms) > 1
-            )
-            raise ValueError(f"template {again!r} is given twice")
+        _refuse_shared_features(templates, parsed)
         return columns, templates, parsed
 
 
@@ -358,6 +414,7 @@ class _Windows:
         gaps = reach * np.arange(1, len(lengths) + 1)
         self._places = np.arange(offsets[-1]) + np.repeat(gaps, lengths)
         self._n_places = int(offsets[-1]) + reach * (len(lengths) + 1)
+        self._offsets = offsets
         self._codes: dict[View, Ints32] = {}
 
     def add(self, view: View, codes: Ints32) -> None:
@@ -366,9 +423,21 @@ class _Windows:
         padded[self._places] = codes
         self._codes[view] = padded
 
-    def at(self, atom: Atom) -> Ints32:
-        """Give, for each token, the code that the atom sees."""
-        return self._codes[atom.view][self._places + atom.offset]
+    @cached_property
+    def _tokens_beside(self) -> tuple[Ints, Ints]:
+        """How many tokens of its sequence are before and behind each token."""
+        lengths = np.diff(self._offsets)
+        before = np.arange(self._offsets[-1]) - np.repeat(self._offsets[:-1], lengths)
+        return before, np.repeat(lengths, lengths) - 1 - before
+
+    def at(self, atom: Atom, size: int) -> Ints32:
+        """Give, for each token, the code that the atom sees, of so many."""
+        codes = self._codes[atom.view][self._places + atom.offset]
+        if atom.edges and atom.offset:
+            beyond = abs(atom.offset) - self._tokens_beside[0 if atom.offset < 0 else 1]
+            inside = size - abs(atom.offset)
+            codes = np.where(beyond > 0, inside - 1 + beyond, codes).astype(np.int32)
+        return codes
 
 
 def _reach(templates: Iterable[tuple[Atom, ...]]) -> int:
@@ -397,23 +466,58 @@ def _code_strings(column: Sequence[str]) -> tuple[list[str], Ints32]:
     return list(index), np.fromiter(map(index.__getitem__, column), np.int32, len(column))
 
 
-def _key_space(atoms: tuple[Atom, ...], sizes: Mapping[View, int]) -> int:
-    """Number of possible keys of a template."""
-    return math.prod(sizes[atom.view] for atom in atoms)
+def _sizes(atoms: tuple[Atom, ...], codes: Mapping[View, Mapping[str, int]]) -> tuple[int, ...]:
+    """Number of codes of each atom; their product is the number of possible keys.
+
+    That of the padding is one; with edges, there is one more for each position outside.
+    """
+    return tuple(
+        len(codes[atom.view]) + 1 + (abs(atom.offset) if atom.edges else 0) for atom in atoms
+    )
 
 
-def _combine(
-    atoms: tuple[Atom, ...], windows: _Windows, sizes: Mapping[View, int]
-) -> Keys | Ints32:
+def _shown(atom: Atom, strings: list[str], code: int) -> str:
+    """What a code of an atom stands for."""
+    if code < len(strings):
+        return strings[code]
+    side = "-" if atom.offset < 0 else "+"
+    return f"_B{side}{code - len(strings) + 1}"
+
+
+def _parse(template: Any, columns: Sequence[str]) -> tuple[Atom, ...]:
+    """Read a template of either kind."""
+    if isinstance(template, str) and is_crf_template(template):
+        return parse_crf_template(template, columns)[1]
+    return parse_template(template)
+
+
+def _refuse_shared_features(templates: list[str], parsed: list[tuple[Atom, ...]]) -> None:
+    """Raise ValueError for templates that would make the same features."""
+    seen: dict[Any, str] = {}
+    for template, atoms in zip(templates, parsed, strict=True):
+        key: Any = parse_crf_template(template)[0] if is_crf_template(template) else atoms
+        before = seen.get(key)
+        if before is not None and is_crf_template(template) and before != template:
+            raise ValueError(
+                f"templates {before!r} and {template!r} share their features, as bags of words do "
+                "in CRF++; give them different numbers"
+            )
+        if before is not None:
+            raise ValueError(f"template {template!r} is given twice")
+        seen[key] = template
+
+
+def _combine(atoms: tuple[Atom, ...], windows: _Windows, sizes: tuple[int, ...]) -> Keys | Ints32:
     """Key of each token under a template; -1 where an atom sees an unknown string."""
-    keys: Keys | Ints32 = windows.at(atoms[0])
+    keys: Keys | Ints32 = windows.at(atoms[0], sizes[0])
+    if len(atoms) == 1:
+        return keys
     unknown = keys < 0
-    for atom in atoms[1:]:
-        codes = windows.at(atom)
+    for atom, size in zip(atoms[1:], sizes[1:], strict=True):
+        codes = windows.at(atom, size)
         unknown |= codes < 0
-        keys = keys.astype(np.int64) * sizes[atom.view] + codes
-    if len(atoms) > 1:
-        keys[unknown] = -1
+        keys = keys.astype(np.int64) * size + codes
+    keys[unknown] = -1
     return keys
 
 
@@ -438,16 +542,20 @@ def _rank_by_count(counts: Ints, min_count: int) -> Ints32:
     return rank
 
 
-def _look_up(wanted: Keys | Ints32, keys: Keys, ids: Ints32, space: int) -> Ints32:
+def _look_up(wanted: Keys | Ints32, template: _Template) -> Ints32:
     """Feature number of each key; -1 for keys never seen (and for the key -1)."""
-    if space <= _LARGEST_TABLE:
+    keys, ids, space = template.keys, template.ids, math.prod(template.sizes)
+    if space <= min(_LARGEST_TABLE, _TABLE_PER_KEY * len(wanted)):
         table = np.full(space + 1, -1, dtype=np.int32)  # key -1 finds the extra, last place
         table[keys] = ids
         return table[wanted]
     if len(keys) == 0:
         return np.full(len(wanted), -1, dtype=np.int32)
-    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[position] == wanted, ids[position], np.int32(-1))
+    position = np.searchsorted(keys, wanted)
+    position[position == len(keys)] = 0  # a key that the comparison below refuses
+    found = ids[position]
+    found[keys[position] != wanted] = -1
+    return found
 
 
 def _to_csr(ids: Ints32, n_features: int) -> Any:

@@ -2,6 +2,7 @@
 
 from .columns import TokenColumns, read_columns, write_columns
 from .conllu import ConlluTreebank, read_conllu, write_conllu
+from .crfsuite import CrfsuiteData, read_crfsuite
 from .fasta import (
     FastaRecord,
     gapped_rows,
@@ -27,6 +28,7 @@ from .writing import write_atomically, write_text_atomically
 
 __all__ = [
     "ConlluTreebank",
+    "CrfsuiteData",
     "FastaRecord",
     "LabelTrees",
     "SvmlightData",
@@ -42,6 +44,7 @@ __all__ = [
     "parse_tree",
     "read_columns",
     "read_conllu",
+    "read_crfsuite",
     "read_fasta",
     "read_fasta_groups",
     "read_label_trees",

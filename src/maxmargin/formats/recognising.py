@@ -44,6 +44,7 @@ class Kind(Enum):
     JSON = "a JSON file"
     COMMAS = "a table with commas between the fields"
     COLUMNS = "a file of CoNLL columns"
+    CRFSUITE = "a data file of CRFsuite, a label and its attributes on each line"
 
 
 _MARKS = {
@@ -61,6 +62,7 @@ _UNLABELLED = re.compile(r"(?:qid:[^\s:]+\s+)?[0-9]+:[^\s:]+(?:\s+[0-9]+:[^\s:]+
 _NODE = re.compile(r"[0-9]+\s+(?:[0-9]+|_)\s+[^\s:]+(?P<pairs>(?:\s+[0-9]+:[^\s:]+)*)\s*")
 _PAIR = re.compile(r"\s[^\s:]+:[^\s:]+")
 _LABELS = re.compile(r"[^,]+(?:,[^,]+)+")
+_ATTRIBUTE = re.compile(r".*=.*|[^:]+:[-+.0-9eE]+|__\w+__")
 
 
 def recognise(source: Source, encoding: str = "utf-8") -> Kind | None:
@@ -124,6 +126,7 @@ def _text_kind(data: bytes, encoding: str) -> Kind | None:
         Kind.CONLLU: _is_conllu,
         Kind.JSON: lambda lines: lines[0].lstrip().startswith(('{"', '["', "[{")),
         Kind.LABEL_TREES: _is_label_trees,
+        Kind.CRFSUITE: _is_crfsuite,
         Kind.UNLABELLED_SVMLIGHT: lambda lines: all(map(_UNLABELLED.fullmatch, lines)),
     }
     for kind, test in tests.items():
@@ -158,6 +161,17 @@ def _is_label_trees(lines: list[str]) -> bool:
     """Number, head and label, and index:value pairs behind some of them."""
     nodes = [_NODE.fullmatch(line.strip()) for line in lines if not line.startswith("#")]
     return bool(nodes) and all(nodes) and any(node["pairs"] for node in nodes if node)
+
+
+def _is_crfsuite(lines: list[str]) -> bool:
+    """A label and attributes between tabs, NAME=VALUE on most lines."""
+    rows = [line.rstrip("\t").split("\t") for line in lines]
+    attributes = [field for row in rows for field in row[1:]]
+    return (
+        all(row[0] and not {" ", "="} & set(row[0]) for row in rows)
+        and 2 * sum(any("=" in field for field in row[1:]) for row in rows) > len(rows)
+        and 5 * sum(map(bool, map(_ATTRIBUTE.fullmatch, attributes))) >= 4 * len(attributes)
+    )
 
 
 def _svmlight_kind(lines: list[str]) -> Kind | None:

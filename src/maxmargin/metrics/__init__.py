@@ -1,4 +1,4 @@
-"""How good predictions are: labels, chunks, segments, trees, alignments, rankings."""
+"""How good predictions are: labels, chunks, trees, alignments, rankings, probabilities."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
 from .attachments import (
@@ -30,6 +30,7 @@ from .rankings import (
     ranking_scores,
     swapped_pairs,
 )
+from .reliability import Reliability, reliability
 from .resampling import (
     Comparison,
     Interval,
@@ -60,6 +61,7 @@ __all__ = [
     "RankingScores",
     "Ratio",
     "RelationScores",
+    "Reliability",
     "SegmentScores",
     "SetScores",
     "TypeScores",
@@ -85,6 +87,7 @@ __all__ = [
     "paired_comparison",
     "ranking_scores",
     "relation_scores",
+    "reliability",
     "segment_f1",
     "segment_scores",
     "segments_to_tags",

@@ -40,7 +40,7 @@ class AlignmentScores(NamedTuple):
         return named_values((name, f"{percent(share)} %") for name, share in shares)
 
 
-def _counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:
+def pair_counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:
     """True pairs, predicted pairs, and those that are both, of each example."""
     if len(truths) != len(predictions):
         raise ValueError(f"{len(truths)} true alignments, but {len(predictions)} predicted ones")
@@ -66,7 +66,7 @@ def pair_accuracies(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike
     -------
     ndarray of shape (n_examples,)
     """
-    n_true, _, n_right = _counts(truths, predictions).T
+    n_true, _, n_right = pair_counts(truths, predictions).T
     shares: Floats = np.where(n_true > 0, n_right / np.maximum(n_true, 1.0), 1.0)
     return shares
 
@@ -92,7 +92,7 @@ def alignment_scores(
     """
     if len(truths) == 0:
         raise ValueError("expected at least one alignment, found none")
-    counts = _counts(truths, predictions)
+    counts = pair_counts(truths, predictions)
     n_true, n_found, n_right = counts.sum(axis=0)
     precision = float(n_right / n_found) if n_found else 0.0
     recall = float(n_right / n_true) if n_true else 0.0

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..formats.trees import Tree, as_tree
 from ..tables import named_values, percent
+from ..types import Bools, Ints
 
-__all__ = ["BracketScores", "bracket_scores"]
+__all__ = ["BracketScores", "bracket_counts", "bracket_scores"]
 
 #: Tags that EVALB's usual parameters (those of Collins) leave out of sentences.
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})
@@ -92,11 +95,44 @@ def bracket_scores(
     >>> scores.precision, round(scores.recall, 3), scores.f1
     (1.0, 0.667, 0.8)
     """
+    counts, exact = bracket_counts(
+        y_true,
+        y_pred,
+        ignored_tags=ignored_tags,
+        ignored_labels=ignored_labels,
+        equal_labels=equal_labels,
+    )
+    n_true, n_predicted, n_correct = counts.sum(axis=0).tolist()
+    return BracketScores(
+        n_correct / n_predicted if n_predicted else 0.0,
+        n_correct / n_true if n_true else 0.0,
+        2 * n_correct / (n_true + n_predicted) if n_correct else 0.0,
+        float(np.mean(exact)),
+        n_true,
+        n_predicted,
+        n_correct,
+        sum(as_tree(tree).is_fallback for tree in y_pred),
+    )
+
+
+def bracket_counts(
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
+    *,
+    ignored_tags: Collection[str] = PUNCTUATION,
+    ignored_labels: Collection[str] = ("TOP",),
+    equal_labels: Mapping[str, str] = EQUAL_LABELS,
+) -> tuple[Ints, Bools]:
+    """True, predicted and right constituents of each tree in rows, and which trees are all right.
+
+    See `bracket_scores` for the parameters.
+    """
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} trees, y_pred has {len(y_pred)}")
     if len(y_true) == 0:
         raise ValueError("expected at least one tree, found none")
-    n_true = n_predicted = n_correct = n_exact = n_fallbacks = 0
+    counts = np.empty((len(y_true), 3), np.int64)
+    exact = np.empty(len(y_true), np.bool_)
     for i, (a, b) in enumerate(zip(y_true, y_pred, strict=True)):
         true, predicted = as_tree(a), as_tree(b)
         tags = true.tags()
@@ -108,22 +144,9 @@ def bracket_scores(
             places.append(places[-1] + (tag not in ignored_tags))
         mine = _brackets(predicted, places, ignored_labels, equal_labels)
         right = _brackets(true, places, ignored_labels, equal_labels)
-        common = (mine & right).total()
-        n_true += right.total()
-        n_predicted += mine.total()
-        n_correct += common
-        n_exact += mine == right
-        n_fallbacks += predicted.is_fallback
-    return BracketScores(
-        n_correct / n_predicted if n_predicted else 0.0,
-        n_correct / n_true if n_true else 0.0,
-        2 * n_correct / (n_true + n_predicted) if n_correct else 0.0,
-        n_exact / len(y_true),
-        n_true,
-        n_predicted,
-        n_correct,
-        n_fallbacks,
-    )
+        counts[i] = right.total(), mine.total(), (mine & right).total()
+        exact[i] = mine == right
+    return counts, exact
 
 
 def _brackets(

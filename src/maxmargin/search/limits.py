@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..types import Floats, Ints
 
-__all__ = ["MOST_TABLE_BYTES", "as_examples", "as_weights", "check_number_of_weights"]
+__all__ = [
+    "MOST_TABLE_BYTES",
+    "as_examples",
+    "as_numbers",
+    "as_weights",
+    "check_number_of_weights",
+]
 
 #: Tables of a search that are larger than this are refused.
 MOST_TABLE_BYTES = 4 * 2**30
@@ -31,6 +39,14 @@ def as_weights(w: ArrayLike, size: int) -> Floats:
     if weights.dtype == np.float64 and weights.flags.c_contiguous:
         return weights  # numpy makes another view of an array that was pickled, at every call
     return np.ascontiguousarray(weights, dtype=np.float64)
+
+
+def as_numbers(values: Any, where: str = "") -> Floats:
+    """Any numbers as an array; ValueError, beginning with ``where``, for what is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):  # words, or rows that differ in length
+        raise ValueError(f"{where}expected an array of numbers, got {values!r:.60}") from None
 
 
 def as_examples(indices: ArrayLike, n_examples: int) -> Ints:

@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ..formulation import Rescaling
-from ..plane_rows import BoundedPlanes, Planes, split_bounds, stack
+from ..plane_rows import BoundedPlanes, Planes, split_bounds, stack, validate_planes
 from ..types import Floats, Ints
 from .bounded_search import Candidate, Violation, hull_bound
 
@@ -64,6 +65,13 @@ class OwnSearch:
         return found
 
 
+def _checked_unit(unit: Any) -> float:
+    """The ``loss_unit`` of a problem."""
+    if not isinstance(unit, Real) or not 0.0 <= float(unit) < math.inf:
+        raise ValueError(f"loss_unit must be a finite number >= 0, got {unit!r:.60}")
+    return float(unit)
+
+
 class MarginSearch:
     """A search for rescaled violations by calls of a problem's margin oracle."""
 
@@ -71,7 +79,7 @@ class MarginSearch:
         self.problem = problem
         self.violation = violation
         self.exact = bool(getattr(problem, "exact", True))
-        self.unit = float(getattr(problem, "loss_unit", 0.0))
+        self.unit = _checked_unit(getattr(problem, "loss_unit", 0.0))
         self.largest: dict[int, float] = {}  # loss of an example
 
     def __call__(self, indices: Ints, w: Floats) -> Planes | BoundedPlanes:
@@ -104,18 +112,36 @@ class MarginSearch:
             found, its_bound = self._at(i, np.zeros(len(w)), w)
             self.largest[i] = found.loss if its_bound is None else max(found.loss, its_bound)
         if self.largest[i] <= 0.0:
-            return None, 0.0 if self.exact else math.inf
+            return self._without_loss(i, w)
         best, hull = hull_bound(decode, self.largest[i], self.violation, self.unit)
         value = 0.0 if best is None else self.violation.value(best.loss, best.gain)
         if not self.exact and exact:  # no bounds came, and the search promises nothing by itself
             return best, math.inf
         return best, max(value, min(bound, hull) if exact else bound)
 
+    def _without_loss(self, i: int, w: Floats) -> tuple[Candidate | None, float]:
+        """The same where no output has a loss: what counts is the gain, unless losses scale it."""
+        if self.violation.slack:
+            return None, 0.0 if self.exact else math.inf
+        found, its_bound = self._at(i, w / LEAST, w)
+        if its_bound is None and not self.exact:
+            bound = math.inf
+        else:
+            bound = max(found.gain, 0.0 if its_bound is None else LEAST * its_bound)
+        return (found if found.gain > 0.0 else None), bound
+
     def _at(self, i: int, weights: Floats, w: Floats) -> tuple[Candidate, float | None]:
         """The margin oracle's candidate at some weights, with its gain at w, and its bound."""
         answer = self.problem.oracle(np.array([i]), weights, "margin", False)
         planes, bounds = split_bounds(answer)
+        validate_planes(planes, np.array([i]), len(w))
+        loss = float(planes.losses[0])
+        if self.unit > 0.0 and abs(loss - self.unit * round(loss / self.unit)) > 1e-9 * loss:
+            raise ValueError(
+                f"the margin oracle returned loss {loss:.6g} for example {i}, which is no multiple "
+                f"of the problem's loss_unit {self.unit:g}"
+            )
         indices, values = np.asarray(planes.indices), np.asarray(planes.values, np.float64)
         gain = -float(values @ w[indices])
-        found = Candidate((indices, values), np.empty(0), float(planes.losses[0]), gain)
+        found = Candidate((indices, values), np.empty(0), loss, gain)
         return found, None if bounds is None else float(bounds[0])

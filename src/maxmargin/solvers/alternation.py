@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..engine.oracle import hinge_values
+from ..engine.oracle import Oracle
 from ..formulation import Formulation
 from ..objective import primal_value
 from ..problem import Problem
@@ -188,7 +188,10 @@ def _objective(
     problem: Problem, formulation: Formulation, C: float, w: Floats, weights: Floats
 ) -> float:
     """The primal value at ``w``, by one true oracle call for each example."""
-    return primal_value(w, hinge_values(problem, formulation, w), formulation, C, weights)
+    oracle = Oracle(problem, formulation)
+    change = oracle.change(w)
+    slacks = oracle.bounded(oracle.violations(change).hinges)
+    return primal_value(change, slacks, formulation, C, weights)
 
 
 def _moved(step: Result, following: Problem, changed: Ints) -> Result | None:

@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.bounds import BoundPrices
 from ..engine.oracle import BATCH, Oracle, batches, violations
 from ..formulation import Formulation
 from ..objective import Certificate, line_step, primal_value
@@ -85,6 +86,10 @@ def certificate_of(
         factors = np.repeat(alpha * scales, np.diff(planes.indptr))
         np.add.at(total, planes.indices, factors * planes.values)
     primal = primal_value(w, oracle.bounded(slacks), formulation, C, weights)
+    if oracle.region is not None:
+        prices = BoundPrices(oracle.region)
+        prices.settle(total)
+        linear += prices.value
     point = start if start is not None else DualPoint(np.zeros(len(w)), 0.0)
     change = total - point.w
     slope = linear - point.linear - float(change @ point.w)
@@ -126,7 +131,7 @@ def certify(
     if isinstance(result.state, HasDualPoint) and result.state.trained_on is problem:
         start = result.state.dual_point(C * weights)
     oracle = Oracle(problem, formulation)
-    certificate = certificate_of(oracle, C, result.w, weights, start)
+    certificate = certificate_of(oracle, C, oracle.change(result.w), weights, start)
     return dataclasses.replace(
         result,
         primal=certificate.primal,

@@ -24,6 +24,7 @@ from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 
+from ..engine.cuts.bounded_cuts import BoundedSets
 from ..engine.cuts.set_kernels import BLOCK, FSMO
 from ..engine.cuts.working_sets import WorkingSets
 from ..engine.oracle import Oracle, Violations
@@ -257,7 +258,9 @@ class NSlack(Solver):
         if state is not None:
             state.sets.rescale(C * weights)
         else:
-            state = NSlackState(WorkingSets(Oracle(problem, formulation), C * weights))
+            oracle = Oracle(problem, formulation)
+            kind = BoundedSets if oracle.has_bounds else WorkingSets
+            state = NSlackState(kind(oracle, C * weights))
         return NSlackRun(self, state, C, weights, callbacks)
 
     # ----- the outer loop ------------------------------------------------------------------------

@@ -25,6 +25,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from ..engine.bounds import BoundPrices
+from ..engine.cuts.bounded_cuts import BoundedBundle
 from ..engine.cuts.bundle import Bundle
 from ..engine.cuts.master import blend
 from ..engine.cuts.pool import CandidatePool, Pool, make_pool
@@ -153,6 +155,9 @@ class OneSlackRun(CertifiedRun):
 
 def _empty_bundle(pool: Pool, C: float) -> Bundle:
     """A bundle for the planes of a pool."""
+    region = pool.oracle.region
+    if region is not None and pool.oracle.has_bounds:
+        return BoundedBundle(pool.n_weights, C, BoundPrices(region))
     return Bundle(pool.n_weights, C, dense=False if pool.grows else None)
 
 

@@ -28,11 +28,12 @@ from ..engine.online_steps import (
     TIME,
     OnlineRule,
     OnlineState,
+    keep_within,
     make_state,
     mira_steps,
     online_steps,
 )
-from ..engine.oracle import BATCH, Oracle, batches, violations
+from ..engine.oracle import BATCH, Answer, Oracle, batches, violations
 from ..engine.run import Run
 from ..engine.state import (
     Arrays,
@@ -50,6 +51,7 @@ from ..problem import Problem
 from ..result import Callback, Progress, Result
 from ..time_left import Limits
 from ..types import Floats, Ints
+from ..weight_constraints import WeightConstraints
 from .base import Solver
 from .certify import DualPoint, certificate_of
 
@@ -114,6 +116,7 @@ class Learner(SolverState):
         self.seen = Seen()
         self.counted: Problem | None = None  # whose examples have been counted last
         self.trained_on: Problem | None = None  # to which the multipliers belong
+        self.constraints: WeightConstraints | None = None  # whose changes the weights are
 
     def matches(self, problem: Problem, formulation: Formulation) -> bool:
         """See `SolverState`: weights are good for any problem that has as many."""
@@ -265,35 +268,48 @@ class OnlineSolver(Solver):
         on; without, the examples behind its weights are not known and do not count.
         """
         oracle = Oracle(problem, formulation)
-        learner = self._learner(problem, warm_start)
+        learner = self._learner(oracle, warm_start)
         return OnlineRun(self, oracle, C, weights, learner, callbacks)
 
     def iterate(self, training: OnlineRun) -> str:
         """Visit the examples in random order, again and again; returns why that ended."""
         return training.passes()
 
-    def _learner(self, problem: Problem, warm: Result | None) -> Learner:
+    def _learner(self, oracle: Oracle, warm: Result | None) -> Learner:
         """A new learner, or that of an earlier result, which goes on changing."""
+        problem, constraints = oracle.problem, oracle.formulation.constraints
         d, n = int(problem.n_features or 0), problem.n_examples
         if warm is not None and len(warm.w) != d:
             raise ValueError(f"the warm start has {len(warm.w)} weights, the problem has {d}")
         earlier = warm.state if warm is not None else None
-        if isinstance(earlier, Learner) and earlier.average == self.average:
+        if (
+            isinstance(earlier, Learner)
+            and earlier.average == self.average
+            and earlier.constraints == constraints
+        ):
             if len(earlier.state.scratch) == 0 and self.products:
                 earlier.state = earlier.state._replace(scratch=np.zeros(d))
             earlier.turn_to(problem)
             return earlier
         rng = np.random.default_rng(self.random_state)
         learner = Learner(d, n, self.average, self.products, rng)
+        learner.constraints = constraints
         if isinstance(earlier, Learner):
             learner.seen, learner.counted = copy.deepcopy(earlier.seen), earlier.counted
         elif isinstance(earlier, Seen):
             learner.seen = earlier
         if warm is not None:
-            learner.begin_at(warm.w, learner.seen.count or float(n))
+            learner.begin_at(oracle.change(warm.w), learner.seen.count or float(n))
         else:
             learner.trained_on = problem
         return learner
+
+
+def _rows_of(answer: Answer, start: int, end: int) -> Answer:
+    """Some rows of an answer."""
+    planes, offsets, scales = answer
+    rows = planes._replace(indptr=planes.indptr[start : end + 1], losses=planes.losses[start:end])
+    return Answer(rows, offsets[start:end], scales[start:end])
 
 
 class OnlineRun(Run):
@@ -389,6 +405,8 @@ class OnlineRun(Run):
     def visit(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
         """Steps for all examples of ``order``, one after the other."""
         weights = self._step_weights(rule)
+        if self.oracle.region is not None:
+            keep_within(self.oracle.region, state)
         fused = self.oracle.accelerators.online_pass
         if self.solver.batch_size == self.solver.k == 1:
             for chunk in batches(order, CHUNK):
@@ -418,11 +436,30 @@ class OnlineRun(Run):
             answer = self.oracle.predictions(batch, state.v)  # those at scale * v
         else:
             answer = self.oracle.ask_features(batch, state.v, scale)
+        group = len(batch) if rule.decay > 0.0 and rule.eta0 == 0.0 else 1
+        region = self.oracle.region if self.oracle.has_bounds else None
+        if region is None:
+            self._steps(answer, batch, weights, group, rule, state)
+            return
+        for at in range(0, len(batch), group):  # bounds are kept after each single step
+            few = _rows_of(answer, k * at, k * (at + group))
+            self._steps(few, batch[at : at + group], weights, group, rule, state)
+            keep_within(region, state)
+
+    def _steps(
+        self,
+        answer: Answer,
+        batch: Ints,
+        weights: Floats,
+        group: int,
+        rule: OnlineRule,
+        state: OnlineState,
+    ) -> None:
+        """Make steps from candidates of these examples."""
         planes, b, c = answer
-        if k > 1:
-            mira_steps(planes, batch, b, c, weights, k, rule, state)
+        if self.solver.k > 1:
+            mira_steps(planes, batch, b, c, weights, self.solver.k, rule, state)
         else:
-            group = len(batch) if rule.decay > 0.0 and rule.eta0 == 0.0 else 1
             online_steps(planes, batch, b, c, weights, group, rule, state)
 
     def objective(self, examples: Ints, w: Floats) -> float:

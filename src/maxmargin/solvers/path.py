@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ..engine.state import SolverState
+from ..formulation import Formulation
 from ..objective import DualTerms
 from ..result import Result
 from .base import Solver
@@ -54,6 +55,7 @@ def solve_path(
     total_weight: float,
     *,
     cover: bool,
+    formulation: Formulation | None = None,
 ) -> list[PathPoint]:
     """Solutions for increasing C, each from the one before.
 
@@ -70,6 +72,8 @@ def solve_path(
     cover : bool
         Take solutions wherever they are needed so that every C from the least of ``Cs`` to the
         largest is within the precision for some of them; they are then solved more precisely.
+    formulation : Formulation, optional
+        Has constraints on weights, if there are any.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def solve_path(
     def point_at(C: float, precision: Solver) -> PathPoint:
         nonlocal last
         last = solve(precision, C, last)
-        low, high = tolerated(last, C, solver.tol, solver.epsilon, total_weight)
+        low, high = tolerated(last, C, solver.tol, solver.epsilon, total_weight, formulation)
         points.append(PathPoint(C, last, low, high))
         return points[-1]
 
@@ -123,7 +127,12 @@ def _cover(
 
 
 def tolerated(
-    result: Result, C: float, tol: float | None, epsilon: float | None, total_weight: float
+    result: Result,
+    C: float,
+    tol: float | None,
+    epsilon: float | None,
+    total_weight: float,
+    formulation: Formulation | None = None,
 ) -> tuple[float, float]:
     """The interval of C for which a result for ``C`` has a gap of at most ``tol`` or ``epsilon``.
 
@@ -131,7 +140,8 @@ def tolerated(
     """
     if result.primal is None or result.dual is None or result.gap is None:
         return np.inf, -np.inf
-    half = 0.5 * float(result.w @ result.w)
+    w = result.w if formulation is None else formulation.change(result.w)
+    half = 0.5 * float(w @ w)
     slacks = result.primal - half
     terms = result.state.dual_terms() if isinstance(result.state, SolverState) else None
     dual = result.dual

@@ -46,7 +46,7 @@ class MIRA(OnlineSolver):
     """Margin-infused relaxed algorithm (Crammer et al. 2005), averaged, with k candidates.
 
     Each visit moves w as little as is needed to separate the truth from the k candidates by their
-    losses, or as far as pays:
+    losses, or as far as pays::
 
         min  1/2 |w' - w|^2 + C s xi   s.t.  b_j - <a_j, w'> <= xi,  xi >= 0,   j = 1..k.
 

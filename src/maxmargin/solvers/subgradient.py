@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..engine.online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
-from ..engine.oracle import BATCH, batches
+from ..engine.oracle import BATCH, batches, violations
 from ..formulation import Formulation
 from ..problem import Problem
 from .online import OnlineRun, OnlineSolver
@@ -154,13 +154,23 @@ class Pegasos(OnlineSolver):
 
     @staticmethod
     def _radius(training: OnlineRun) -> float:
-        """The dual value at the optimum is at most C sum_i s_i L, and |w|^2 at most that."""
-        seen = training.learner.seen
+        """The dual value at the optimum is at most C sum_i s_i L, and |w|^2 at most that.
+
+        With bounds on weights L are the slacks at the weights nearest to zero, and half of |w|^2 at
+        the optimum is at most the objective there.
+        """
+        seen, oracle = training.learner.seen, training.oracle
+        start = np.zeros(len(training.learner.state.v))
+        if oracle.region is not None:
+            start[oracle.region.bounded] = np.clip(0.0, oracle.region.low, oracle.region.high)
         if training.has_new_examples or seen.measured == 0.0:
-            nothing = np.zeros(len(training.learner.state.v))
             for batch in batches(training.examples, BATCH):
-                answer = training.oracle.ask_features(batch, nothing)
-                seen.losses += float(training.weights[batch] @ answer.offsets)
+                answer = oracle.ask_features(batch, start)
+                found = violations(answer, start) if oracle.has_bounds else answer.offsets
+                seen.losses += float(training.weights[batch] @ np.maximum(found, 0.0))
                 seen.measured += float(training.weights[batch].sum())
                 training.check()
+        if oracle.has_bounds:
+            square = start @ start + 2.0 * seen.losses / seen.measured / training.decay
+            return float(np.sqrt(square))
         return float(np.sqrt(seen.losses / seen.measured / training.decay))

@@ -12,6 +12,7 @@ from ...formats import FastaRecord, gapped_rows, pairs_of_rows, read_fasta_group
 from ...formats.fasta import GAPS, line_of_record
 from ...formats.opening import Source
 from ...metrics import alignment_scores
+from ...metrics.tallies import tally_of_alignments
 from ...registry import ALIGN
 from ...types import Ints
 from ..answers import answer_line, number_of_answers
@@ -95,9 +96,11 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of alignments."""
     pairs = _read(open_input(arguments.data), arguments, aligned=True)
     predicted = model.estimator.predict([pair.strings for pair in pairs])
-    scores = alignment_scores([pair.alignment for pair in pairs], predicted)
+    gold = [pair.alignment for pair in pairs]
+    scores = alignment_scores(gold, predicted)
     report = {"task": model.task.name, "pairs": len(pairs), **scores._asdict()}
-    return Judgement(report, f"{len(pairs)} pairs of sequences\n\n{scores}")
+    text = f"{len(pairs)} pairs of sequences\n\n{scores}"
+    return Judgement(report, text, tally_of_alignments(gold, predicted))
 
 
 def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[Pair]:

@@ -14,6 +14,7 @@ from ...formats import ConlluTreebank, read_conllu, write_conllu
 from ...formats.conllu import DEPREL, UPOS
 from ...formats.opening import Source
 from ...metrics import attachment_scores, relation_scores
+from ...metrics.tallies import tally_of_heads
 from ...registry import DEPEND
 from ...tables import named_values, percent
 from ..answers import answer_line, number_of_answers
@@ -22,7 +23,6 @@ from ..data import Model, open_input
 from ..judging import Judgement, as_json, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
 from ..places import at_lines
-from ..tallies import tally_of_heads
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["judge", "plan", "predict", "understand"]

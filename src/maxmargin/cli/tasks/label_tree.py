@@ -14,13 +14,13 @@ from ...formats import LabelTrees, read_label_trees
 from ...formats.label_trees import Node
 from ...formats.opening import Source
 from ...metrics import label_scores, sequence_accuracy
+from ...metrics.tallies import tally_of_tags
 from ...registry import LABEL_TREE
 from ...tables import named_values, percent
 from ..answers import answer_line, number_of_answers
 from ..data import Model, open_input
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..kinds import refuse_other_kinds
-from ..tallies import tally_of_tags
 from ..training import Plan, Training, say, shared_parameters
 
 __all__ = ["judge", "plan", "predict", "understand"]

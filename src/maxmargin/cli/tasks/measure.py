@@ -12,6 +12,7 @@ from ...estimators.measure_scores import measure_of_scores
 from ...estimators.performance import PerformanceSVM
 from ...formats.opening import Source
 from ...metrics.counts import scores_of
+from ...metrics.tallies import tally_of_positives
 from ...problems.measures.measure import Measure
 from ...registry import MEASURE
 from ...tables import named_values, percent
@@ -20,7 +21,6 @@ from ..codes import UsageError
 from ..data import Model
 from ..judging import Judgement
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows
-from ..tallies import tally_of_decisions
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["judge", "plan", "predict", "understand"]
@@ -123,9 +123,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         rows.append(("note", "accuracy, f1, precision and recall are of scores above 0"))
     tally = None
     if model.files.has_threshold:
-        tally = tally_of_decisions(
-            positive, scores > 0.0, accuracy_first=model.files.name == "error"
-        )
+        tally = tally_of_positives(positive, scores > 0.0)
     return Judgement(report, named_values(rows), tally)
 
 

@@ -9,12 +9,13 @@ from typing import Any
 from ...estimators.multiclass import MulticlassSVM
 from ...formats.opening import Source
 from ...metrics import label_scores
+from ...metrics.tallies import Tally, tally_of_labels
 from ...registry import MULTICLASS
 from ..answers import pairs_of_scores
+from ..confidences import confidence_of
 from ..data import Model
-from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
+from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..rows import read_classes, read_labelled_rows, read_rows
-from ..tallies import tally_of_labels
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["count", "judge", "plan", "predict", "understand"]
@@ -31,6 +32,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     say(arguments, f"{data.X.shape[0]} examples, {data.X.shape[1]} features")
     estimator = MulticlassSVM(
         fit_intercept=True if arguments.intercept is None else arguments.intercept,
+        probability=arguments.calibrate,
         **shared_parameters(arguments, MULTICLASS),
     )
     extra = {"task": MULTICLASS.name}
@@ -49,7 +51,11 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
         k = arguments.k or len(model.estimator.classes_)
         ranked = model.estimator.predict_k(X, k)
         return "".join(f"{pairs_of_scores(classes)}\n" for classes in ranked)
-    return "".join(f"{label}\n" for label in model.estimator.predict(X).tolist())
+    labels = model.estimator.predict(X).tolist()
+    if not arguments.confidence:
+        return "".join(f"{label}\n" for label in labels)
+    sure = confidence_of(model.estimator, X, labels)
+    return "".join(f"{label} {value}\n" for label, value in zip(labels, sure, strict=True))
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:

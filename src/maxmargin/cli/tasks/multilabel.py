@@ -11,12 +11,12 @@ import numpy as np
 from ...estimators.multilabel import MultilabelSVM
 from ...formats.opening import Source
 from ...metrics import set_scores
+from ...metrics.tallies import tally_of_sets
 from ...registry import MULTILABEL
 from ..answers import pairs_of_scores
 from ..data import Model
 from ..judging import Judgement, as_json, count_unknown, error_lines
 from ..rows import read_labelled_rows, read_rows, read_training_rows
-from ..tallies import tally_of_sets
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["judge", "plan", "predict", "understand"]
@@ -90,7 +90,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     }
     head = f"{len(data.y)} examples, {len(given)} labels"
     text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
-    return Judgement(report, text, tally_of_sets(data.y, predicted))
+    return Judgement(report, text, tally_of_sets(data.y, predicted, len(model.files)))
 
 
 def _predicted(model: Model, X: Any) -> list[list[Any]]:

@@ -12,13 +12,13 @@ from ...estimators.ordinal import OrdinalSVM
 from ...formats.opening import Source
 from ...formats.svmlight import labels_as_array
 from ...metrics import grade_scores, label_scores
+from ...metrics.tallies import tally_of_grades
 from ...registry import ORDINAL
 from ..answers import score_text
 from ..codes import UsageError
 from ..data import Model
 from ..judging import Judgement, as_json, confusions, error_lines
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows, read_training_rows
-from ..tallies import tally_of_grades
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["judge", "plan", "predict", "understand"]

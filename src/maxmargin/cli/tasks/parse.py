@@ -14,6 +14,7 @@ from ...formats import Tree, clean_tree, open_text, read_columns, read_trees
 from ...formats.opening import Source
 from ...formats.recognising import Kind
 from ...metrics import bracket_scores
+from ...metrics.tallies import tally_of_trees
 from ...registry import PARSE
 from ..answers import number_of_answers, score_text
 from ..data import Model, open_input
@@ -99,7 +100,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         some = bracket_scores([gold[i] for i in short], [predicted[i] for i in short])
         report[f"up_to_{SHORT}_words"] = {"trees": len(short), **some._asdict()}
         text += f"\n\n{len(short)} trees of up to {SHORT} words\n\n{some}"
-    return Judgement(report, text)
+    return Judgement(report, text, tally_of_trees(gold, predicted))
 
 
 def _read_trees(source: Source, arguments: argparse.Namespace) -> tuple[list[Tree], Sequence[int]]:

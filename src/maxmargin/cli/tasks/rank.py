@@ -12,6 +12,7 @@ from ...estimators.ranking import RankSVM
 from ...formats import SvmlightData
 from ...formats.opening import Source
 from ...metrics import average_precision, letor_ndcg, mean_swapped_pairs, ndcg, swapped_pairs
+from ...metrics.tallies import tally_of_rankings
 from ...registry import RANK
 from ...tables import columns, named_values, percent
 from ...types import Floats
@@ -20,7 +21,6 @@ from ..codes import UsageError
 from ..data import Model
 from ..judging import Judgement
 from ..rows import line_of, read_labelled_rows, read_rows, read_training_rows
-from ..tallies import tally_of_rankings
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["judge", "plan", "predict", "understand"]

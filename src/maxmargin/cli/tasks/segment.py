@@ -15,9 +15,12 @@ from ...metrics import (
     tags_to_segments,
 )
 from ...metrics.chunks import is_chunk_tag
+from ...metrics.tallies import tally_of_tags
 from ...registry import SEGMENT
 from ...tables import named_values, percent
+from ..codes import UsageError
 from ..columns import (
+    Templates,
     Tokens,
     extra_of_columns,
     read_labelled_tokens,
@@ -31,7 +34,6 @@ from ..columns import (
 from ..data import Model
 from ..judging import Judgement, as_json, count_unknown, error_lines
 from ..places import at_lines
-from ..tallies import tally_of_tags
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["judge", "plan", "predict", "understand"]
@@ -42,10 +44,12 @@ understand = understand_columns
 def plan(arguments: argparse.Namespace) -> Plan:
     """How to train; see `maxmargin.cli.tasks`."""
     files, templates = read_template_option(arguments)
+    if templates.of_pairs:
+        raise UsageError(f"--templates {arguments.templates}: segments have no features of pairs")
     return Plan(files, partial(_make, arguments, templates))
 
 
-def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
+def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A segmenter, to be trained on a column file."""
     tokens, label_column = read_training_tokens(arguments, SEGMENT)
     segments = tags_to_segments(_checked_tags(tokens, tokens.labels or []))
@@ -56,7 +60,7 @@ def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Trainin
         f"{n_segments} segments",
     )
     estimator = SequenceSegmenter(
-        features=window_features(arguments, templates),
+        features=window_features(arguments, templates)[0],
         fit_intercept=bool(arguments.intercept),
         max_length=arguments.max_length,
         **shared_parameters(arguments, SEGMENT),

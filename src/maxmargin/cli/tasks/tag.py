@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...estimators.sequence import SequenceTagger
+from ...formats import read_crfsuite
 from ...formats.opening import Source
 from ...metrics import (
     are_chunk_tags,
@@ -15,10 +16,21 @@ from ...metrics import (
     sequence_accuracy,
     tagging_report,
 )
+from ...metrics.tallies import Tally, tally_of_tags
 from ...registry import TAG
 from ..answers import number_of_answers
+from ..attributes import (
+    ATTRIBUTES,
+    are_attributes,
+    attribute_features,
+    knows_attributes,
+    write_labels,
+)
 from ..codes import UsageError
 from ..columns import (
+    Columns,
+    Templates,
+    Tokens,
     extra_of_columns,
     read_labelled_tokens,
     read_template_option,
@@ -29,15 +41,13 @@ from ..columns import (
     write_ranked_tokens,
     write_tokens,
 )
-from ..data import Model
-from ..judging import Judgement, Tally, as_json, confusions, count_unknown, error_lines
+from ..confidences import confidence_of
+from ..data import Model, open_input, refuse_single_label
+from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..places import at_lines
-from ..tallies import tally_of_tags
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["count", "judge", "plan", "predict", "understand"]
-
-understand = understand_columns
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -48,42 +58,65 @@ def plan(arguments: argparse.Namespace) -> Plan:
     return Plan(files, partial(_make, arguments, templates))
 
 
-def _make(arguments: argparse.Namespace, templates: list[str] | None) -> Training:
-    """A tagger, to be trained on a column file."""
-    tokens, label_column = read_training_tokens(arguments, TAG)
+def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
+    """A tagger, to be trained on a column file, or on attributes."""
+    features: Any
+    if are_attributes(arguments):
+        features, pairs, lines = attribute_features(arguments), None, []
+        tokens, extra = _read_attributes(open_input(arguments.data), arguments), {"task": TAG.name}
+        refuse_single_label(arguments.data, {y for ys in tokens.labels or () for y in ys})
+    else:
+        features, pairs = window_features(arguments, templates)
+        tokens, label_column = read_training_tokens(arguments, TAG)
+        extra, lines = extra_of_columns(arguments, TAG, tokens, label_column), tokens.first_lines
     say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
     estimator = SequenceTagger(
-        features=window_features(arguments, templates),
+        features=features,
+        transition_features=pairs,
         fit_intercept=bool(arguments.intercept),
         boundary_weights=arguments.boundary_weights,
         order=arguments.order or 1,
         constraints=arguments.constraints,
         on_violation=arguments.on_violation or "raise",
+        probability=arguments.calibrate,
         **shared_parameters(arguments, TAG),
     )
 
     def fit() -> None:
-        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
+        with at_lines("sequence", str(arguments.data), lines):
             estimator.fit(tokens.inputs, tokens.labels)
         say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
-    extra = extra_of_columns(arguments, TAG, tokens, label_column)
     return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
 
 
+def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:
+    """What the column files of a tagger look like, or that it knows attributes."""
+    return ATTRIBUTES if knows_attributes(estimator) else understand_columns(path, estimator, extra)
+
+
 def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
-    """The columns of the file, with one more."""
+    """The columns of the file, with one more; for attributes the labels alone."""
+    if model.files == ATTRIBUTES:
+        if arguments.k or arguments.scores or arguments.confidence:
+            raise UsageError("--k, --scores and --confidence are for columns, not for attributes")
+        return write_labels(model.estimator.predict(_read_attributes(source, arguments).inputs))
     tokens = read_tokens(model, source, arguments)
     k = number_of_answers(arguments)
     if k is not None:
         ranked = model.estimator.predict_k(tokens.inputs, k)
         return write_ranked_tokens(model, arguments, tokens, ranked)
-    return write_tokens(model, arguments, tokens, model.estimator.predict(tokens.inputs))
+    found = model.estimator.predict(tokens.inputs)
+    if not arguments.confidence:
+        return write_tokens(model, arguments, tokens, found)
+    flat = [y for ys in found for y in ys]
+    sure = confidence_of(model.estimator, tokens.inputs, flat)
+    return write_tokens(model, arguments, tokens, found, sure)
 
 
 def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of a tagger, and tables of them."""
-    tokens, gold = read_labelled_tokens(model, arguments)
+    tokens, gold = _read_labelled(model, arguments)
     known = {str(label) for label in model.estimator.classes_.tolist()}
     predicted = [[str(y) for y in ys] for ys in model.estimator.predict(tokens.inputs)]
     flat_gold = [y for ys in gold for y in ys]
@@ -108,6 +141,20 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         }
     text = "\n".join([tagging_report(gold, predicted), *error_lines(report)])
     return Judgement(report, text, tally_of_tags(gold, predicted, {*known, *flat_gold}))
+
+
+def _read_labelled(model: Model, arguments: argparse.Namespace) -> tuple[Tokens, list[list[str]]]:
+    """Read a file with labels, of whatever kind the model knows."""
+    if model.files != ATTRIBUTES:
+        return read_labelled_tokens(model, arguments)
+    tokens = _read_attributes(open_input(arguments.data), arguments)
+    return tokens, tokens.labels or []
+
+
+def _read_attributes(source: Source, arguments: argparse.Namespace) -> Tokens:
+    """Read a data file of CRFsuite."""
+    data = read_crfsuite(source, encoding=arguments.encoding)
+    return Tokens(data, data.X, data.y)
 
 
 def count(estimator: Any, examples: Examples) -> Tally:

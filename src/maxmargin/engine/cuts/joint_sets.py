@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..joint_planes import PlaneRows, add_rows, all_products, planes_work
-from ..joint_qp import JointPlanes, solve_jointly
+from ..joint_qp import JointPlanes
 
 if TYPE_CHECKING:
     from .working_sets import WorkingSets
@@ -32,7 +32,7 @@ def solve_sets_jointly(store: WorkingSets, stop_gap: float, most_work: float) ->
     cap = store.caps[number] if capped else np.full(len(number), np.inf)
     before = sets.alpha[slots]
     planes = JointPlanes(gram, sets.offset[slots], before, block, cap, sets.ridge[number])
-    solution = solve_jointly(planes, stop_gap, most_work)
+    solution = store.solve_joint(planes, rows, stop_gap, most_work)
     sets.alpha[slots] = solution.alpha
     add_rows(rows, store.parts, solution.alpha - before, store.w)
     store.work += planes_work(len(slots), len(slots), entries, store.parts, solution.work)

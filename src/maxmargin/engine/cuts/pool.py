@@ -157,7 +157,7 @@ class CandidatePool(TablePool):
         self.cache_bytes = cache_bytes
         self.parts = oracle.parts
         self.n_features = oracle.n_features
-        self.grows = not stored_dense(self.n_features)
+        self.grows = not stored_dense(self.n_features) and not oracle.has_bounds
         self.local = LocalWeights(self.parts, self.n_features if self.grows else 0)
         shape = (n, max(1, size))
         self.slots = Slots(

@@ -20,6 +20,8 @@ from ...plane_rows import Planes, longest_row
 from ...types import Floats, Ints, Ints32
 from ..arena import grown
 from ..compaction import keep_rows
+from ..joint_planes import PlaneRows
+from ..joint_qp import JointPlanes, JointSolution, solve_jointly
 from ..oracle import Oracle
 from ..state import Arrays, copied, inside, named_arrays, under
 from ..work import BLOCK, PART_ENTRY
@@ -176,6 +178,12 @@ class WorkingSets:
         """
         return solve_sets_jointly(self, stop_gap, most_work)
 
+    def solve_joint(
+        self, planes: JointPlanes, rows: PlaneRows, stop_gap: float, most_work: float
+    ) -> JointSolution:
+        """Solve for the multipliers of constraints, which are these rows."""
+        return solve_jointly(planes, stop_gap, most_work)
+
     def sums(self, per_slot: Floats) -> Floats:
         """Each block's sum of what is given per slot."""
         slots, owners = self.owners()
@@ -213,9 +221,13 @@ class WorkingSets:
         linear = float(self.sets.alpha[slots] @ self.sets.offset[slots])
         return linear, self.sums(self.sets.alpha)
 
+    def renew(self) -> None:
+        """Compute ``w`` afresh from the multipliers."""
+        self.w = self.combine(self.sets.alpha)
+
     def dual(self) -> float:
         """The dual value; ``w`` is computed afresh before."""
-        self.w = self.combine(self.sets.alpha)
+        self.renew()
         linear, sums = self.dual_sums()
         return dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ...search.limits import as_numbers
 from ...types import Floats, Ints
 from .slots import NoOutput, SlotLoss, SlotProblem
 
@@ -51,7 +52,7 @@ class AssignmentProblem(SlotProblem):
 
     def input_of(self, x: Any, where: str = "") -> Floats:
         """See `SlotProblem`."""
-        pairs = np.asarray(x, dtype=np.float64)
+        pairs = as_numbers(x, where)
         if pairs.ndim != 3:
             raise ValueError(
                 f"{where}expected features of pairs, of shape (n_left, n_right, n_features), got "
@@ -97,10 +98,18 @@ class AssignmentProblem(SlotProblem):
 
     def joint_feature(self, x: Any, y: Any) -> Floats:
         """Sum of the features of the matched pairs."""
-        x = np.asarray(x, np.float64)
-        partners = np.asarray(y, np.int64)
+        x, partners = np.asarray(x, np.float64), np.asarray(y, np.int64)
         matched = np.flatnonzero(partners >= 0)
-        total: Floats = x[matched, partners[matched]].sum(axis=0)
+        n_known = len(matched) + np.count_nonzero(partners == -1)
+        try:
+            if partners.shape != x.shape[:1] or n_known < len(partners):
+                raise IndexError
+            total: Floats = x[matched, partners[matched]].sum(axis=0)
+        except IndexError:
+            raise ValueError(
+                f"there are {x.shape[0]} left and {x.shape[1]} right items; expected a partner of "
+                f"each left one, -1 for none, got {y!r:.60}"
+            ) from None
         return np.append(total, float(len(matched))) if self.fit_intercept else total
 
     def shape_of(self, x: Floats) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, difference, stack, stack_k_best
 from ...problem import Problem
-from ...search.limits import as_examples, as_weights
+from ...search.limits import as_examples, as_numbers, as_weights
 from ...types import Floats, Ints
 
 __all__ = ["CandidateProblem"]
@@ -39,9 +39,9 @@ class CandidateProblem(Problem):
 
     def bind(self, X: Sequence[Any], Y: Sequence[Any]) -> Problem:
         """Return a copy of the problem that holds these examples; see `Problem.bind`."""
-        features = [_features(i, x) for i, x in enumerate(X)]
+        features = [_features(x, f"example {i}: ") for i, x in enumerate(X)]
         given = zip(features, Y, strict=False)  # of how many there are the next line tells
-        costs = [_costs(i, x.shape[0], y) for i, (x, y) in enumerate(given)]
+        costs = [_costs(x.shape[0], y, f"example {i}: ") for i, (x, y) in enumerate(given)]
         bound = super().bind(features, Y)
         assert isinstance(bound, CandidateProblem)
         for i, x in enumerate(features):
@@ -57,7 +57,11 @@ class CandidateProblem(Problem):
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         """Features of a candidate."""
-        return x[[truth_of(y)]] if sp.issparse(x) else np.asarray(x)[truth_of(y)]
+        rows = x if sp.issparse(x) and x.format == "csr" else _features(x)
+        number = truth_of(y)
+        if not 0 <= number < rows.shape[0]:
+            raise ValueError(_no_candidate(number, rows.shape[0]))
+        return rows[[number]] if sp.issparse(rows) else rows[number]
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """What a candidate costs more than the truth."""
@@ -65,15 +69,24 @@ class CandidateProblem(Problem):
         if np.ndim(y) == 0:
             return float(int(y) != chosen)
         costs = np.asarray(y, np.float64)
+        if not 0 <= chosen < len(costs):
+            raise ValueError(
+                f"{len(costs)} costs are given, but the candidate {chosen} was chosen: expected "
+                "the cost of every candidate"
+            )
         return float(costs[chosen] - costs.min())
 
     def predict(self, x: Any, w: Floats) -> int:
         """The candidate of the largest score."""
-        return int(np.argmax((x if sp.issparse(x) else np.asarray(x, np.float64)) @ w))
+        rows = _features(x)
+        if rows.shape[1] != len(w):
+            raise ValueError(f"there are {len(w)} weights, but {rows.shape[1]} features")
+        return int(np.argmax(rows @ w))
 
     def most_violated(self, x: Any, y: Any, w: Floats, rescaling: Rescaling) -> int:
         """The most violated candidate of one example."""
-        truth, costs = truth_of(y), _costs(0, x.shape[0], y)
+        x = _features(x)
+        truth, costs = truth_of(y), _costs(x.shape[0], y)
         values = _values(x, costs, truth, w, Formulation(rescaling))
         best = int(np.argmax(values))
         return best if values[best] > 0.0 else truth
@@ -124,7 +137,13 @@ class CandidateProblem(Problem):
     def _row(self, i: int, truth: int, y: int) -> Any:
         """The feature difference of a candidate."""
         x = self.X[i]
-        return difference(self.joint_feature(x, truth), self.joint_feature(x, y))
+        gold, other = (x[[truth]], x[[y]]) if sp.issparse(x) else (x[truth], x[y])
+        return difference(gold, other)
+
+
+def _no_candidate(y: Any, n_candidates: int) -> str:
+    """What is wrong with an output."""
+    return f"there is no candidate {y!r}; they are numbered from 0 to {n_candidates - 1}"
 
 
 def truth_of(y: Any) -> int:
@@ -143,33 +162,28 @@ def _values(x: Any, costs: Floats, truth: int, w: Floats, formulation: Formulati
     return values
 
 
-def _features(i: int, x: Any) -> Any:
-    """The candidates of an example as a matrix of numbers; ValueError that names the example."""
-    rows = sp.csr_matrix(x, dtype=np.float64) if sp.issparse(x) else np.asarray(x, np.float64)
+def _features(x: Any, where: str = "") -> Any:
+    """The candidates of an example as a matrix; ValueError that begins with ``where``."""
+    rows = sp.csr_matrix(x, dtype=np.float64) if sp.issparse(x) else as_numbers(x, where)
     if rows.ndim != 2 or rows.shape[0] == 0:
         raise ValueError(
-            f"example {i}: expected a row of features for each of its candidates, got shape "
-            f"{rows.shape}"
+            f"{where}expected a row of features for each of the candidates, got shape {rows.shape}"
         )
     if not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
-        raise ValueError(f"example {i} has features that are not finite")
+        raise ValueError(f"{where}there are features that are not finite")
     return rows
 
 
-def _costs(i: int, n_candidates: int, y: Any) -> Floats:
-    """Loss of every candidate; ValueError that names the example."""
+def _costs(n_candidates: int, y: Any, where: str = "") -> Floats:
+    """Loss of every candidate; ValueError that begins with ``where``."""
     if np.ndim(y) == 0:
-        number = int(y)
-        if number != y or not 0 <= number < n_candidates:
-            raise ValueError(
-                f"example {i}: there is no candidate {y!r}; they are numbered from 0 to "
-                f"{n_candidates - 1}"
-            )
-        return (np.arange(n_candidates) != number).astype(np.float64)
-    costs = np.asarray(y, np.float64)
+        if np.asarray(y).dtype.kind not in "biuf" or not np.isin(y, range(n_candidates)):
+            raise ValueError(where + _no_candidate(y, n_candidates))
+        return (np.arange(n_candidates) != int(y)).astype(np.float64)
+    costs = as_numbers(y, where)
     if costs.shape != (n_candidates,) or not np.isfinite(costs).all():
         raise ValueError(
-            f"example {i} has {n_candidates} candidates; expected the number of one, or as many "
+            f"{where}there are {n_candidates} candidates; expected the number of one, or as many "
             f"finite costs, got {y!r:.60}"
         )
     losses: Floats = costs - costs.min()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...search.limits import as_numbers
 from ...types import Floats, Ints
 from .slots import NoOutput, SlotProblem
 
@@ -82,6 +83,7 @@ class FactorTree(SlotProblem):
     def joint_feature(self, x: Any, y: Any) -> Floats:
         """Sum of the features of labels and of tied pairs of labels."""
         tree = _as_tree(x)
+        self.check_output(tree, y, "")
         total = np.zeros(tree.n_features)
         for features, label in zip(tree.variables, y, strict=True):
             total += features[label]
@@ -167,12 +169,14 @@ def _as_tree(x: Any, where: str = "") -> _Tree:
         return x
     if not isinstance(x, Factors):
         raise ValueError(f"{where}expected Factors, got {type(x).__name__!r} object {x!r:.60}")
-    variables = [np.asarray(features, np.float64) for features in x.variables]
-    tables = [np.asarray(table, np.float64) for table in x.tables]
-    pairs = [(int(u), int(v)) for u, v in x.pairs]
+    variables = [
+        as_numbers(features, f"{where}variable {v}: ") for v, features in enumerate(x.variables)
+    ]
+    tables = [as_numbers(table, f"{where}table {t}: ") for t, table in enumerate(x.tables)]
+    pairs = [_as_pair(pair, where) for pair in x.pairs]
     if not variables:
         raise ValueError(f"{where}there are no variables")
-    n_features = variables[0].shape[-1]
+    n_features = np.shape(variables[0])[-1] if np.ndim(variables[0]) else 0
     for v, features in enumerate(variables):
         if features.ndim != 2 or features.shape[1] != n_features or not len(features):
             raise ValueError(
@@ -194,6 +198,14 @@ def _as_tree(x: Any, where: str = "") -> _Tree:
         raise ValueError(f"{where}there are features that are not finite")
     order, above = _walk(len(sizes), pairs, where)
     return _Tree(variables, pairs, tables, sizes, n_features, order, above)
+
+
+def _as_pair(pair: Any, where: str) -> tuple[int, int]:
+    """Two variables; ValueError for anything else."""
+    numbers = np.asarray(pair)
+    if numbers.shape != (2,) or numbers.dtype.kind not in "iu":
+        raise ValueError(f"{where}expected pairs of numbers of variables, got {pair!r:.60}")
+    return int(numbers[0]), int(numbers[1])
 
 
 def _walk(n: int, pairs: list[tuple[int, int]], where: str) -> tuple[list[int], list[int]]:

@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from ...formulation import Rescaling
 from ...plane_rows import BoundedPlanes, Planes, difference, stack
-from ...search.limits import as_examples, as_weights
+from ...search.limits import as_examples, as_numbers, as_weights
 from ...types import Floats, Ints
 from .slots import NoOutput, SlotLoss, SlotProblem, SlotScores
 
@@ -70,14 +70,27 @@ class LinearProgramProblem(SlotProblem):
                 f"{where}expected a pair (features of the variables, constraint or None), got "
                 f"{x!r:.60}"
             )
-        features = x[0] if sp.issparse(x[0]) else np.asarray(x[0], np.float64)
+        features = x[0] if sp.issparse(x[0]) else as_numbers(x[0], where)
         if features.ndim != 2:
             raise ValueError(
                 f"{where}expected a row of features for each variable, got shape {features.shape}"
             )
         if not np.isfinite(features.data if sp.issparse(features) else features).all():
             raise ValueError(f"{where}there are features that are not finite")
-        return features, _as_list(x[1])
+        constraints = _as_list(x[1])
+        for constraint in constraints:
+            if not isinstance(constraint, LinearConstraint):
+                raise ValueError(
+                    f"{where}expected a scipy.optimize.LinearConstraint, or a list of them, or "
+                    f"None, got {constraint!r:.60}"
+                )
+            n_columns = np.shape(constraint.A)[-1]
+            if n_columns != features.shape[0]:
+                raise ValueError(
+                    f"{where}a constraint is on {n_columns} variables, but there are features of "
+                    f"{features.shape[0]}"
+                )
+        return features, constraints
 
     def check_output(self, x: Any, y: Any, where: str) -> None:
         """See `SlotProblem`."""
@@ -97,7 +110,13 @@ class LinearProgramProblem(SlotProblem):
     def joint_feature(self, x: Any, y: Any) -> Any:
         """Sum of the features of the variables that are 1."""
         features = x[0] if sp.issparse(x[0]) else np.asarray(x[0], np.float64)
-        total = features.T @ np.asarray(y, np.float64)
+        chosen = np.asarray(y, np.float64)
+        if chosen.shape != features.shape[:1]:
+            raise ValueError(
+                f"there are {features.shape[0]} variables; expected as many 0s and 1s, got "
+                f"{y!r:.60}"
+            )
+        total = features.T @ chosen
         return np.asarray(total, np.float64).ravel()
 
     def shape_of(self, x: Any) -> tuple[int, int]:

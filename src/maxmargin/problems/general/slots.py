@@ -103,7 +103,10 @@ class SlotProblem(Problem):
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """Loss of an output."""
-        wrong = np.asarray(y) != np.asarray(y_hat)
+        true, found = np.asarray(y), np.asarray(y_hat)
+        if true.shape != found.shape:
+            raise ValueError(f"outputs of shapes {true.shape} and {found.shape} cannot be compared")
+        wrong = true != found
         return (
             float(self._unit(len(wrong)) * np.count_nonzero(wrong))
             if self._counts

@@ -1,0 +1,68 @@
+"""Sphinx: ``python -m sphinx -W --keep-going docs build/docs`` makes the site, off line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import maxmargin
+
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_pictures
+
+project = "maxmargin"
+author = "maxmargin developers"
+copyright = "maxmargin developers"
+version = release = maxmargin.__version__
+
+templates_path = ["_templates"]
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+
+# -- Text ---------------------------------------------------------------------------------------
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+default_role = "code"
+
+# -- API ----------------------------------------------------------------------------------------
+autosummary_generate = True
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": True,
+    "exclude-members": "get_metadata_routing, set_fit_request, set_partial_fit_request, "
+    "set_predict_request, set_score_request",
+}
+autodoc_typehints = "none"  # docstrings say what parameters are
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+# -- Examples -----------------------------------------------------------------------------------
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"\.py$",
+    "reset_argv": "gallery_pictures.arguments",
+    "image_scrapers": ("gallery_pictures",),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 0,
+    "plot_gallery": "True",
+}
+
+# -- Pages --------------------------------------------------------------------------------------
+html_theme = "pydata_sphinx_theme"
+html_title = "maxmargin"
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_show_sourcelink = False

@@ -1,0 +1,34 @@
+"""Commands with the arguments and files of other tools, so that scripts for those keep working.
+
+`tools` and `crfsuite_options` describe the commands, and are read at every start; the files of the
+tools' names do the work. C, epsilon and the scale of the weights are converted by `conventions`.
+Models are files of maxmargin's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import Any
+
+from . import crfsuite_options
+from .tools import TOOLS
+
+__all__ = ["add_parsers", "list_commands"]
+
+
+def add_parsers(commands: Any) -> list[argparse.ArgumentParser]:
+    """Describe all commands."""
+    parsers = [parser for tool in TOOLS for parser in tool.add_parsers(commands)]
+    return [*parsers, *crfsuite_options.add_parsers(commands)]
+
+
+def list_commands() -> str:
+    """Lines of help that name them."""
+    names = ", ".join(name for tool in TOOLS for name in tool.commands)
+    return textwrap.fill(
+        f"drop-ins for other tools, with their options and files: {names}, crfsuite",
+        width=96,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )

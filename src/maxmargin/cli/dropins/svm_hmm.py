@@ -1,0 +1,112 @@
+"""What the commands of svm-hmm do."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ...estimators.multiclass import MulticlassSVM
+from ...estimators.sequence import SequenceTagger
+from ...features.packing import PackedSequences
+from ...types import Ints
+from ..codes import DONE, UsageError
+from ..data import refuse_single_label
+from ..signals import Signals
+from ..telling import tell_result
+from ..training import Training
+from .conventions import convention_of, shared_parameters
+from .examples import Examples, read_examples, refuse_at, with_width
+from .learning import check_model, read_tool_model, tell_errors, write_predictions
+from .learning import learn as train_and_save
+
+__all__ = ["classify", "learn"]
+
+LOSSES = {0: "zero-one", 1: "hamming"}
+
+
+def learn(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Train a tagger; without transitions (--t 0) tokens are examples of their own."""
+    if arguments.emissions > arguments.order:
+        raise UsageError("--e must not be larger than --t, the order of the transitions")
+    alone = arguments.order == 0
+    if alone and (arguments.l, arguments.o, arguments.p) != (1, 2, 1):
+        raise UsageError("--t 0, without transitions, goes with -l 1, -o 2 and -p 1 only")
+    check_model(arguments)
+    data = _read(arguments.data)
+    refuse_single_label(data.source, set(data.y.tolist()))
+    offsets = data.offsets
+    n_sequences, n_tokens = len(offsets) - 1, len(data.y)
+    if arguments.v > 0:
+        tell_result(
+            f"Training set properties: {data.X.shape[1]} features, {n_sequences} sequences, "
+            f"{n_tokens} tokens, {len(np.unique(data.y))} tags"
+        )
+    convention = convention_of(arguments, n_sequences)
+    shared = shared_parameters(arguments, convention)
+    extra = {"tool": "svm-hmm", "loss": arguments.l}
+    if alone:  # the Hamming loss of a sequence is the sum of its tokens' losses
+        shared["epsilon"] *= n_sequences / n_tokens
+        rows = MulticlassSVM(fit_intercept=False, **shared)
+        training = Training(lambda: rows.fit(data.X, data.y), rows, extra)
+    else:
+        higher = arguments.order > 1 or arguments.emissions > 0
+        tagger = SequenceTagger(
+            loss=LOSSES[arguments.l],  # type: ignore[arg-type]
+            order=arguments.order,
+            emission_order=arguments.emissions,
+            label_tuples="allowed" if higher else "seen",  # svm_hmm has weights for all
+            **shared,
+        )
+        X, y = _packed(data.X, offsets), _split(data.y, offsets)
+        training = Training(lambda: tagger.fit(X, y), tagger, extra)
+    return train_and_save(arguments, signals, training, convention)
+
+
+def classify(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Tag a file."""
+    estimator, extra = read_tool_model(arguments, "svm-hmm")
+    data = _read(arguments.data)
+    offsets, X = data.offsets, with_width(data.X, estimator.n_features_in_)
+    if isinstance(estimator, MulticlassSVM):
+        tags = estimator.predict(X)
+    else:
+        tags = np.concatenate(estimator.predict(_packed(X, offsets)))
+    signals.check()
+    write_predictions(arguments, map(str, tags.tolist()))
+    wrong = np.add.reduceat((tags != data.y).astype(np.float64), offsets[:-1])
+    losses = np.minimum(wrong, 1.0) if extra.get("loss") == 0 else wrong
+    tell_errors(arguments, losses, [f"Average loss per token: {wrong.sum() / len(tags):.4f}"])
+    return DONE
+
+
+def _read(path: str) -> Examples:
+    """Read sequences: lines with the same qid, one after the other."""
+    data = read_examples(path, needs_queries=True)
+    bad = np.flatnonzero((data.y != np.rint(data.y)) | (data.y < 0))
+    if len(bad):
+        row = int(bad[0])
+        refuse_at(data, row, f"expected a tag that is a whole number, found {data.y[row]:g}")
+    starts = data.offsets[:-1]
+    _, first = np.unique(data.qid[starts], return_index=True)
+    if len(first) < len(starts):
+        again = int(starts[np.setdiff1d(np.arange(len(starts)), first)[0]])
+        refuse_at(
+            data,
+            again,
+            f"qid:{data.qid[again]} again, expected the lines of a sequence one after the other",
+        )
+    return data
+
+
+def _packed(X: Any, offsets: Ints) -> PackedSequences:
+    """Rows as sequences."""
+    return PackedSequences(sparse.csr_array(X), offsets)
+
+
+def _split(values: Any, offsets: Ints) -> list[Any]:
+    """Values of each sequence."""
+    return [values[a:b] for a, b in pairwise(offsets.tolist())]

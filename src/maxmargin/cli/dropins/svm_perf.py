@@ -1,0 +1,128 @@
+"""What the commands of svm-perf do."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import precision_score, recall_score
+
+from ...estimators.measure_scores import measure_of_scores
+from ...estimators.performance import PerformanceSVM
+from ...problems.measures.measure import Measure
+from ...types import Bools, Floats
+from ..codes import DONE, UsageError
+from ..signals import Signals
+from ..telling import tell, tell_result
+from ..training import Training
+from .conventions import convention_of, shared_parameters
+from .examples import read_examples, refuse_at, with_width
+from .learning import check_model, read_tool_model, tell_errors, write_predictions
+from .learning import learn as train_and_save
+
+__all__ = ["classify", "learn"]
+
+MEASURES = {1: "f1", 2: "error", 3: "prbep", 4: "precision@k", 5: "recall@k", 10: "rocarea"}
+PER_CENT = 100.0  # losses, and joint features, are so many times ours
+
+
+def learn(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Train a classifier."""
+    if arguments.l == 0:
+        raise UsageError("-l 0, a loss of 1 for any error in the whole file, is not offered")
+    share = _share(arguments)
+    check_model(arguments)
+    data = read_examples(arguments.data, needs_queries=False)
+    unlabelled = np.flatnonzero(data.y == 0)
+    if len(unlabelled):
+        refuse_at(data, int(unlabelled[0]), "expected a label above or below 0, found 0")
+    positive = data.y > 0
+    n_positive = int(positive.sum())
+    if n_positive in (0, len(positive)):
+        raise ValueError(f"{data.source}: expected labels above 0 and below 0, found one kind only")
+    if arguments.v > 0:
+        tell_result(
+            f"Training set properties: {data.X.shape[1]} features, {len(positive)} examples "
+            f"({n_positive} pos / {len(positive) - n_positive} neg)"
+        )
+    if share:
+        tell(
+            "maxmargin: note: choices of k rows are compared with the best ones, not with the "
+            "truth; svm_perf's objective differs"
+        )
+    convention = convention_of(arguments, 1, loss_scale=PER_CENT, feature_scale=PER_CENT)
+    estimator = PerformanceSVM(
+        measure=MEASURES[arguments.l],  # type: ignore[arg-type]
+        k=max(int(share * n_positive), 1) if share else None,
+        fit_intercept=False,
+        **shared_parameters(arguments, convention),
+    )
+    extra = {
+        "tool": "svm-perf",
+        "bias": arguments.bias,
+        "weights": convention.weights,
+        "n_features": int(data.X.shape[1]),
+    }
+    X, y = _with_constant(data.X, arguments.bias), np.where(positive, 1, -1)
+    return train_and_save(
+        arguments, signals, Training(lambda: estimator.fit(X, y), estimator, extra), convention
+    )
+
+
+def classify(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Score a file."""
+    estimator, extra = read_tool_model(arguments, "svm-perf")
+    data = read_examples(arguments.data, needs_queries=False)
+    X = _with_constant(with_width(data.X, extra["n_features"]), extra["bias"])
+    scores = extra["weights"] * estimator.decision_function(X)
+    signals.check()
+    write_predictions(arguments, (f"{score:.8f}" for score in scores.tolist()))
+    unlabelled = int(np.count_nonzero(data.y == 0))
+    if unlabelled:
+        tell(f"maxmargin: note: {unlabelled} lines without a label (0): nothing to compare with")
+        return DONE
+    positive = data.y > 0
+    error = PER_CENT * float(np.mean((scores > 0) != positive))
+    tell_errors(arguments, np.array([error]), _measures(positive, scores))
+    return DONE
+
+
+def _share(arguments: argparse.Namespace) -> float:
+    """What k is as a share of the positive rows; 0 for measures without k."""
+    if arguments.l == 4:
+        share = arguments.fraction or 0.5
+        if share > 1.0:
+            raise UsageError(f"--p of -l 4 must be at most 1, got {share:g}")
+        return share
+    if arguments.l == 5:
+        share = arguments.fraction or 2.0
+        if share < 1.0:
+            raise UsageError(f"--p of -l 5 must be at least 1, got {share:g}")
+        return share
+    return 0.0
+
+
+def _with_constant(X: Any, bias: float) -> Any:
+    """X with a feature of this value in all rows; without it if it is 0."""
+    if bias == 0.0:
+        return X
+    constant = np.full((X.shape[0], 1), bias)
+    return sparse.csr_matrix(sparse.hstack([X, constant], format="csr"))
+
+
+def _measures(positive: Bools, scores: Floats) -> list[str]:
+    """The measures that svm_perf_classify lists, in per cent."""
+    chosen = scores > 0
+    values = {
+        "Accuracy": np.mean(chosen == positive),
+        "Precision": precision_score(positive, chosen, zero_division=0.0),
+        "Recall": recall_score(positive, chosen, zero_division=0.0),
+        "F1": measure_of_scores(Measure("f1"), positive, scores),
+    }
+    if positive.any() and not positive.all():
+        values["PRBEP"] = measure_of_scores(Measure("prbep"), positive, scores)
+        values["ROCArea"] = measure_of_scores(Measure("rocarea"), positive, scores)
+        values["AvgPrec"] = measure_of_scores(Measure("average_precision"), positive, scores)
+    return [f"{name:<9}: {PER_CENT * float(value):5.2f}" for name, value in values.items()]

@@ -1,0 +1,82 @@
+"""What the commands of svm-rank do."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import pairwise
+
+import numpy as np
+
+from ...estimators.ranking import RankSVM
+from ...metrics.rankings import mean_swapped_pairs
+from ...problems.ranking.queries import grades_of, pairs_of
+from ...types import Floats
+from ..codes import DONE
+from ..signals import Signals
+from ..telling import tell_result
+from ..training import Training
+from .conventions import convention_of, shared_parameters
+from .examples import Examples, read_examples, with_width
+from .learning import check_model, read_tool_model, tell_errors, write_predictions
+from .learning import learn as train_and_save
+
+__all__ = ["classify", "learn"]
+
+LOSSES = {1: "swaps", 2: "normalized-swaps"}
+
+
+def learn(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Train a ranker."""
+    check_model(arguments)
+    data = read_examples(arguments.data, needs_queries=True)
+    n_pairs = _pairs(data)
+    n_queries = len(n_pairs)
+    if not n_pairs.any():
+        raise ValueError(f"{data.source}: no query has lines of different relevance")
+    if arguments.v > 0:
+        tell_result(
+            f"Training set properties: {data.X.shape[1]} features, {n_queries} rankings, "
+            f"{len(data.y)} examples"
+        )
+    if arguments.l == 1:  # relative to the largest loss there is
+        arguments.e *= float(n_pairs.sum()) / n_queries
+    convention = convention_of(arguments, n_queries)
+    estimator = RankSVM(
+        loss=LOSSES[arguments.l],  # type: ignore[arg-type]
+        **shared_parameters(arguments, convention),
+    )
+    training = Training(
+        lambda: estimator.fit(data.X, data.y, qid=data.qid), estimator, {"tool": "svm-rank"}
+    )
+    return train_and_save(arguments, signals, training, convention)
+
+
+def classify(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Score a file."""
+    estimator, _ = read_tool_model(arguments, "svm-rank")
+    data = read_examples(arguments.data, needs_queries=True)
+    scores = estimator.predict(with_width(data.X, estimator.n_features_in_))
+    signals.check()
+    write_predictions(arguments, (f"{score:.8f}" for score in scores.tolist()))
+    n_pairs = _pairs(data)
+    losses = np.zeros(len(n_pairs))
+    for query, (a, b) in enumerate(pairwise(data.offsets.tolist())):
+        if n_pairs[query]:
+            losses[query] = mean_swapped_pairs(data.y[a:b], scores[a:b], ties="wrong")
+    swapped = float(losses @ n_pairs)
+    tell_errors(
+        arguments,
+        losses,
+        [
+            f"Total Num Swappedpairs  : {swapped:6.0f}",
+            f"Avg Swappedpairs Percent: {100.0 * float(losses.mean()):6.2f}",
+        ],
+    )
+    return DONE
+
+
+def _pairs(data: Examples) -> Floats:
+    """Number of pairs of different relevance of each query."""
+    relevance, offsets = data.y.astype(np.float64), data.offsets
+    grades, _ = grades_of(relevance, offsets)
+    return pairs_of(grades, offsets)

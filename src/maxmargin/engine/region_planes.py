@@ -1,0 +1,194 @@
+"""The general plane store where there are constraints on weights.
+
+``w`` is the change from the weights' mean, as for all solvers; the problem is asked at the weights
+themselves. Of these there may be millions, and a visit changes few: so both are kept, and those of
+the blocks that were visited brought up to date. The arithmetic of bounds is in `bounds`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import kernel
+from ..types import Floats, Ints
+from .bounds import BoundPrices, columns_of, solve_within_bounds
+from .joint_planes import PlaneRows
+from .joint_qp import JointPlanes, JointSolution
+from .oracle import Answer, Oracle, batches
+from .parts import Parts, add_at_parts
+from .plane_kernels import list_block
+from .planes import BlockReport, PlaneStore, StepRule
+from .state import Arrays, inside, under
+from .work import CALL, WEIGHT
+
+__all__ = ["BoundedStore", "RegionStore"]
+
+SETTLE_AFTER = 8  # blocks that are improved before the bounds' multipliers are
+LARGEST_ROWS = 20_000_000  # numbers in planes that are written out for a joint solution
+
+
+class RegionStore(PlaneStore):
+    """Planes of the change from the weights' mean; see `BlockStore` for the methods."""
+
+    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> None:
+        super().__init__(oracle, caps, cache_bytes)
+        assert oracle.region is not None
+        self.region = oracle.region
+        self._weights: Floats | None = None  # the problem's; None if w has changed since
+
+    def _ask(self, examples: Ints) -> Answer:
+        """See `PlaneStore`."""
+        if self._weights is None:
+            self.work += WEIGHT * len(self.w)
+            self._weights = self.region.weights(self.w)
+        return self.oracle.ask(examples, self.w, self._weights)
+
+    def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
+        """See `PlaneStore`."""
+        arena = self.arena
+        report = super().absorb(examples, answer, rule)
+        if self.arena is not arena:  # which may have lost planes whose weight has just gone
+            self._weights = None
+        elif rule.max_steps > 0 and self._weights is not None:
+            self._reserve_scratch(examples, 0)
+            arrays = (self.arena, self.blocks, self.scratch, self.parts)
+            _follow(*arrays, examples, self.region.mean, self.w, self._weights)
+        return report
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """See `BlockStore`."""
+        self._weights = None
+        return super().revisit(examples, rule)
+
+    def extrapolate(self, factor: float) -> float:
+        """See `BlockStore`."""
+        self._weights = None
+        return super().extrapolate(factor)
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """See `BlockStore`."""
+        self._weights = None
+        return super().solve_jointly(stop_gap, most_work, recombine)
+
+    def rebuild(self) -> None:
+        """See `BlockStore`."""
+        self._weights = None
+        super().rebuild()
+
+    def rescale(self, caps: Floats) -> None:
+        """See `BlockStore`."""
+        self._weights = None
+        super().rescale(caps)
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `BlockStore`."""
+        self._weights = None
+        super().restore(arrays)
+
+
+@kernel(allocates=False)
+def _follow(arena, blocks, scratch, parts, examples, mean, w, weights):
+    """Bring the problem's weights up to date where blocks have features."""
+    for i in examples:
+        _, n_local = list_block(arena, blocks, i, scratch)
+        add_at_parts(parts, scratch.features, n_local, mean, w, weights)
+
+
+class BoundedStore(RegionStore):
+    """Planes, and the multipliers of bounds on single weights; see `BlockStore` for the methods.
+
+    ``w`` is ``sum alpha a + beta``, and within its bounds between any two calls.
+    """
+
+    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> None:
+        super().__init__(oracle, caps, cache_bytes)
+        self.prices = BoundPrices(self.region)
+        self.rebuild()
+        self.dual()
+
+    def _settle(self) -> float:
+        """Set the multipliers of the bounds to their best; returns the dual's increase."""
+        self.work += CALL + WEIGHT * len(self.prices)
+        gain = self.prices.settle(self.w)
+        self.dual_now[0] += gain
+        return gain
+
+    def rebuild(self) -> None:
+        """See `BlockStore`."""
+        super().rebuild()
+        self.prices.renew(self.w)
+
+    def dual_sums(self) -> tuple[float, Floats]:
+        """See `BlockStore`; what bounds add is in the first."""
+        linear, sums = super().dual_sums()
+        return linear + self.prices.value, sums
+
+    def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
+        """See `PlaneStore`."""
+        report = super().absorb(examples, answer, rule)
+        if rule.max_steps > 0:
+            self._settle()
+            if self._weights is not None:
+                which = self.prices.which
+                self._weights[which] = self.region.bounded_weights(self.w[which])
+        return report
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """See `BlockStore`."""
+        gaps = [np.empty(0)]
+        for few in batches(examples, SETTLE_AFTER):
+            gaps.append(super().revisit(few, rule))
+            self._settle()
+        return np.concatenate(gaps)
+
+    def extrapolate(self, factor: float) -> float:
+        """See `BlockStore`."""
+        return super().extrapolate(factor) + self._settle()
+
+    def _line_step(self, direction: Floats, slope: float, curvature: float) -> tuple[float, float]:
+        """See `PlaneStore`; the gain is that without the change of the bounds' multipliers."""
+        step = self.prices.step(self.w, direction, slope, curvature)
+        return step, step * (slope - 0.5 * step * curvature)
+
+    def _remember_w(self) -> Floats | None:
+        """See `PlaneStore`: the change of w is not that of the planes alone."""
+        return None
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """See `BlockStore`."""
+        if self.n_planes * len(self.w) > LARGEST_ROWS:
+            return None
+        left = super().solve_jointly(stop_gap, most_work, recombine)
+        self.prices.settle(self.w)  # whose gain is in that of the solution
+        return left
+
+    def solve_joint(
+        self,
+        planes: JointPlanes,
+        rows: PlaneRows,
+        parts: Parts,
+        stop_gap: float,
+        most_work: float,
+    ) -> JointSolution:
+        """See `PlaneStore`."""
+        columns = columns_of(rows, parts, self.prices.which, len(self.w))
+        return solve_within_bounds(planes, columns, self.prices, stop_gap, most_work)
+
+    def rescale(self, caps: Floats) -> None:
+        """See `BlockStore`; bounds' multipliers are scaled like the others, and then settled."""
+        super().rescale(caps)
+        self.rebuild()
+        self.dual()
+
+    def arrays(self) -> Arrays:
+        """See `BlockStore`."""
+        return {**super().arrays(), **under("prices", self.prices.arrays())}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `BlockStore`."""
+        super().restore(arrays)
+        self.prices.restore(inside("prices", arrays))

@@ -1,0 +1,332 @@
+"""How sure an estimator is of its outputs: margins, and probabilities once it is calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType, MethodType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.base import clone
+
+from .._warn import warn_user
+from ..declared import from_values
+from ..types import Floats, Ints
+from .base import MaxMarginEstimator
+from .examples import examples_at, n_examples_of
+
+__all__ = ["CalibratedMethod", "Calibration", "Confidences", "PartConfidences"]
+
+N_FOLDS = 3
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+BLOCKS = 5  # of a fold: neighbouring sentences are of one document, and sorted data are spread
+
+
+class Calibration(NamedTuple):
+    """What turns scores into probabilities, ``P(y | x)`` proportional to ``exp(score / T)``.
+
+    Attributes
+    ----------
+    temperature : float
+        T.
+    log_loss : float
+        Mean negative logarithm of the probabilities of the right labels (heads, classes) there.
+    n_positions : int
+        How many of these the temperature was fitted on.
+    """
+
+    temperature: float
+    log_loss: float
+    n_positions: int
+
+
+class Outputs(Protocol):
+    """What confidences are asked of; see `maxmargin.search.distribution.Distribution`."""
+
+    def margins(self) -> Any:
+        """Margins of all choices."""
+
+    def log_likelihoods(self, gold: Any, temperature: float) -> Floats:
+        """Of the right choices, one for each position."""
+
+
+class CalibratedMethod:
+    """A method that an estimator has only if it is calibrated, or will be by `fit`; a decorator."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self.method
+        if not estimator.probability and not hasattr(estimator, "calibration_"):
+            raise AttributeError(
+                f"{self.method.__name__} needs a calibrated {type(estimator).__name__}: call "
+                "calibrate(X, y) with examples that were not trained on, or fit with "
+                "probability=True"
+            )
+        return MethodType(self.method, estimator)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Confidences(MaxMarginEstimator):
+    """Estimators that tell how sure they are.
+
+    Parameters
+    ----------
+    probability : bool, default=False
+        Let ``fit`` also find what `predict_proba` needs, by three more fits, each on two thirds of
+        the examples, and the temperature that makes the remaining ones most likely. With examples
+        to spare, `calibrate` does it without more fits.
+    """
+
+    probability: bool = False
+
+    def calibrate(self, X: Any, y: Any = None) -> Any:
+        """Find the temperature that makes right labels most likely, for `predict_proba`.
+
+        Parameters
+        ----------
+        X : inputs
+            As for `fit`, but not those that were trained on: of these the model is too sure.
+        y : outputs
+            As for `fit`, all of them known.
+
+        Returns
+        -------
+        self
+            With ``calibration_`` set.
+        """
+        self._check_fitted()
+        self.calibration_: Calibration = self._fitted_temperature([self._with_gold(X, y)])
+        return self
+
+    def predict_margins(self, X: Any) -> Any:
+        """By how much each class beats the best other one.
+
+        Parameters
+        ----------
+        X : inputs
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_examples, n_classes)
+            The score of a class minus the largest of the others: positive for the class that is
+            predicted, and then how much worse the next one is.
+        """
+        return self._margins(self._distribution(X))
+
+    @CalibratedMethod
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes; the estimator has to be calibrated.
+
+        Parameters
+        ----------
+        X : inputs
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_examples, n_classes)
+            In the order of ``classes_``; rows sum to 1.
+        """
+        return self._probabilities(self._distribution(X))
+
+    # ----- what estimators provide --------------------------------------------------------------
+
+    def _distribution(self, X: Any) -> Any:
+        """The outputs of X and their scores."""
+        raise NotImplementedError
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The same, and numbers of the right choices at all positions, -1 for unknown ones."""
+        raise NotImplementedError
+
+    def _groups(self, y: Any) -> Any:
+        """Classes of examples that all folds should have their share of; None: there are none."""
+        return None
+
+    def _inputs_at(self, X: Any, indices: Ints) -> Any:
+        """The inputs of some examples."""
+        return examples_at(X, indices)
+
+    # ----- what they share ----------------------------------------------------------------------
+
+    def _margins(self, outputs: Any) -> Any:
+        """Margins as users get them."""
+        return outputs.shown(outputs.margins())
+
+    def _probabilities(self, outputs: Any) -> Any:
+        """Probabilities as users get them."""
+        tables = outputs.log_probabilities(self._temperature)
+        return outputs.shown([_normalised(table) for table in tables])
+
+    @property
+    def _temperature(self) -> float:
+        """What scores are divided by."""
+        if not hasattr(self, "calibration_"):  # with probability=True: it was promised
+            raise AttributeError(
+                f"this {type(self).__name__} is not calibrated: its training was interrupted, made "
+                "by partial_fit, or for many C at once; call calibrate(X, y) with examples that "
+                "were not trained on"
+            )
+        return self.calibration_.temperature
+
+    def _fit_calibration(
+        self, X: Any, y: Any, shared: Mapping[str, Any] = NOTHING, **of_examples: Any
+    ) -> None:
+        """After training on these: find the temperature by folds, if that is wanted.
+
+        ``of_examples`` are what `fit` takes besides, with an entry for each example, or None;
+        ``shared`` is what it takes for all of them.
+        """
+        if not self.probability or self._path_request is not None:
+            return
+        if self.result_.status == "interrupted":
+            return
+        try:
+            self.calibration_ = self._fitted_temperature(self._held_out(X, y, of_examples, shared))
+        except KeyboardInterrupt:  # the model is complete, and may have taken hours
+            warn_user("the calibration was interrupted; the model is kept, without probabilities")
+
+    def _held_out(
+        self, X: Any, y: Any, more: dict[str, Any], shared: Mapping[str, Any]
+    ) -> Iterable[tuple[Any, Any]]:
+        """Outputs of the examples of each fold, by models of the others."""
+        n = n_examples_of(X if y is None else y)
+        if n < N_FOLDS:
+            raise ValueError(
+                f"probability=True holds out a third of the examples, so it needs at least "
+                f"{N_FOLDS}; got {n}"
+            )
+        plain = {"probability": False, "warm_start": False, "verbose": 0}
+        for held_out in _folds(n, self._groups(y)):
+            rest = np.setdiff1d(np.arange(n), held_out)
+            twin = clone(self).set_params(**plain, on_interrupt="raise")
+            own = {name: np.asarray(m)[rest] for name, m in more.items() if m is not None}
+            twin.fit(self._inputs_at(X, rest), examples_at(y, rest), **own, **shared)
+            yield twin._with_gold(self._inputs_at(X, held_out), examples_at(y, held_out))
+
+    def _fitted_temperature(self, parts: Iterable[tuple[Outputs, Any]]) -> Calibration:
+        """The temperature of the largest likelihood of all positions, each by itself.
+
+        Marginals are what users read; at the temperature of the largest likelihood of whole outputs
+        they are too sure (docs/internals.md has figures). A made-up error at the median margin
+        keeps it above 0 where there are no errors, as in Platt's (1999) targets.
+        """
+        parts = list(parts)
+        typical = _typical_margin([outputs for outputs, _ in parts])
+
+        def likelihoods(temperature: float) -> Floats:
+            return np.concatenate([o.log_likelihoods(gold, temperature) for o, gold in parts])
+
+        possible = likelihoods(typical) > -np.inf
+        if not possible.any():
+            raise ValueError("y has no labels that the model could predict")
+        if not possible.all():
+            warn_user(
+                f"{np.count_nonzero(~possible)} of {len(possible)} labels are impossible "
+                "by the model (unknown, or against its constraints) and left out of the calibration"
+            )
+
+        def cost(log_temperature: float) -> float:
+            temperature = np.exp(log_temperature)
+            error = np.logaddexp(0.0, typical / temperature)
+            return float(error - likelihoods(temperature)[possible].sum())
+
+        bounds = np.log(typical) + np.array([-1.0, 1.0]) * np.log(1e4)
+        best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-3}).x
+        temperature = float(np.exp(best))
+        loss = -float(likelihoods(temperature)[possible].mean())
+        return Calibration(temperature, loss, int(np.count_nonzero(possible)))
+
+    def _set_calibration(self, values: dict[str, Any]) -> None:
+        """Take up what a model file says."""
+        found = from_values(Calibration, values, "calibration")
+        if not (np.isfinite(found.temperature) and found.temperature > 0.0):
+            raise ValueError(
+                f"calibration.temperature: expected a positive number, found {found.temperature}"
+            )
+        self.calibration_ = found
+
+    def _set_weights(self, w: Floats) -> None:
+        """See `Savable`: a calibration is for the weights it was found with."""
+        super()._set_weights(w)
+        self.__dict__.pop("calibration_", None)
+
+
+class PartConfidences(Confidences):
+    """Estimators of outputs with many parts, of which some may be known."""
+
+    def predict_margins(self, X: Any, fixed: Any = None) -> Any:
+        """By how much each label beats the best other one, token by token (max-marginals).
+
+        Parameters
+        ----------
+        X : inputs
+            As for `predict`.
+        fixed : list, optional
+            What is known already, as for `predict`.
+
+        Returns
+        -------
+        list of ndarray of shape (n_tokens, n_labels)
+            The score of the best output with a label at a token minus that of the best output with
+            another label there: positive for what is predicted, and then how much worse the best
+            other output is. -inf for a label that cannot be, inf for the only one that can.
+        """
+        return self._margins(self._distribution(X, fixed))
+
+    @CalibratedMethod
+    def predict_proba(self, X: Any, fixed: Any = None) -> Any:
+        """Probabilities of the labels of each token; the estimator has to be calibrated.
+
+        Parameters
+        ----------
+        X : inputs
+            As for `predict`.
+        fixed : list, optional
+            What is known already, as for `predict`; probabilities are those given that.
+
+        Returns
+        -------
+        list of ndarray of shape (n_tokens, n_labels)
+            Marginals over all outputs, in the order of ``classes_``; rows sum to 1. The most
+            probable labels need not be those of the best output.
+        """
+        return self._probabilities(self._distribution(X, fixed))
+
+    def _distribution(self, X: Any, fixed: Any = None) -> Any:
+        """See `Confidences`."""
+        raise NotImplementedError
+
+
+def _normalised(logarithms: Floats) -> Floats:
+    """Probabilities that sum to 1 in all rows; they do but for rounding."""
+    probabilities = np.exp(logarithms)
+    return probabilities / probabilities.sum(axis=-1, keepdims=True)
+
+
+def _folds(n: int, groups: Any) -> list[Ints]:
+    """Examples of each fold: blocks of neighbours, or the same share of every group."""
+    if groups is None:
+        n_blocks = min(N_FOLDS * BLOCKS, n)
+        # In no order that data could have too, and always the same.
+        of_block = np.random.default_rng(0).permutation(np.arange(n_blocks) % N_FOLDS)
+        fold = of_block[np.arange(n) * n_blocks // n]
+    else:
+        fold = np.empty(n, np.int64)
+        fold[np.argsort(groups, kind="stable")] = np.arange(n) % N_FOLDS
+    return [np.flatnonzero(fold == f) for f in range(N_FOLDS)]
+
+
+def _typical_margin(outputs: Iterable[Any]) -> float:
+    """The median of the margins of what is predicted, which tells the scale of the scores."""
+    flat = [np.ravel(table) for one in outputs for table in one.margins()]
+    found = np.concatenate(flat) if flat else np.empty(0)
+    found = found[(found > 0.0) & np.isfinite(found)]
+    return float(np.median(found)) if len(found) else 1.0

@@ -1,0 +1,179 @@
+"""Why this output and not that: the features that decided, as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..tables import columns
+from ..types import Floats, Ints
+
+__all__ = ["Decision", "Evidence", "Explanation", "decision", "input_evidence", "token_name"]
+
+Names = Callable[[Ints], dict[int, str]]
+
+
+class Evidence(NamedTuple):
+    """What speaks for one output against another.
+
+    Attributes
+    ----------
+    name : str
+        A feature, or another part of the outputs such as a transition.
+    place : int
+        The position that it belongs to, such as a token.
+    value : float
+        The feature's value.
+    weight : float
+        Its weight for the output that was chosen, minus that for the rival.
+    """
+
+    name: str
+    place: int
+    value: float
+    weight: float
+
+    @property
+    def contribution(self) -> float:
+        """By how much it moves the scores apart; negative if it speaks for the rival."""
+        return self.value * self.weight
+
+
+class Decision(NamedTuple):
+    """What was chosen at a position, its rival, and what decided.
+
+    Attributes
+    ----------
+    place : int
+        The position, from 0.
+    name : str
+        The position in words.
+    chosen, rival : label
+        What stands there in either output; the rival is None if nothing else is possible.
+    margin : float
+        The sum of the contributions.
+    evidence : tuple of Evidence
+        All that differs, strongest first.
+    """
+
+    place: int
+    name: str
+    chosen: Any
+    rival: Any
+    margin: float
+    evidence: tuple[Evidence, ...]
+
+
+class Explanation(NamedTuple):
+    """Why an output was chosen; prints as text, and as a table in notebooks.
+
+    Attributes
+    ----------
+    output : label or list of labels
+        What was chosen.
+    rival : label, list of labels or None
+        What it is compared with as a whole; the decisions' margins add up to the difference of the
+        scores. None: every decision has a rival of its own, the best output with another label
+        there, and its margin is that of `predict_margins`.
+    decisions : tuple of Decision
+        Position by position.
+    n : int
+        How many pieces of evidence of a decision are shown; all are there.
+    """
+
+    output: Any
+    rival: Any
+    decisions: tuple[Decision, ...]
+    n: int = 5
+
+    @property
+    def margin(self) -> float:
+        """How much larger the score is than the rival's; without one, the smallest margin."""
+        margins = [decision.margin for decision in self.decisions]
+        return sum(margins) if self.rival is not None else min(margins)
+
+    def __str__(self) -> str:
+        return "\n\n".join(self._text(decision) for decision in self.decisions) or "no difference"
+
+    def _text(self, decision: Decision) -> str:
+        """One decision, with its strongest evidence."""
+        rows = [
+            (name, f"{value:.4g}", f"{weight:+.4g}", f"{contribution:+.4g}")
+            for name, value, weight, contribution in self._rows(decision)
+        ]
+        head = _headline(decision)
+        return f"{head}\n{columns([('', 'value', 'weight', 'product'), *rows])}" if rows else head
+
+    def _rows(self, decision: Decision) -> Iterator[tuple[str, float, float, float]]:
+        """Names and numbers that are shown."""
+        for one in decision.evidence[: self.n]:
+            elsewhere = "" if one.place == decision.place else f" (at {one.place})"
+            yield f"{one.name}{elsewhere}", one.value, one.weight, one.contribution
+        rest = decision.evidence[self.n :]
+        if rest:
+            total = sum(one.contribution for one in rest)
+            yield f"{len(rest)} more", 1.0, total, total
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks, with a bar for each contribution."""
+        return "".join(map(self._html, self.decisions)) or "<p>no difference</p>"
+
+    def _html(self, decision: Decision) -> str:
+        """One decision as a table."""
+        rows = list(self._rows(decision))
+        largest = max((abs(row[3]) for row in rows), default=0.0) or 1.0
+        cells = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{value:.4g}</td><td>{weight:+.4g}</td>"
+            f"<td>{contribution:+.4g}</td><td><div style='height:0.7em;width:"
+            f"{100.0 * abs(contribution) / largest:.0f}px;background:"
+            f"{'#3a9a5b' if contribution > 0 else '#d9822b'}'></div></td></tr>"
+            for name, value, weight, contribution in rows
+        )
+        head = "<tr><th></th><th>value</th><th>weight</th><th>product</th><th></th></tr>"
+        return f"<p>{html.escape(_headline(decision))}</p><table>{head}{cells}</table>"
+
+
+def decision(
+    place: int, name: str, chosen: Any, rival: Any, evidence: Iterable[Evidence]
+) -> Decision:
+    """A decision by evidence in any order."""
+    found = sorted(evidence, key=lambda one: -abs(one.contribution))
+    margin = float(sum(one.contribution for one in found))
+    return Decision(place, name, chosen, rival, margin, tuple(found))
+
+
+def _headline(found: Decision) -> str:
+    """A decision in words."""
+    place = f"{found.name}: " if found.name else ""
+    if found.rival is None:
+        return f"{place}{found.chosen}, for nothing else is possible"
+    return f"{place}{found.chosen}, not {found.rival}, by {found.margin:.4g}"
+
+
+def token_name(x: Any, t: int) -> str:
+    """Token t of a sequence in words: with its word, if it has one."""
+    token = x[t] if isinstance(x, (list, tuple)) else None
+    word = token[0] if isinstance(token, tuple) and token else token
+    return f"token {t} {word!r:.40}" if isinstance(word, str) else f"token {t}"
+
+
+def input_evidence(row: Any, place: int, weights: Floats, names: Names) -> list[Evidence]:
+    """The inputs of a row that are not 0, and the constant one if there are weights of it.
+
+    ``names`` gives the names of inputs by their numbers.
+    """
+    entries = sp.csr_matrix(row)
+    numbers: Ints = entries.indices.astype(np.int64)
+    values = entries.data.astype(np.float64)
+    if len(weights) > entries.shape[1]:
+        numbers, values = np.append(numbers, entries.shape[1]), np.append(values, 1.0)
+    name_of = names(numbers)
+    return [
+        Evidence(name_of[f], place, value, float(weights[f]))
+        for f, value in zip(numbers.tolist(), values.tolist(), strict=True)
+        if value != 0.0
+    ]

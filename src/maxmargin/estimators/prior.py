@@ -1,0 +1,34 @@
+"""Fitted models that others are to differ from as little as they can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..types import Floats
+from ..weight_constraints import WeightConstraints
+from .base import MaxMarginEstimator
+
+__all__ = ["check_prior", "drawn_to"]
+
+
+def check_prior(prior: Any, estimator: MaxMarginEstimator, same: tuple[str, ...]) -> None:
+    """Raise ValueError unless a prior is a fitted model of the kind that these parameters make."""
+    kind = type(estimator).__name__
+    if not isinstance(prior, type(estimator)):
+        raise ValueError(f"prior must be a fitted {kind}, got {prior!r:.60}")
+    prior._check_fitted()
+    for name in same:
+        own, other = getattr(estimator, name), getattr(prior, name)
+        if own is not other and own != other:
+            raise ValueError(
+                f"prior must have been fitted with the same {name}: {own!r:.40}, got {other!r:.40}"
+            )
+
+
+def drawn_to(mean: Floats | None) -> WeightConstraints | None:
+    """Constraints with this mean, if there is one."""
+    if mean is None:
+        return None
+    return WeightConstraints(mean=np.ascontiguousarray(mean, dtype=np.float64))

@@ -1,0 +1,137 @@
+r"""CRFsuite's data files: a label and its attributes on each line, with tabs between them.
+
+    B-NP    w[0]=An    w[1]=A.P.    length:2
+    I-NP    w[0]=A.P.  time=10\:30
+
+An attribute may have a value behind a colon, 1 otherwise. In names ``\:`` is a colon and ``\\`` a
+backslash. A blank line ends a sequence.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from .opening import Source, open_text
+
+__all__ = ["CrfsuiteData", "read_crfsuite"]
+
+_ESCAPED = re.compile(r"\\([:\\])")
+# A name with its escapes, and what is behind the first colon that is not escaped.
+_FIELD = re.compile(r"(?P<name>(?:\\[:\\]|[^:])*)(?::(?P<value>.*))?", re.DOTALL)
+
+
+class CrfsuiteData(NamedTuple):
+    """Content of a file, sequence by sequence.
+
+    Attributes
+    ----------
+    X : list of list of dict
+        Attributes of each token, ``{name: value}``.
+    y : list of list of str
+        Labels.
+    """
+
+    X: list[list[dict[str, float]]]
+    y: list[list[str]]
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.y)
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens in all sequences."""
+        return sum(map(len, self.y))
+
+
+def read_crfsuite(path: Source, *, encoding: str = "utf-8") -> CrfsuiteData:
+    """Read a data file of CRFsuite, plain or compressed (``.gz``, ``.xz``, ``.bz2``).
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to read.
+    encoding : str, default="utf-8"
+        Text encoding.
+
+    Returns
+    -------
+    CrfsuiteData
+        ``X`` and ``y`` as `SequenceTagger` takes them. Values of an attribute that stands on a
+        line more than once add up, as CRFsuite counts them.
+
+    Raises
+    ------
+    ValueError
+        A line without a label, a value that is not a finite number, or a file without tokens; the
+        message names file and line.
+    """
+    data = CrfsuiteData([], [])
+    tokens: list[dict[str, float]] = []
+    labels: list[str] = []
+    with open_text(path, encoding) as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.rstrip("\r\n")
+            if not text.strip():
+                if labels:
+                    data.X.append(tokens)
+                    data.y.append(labels)
+                    tokens, labels = [], []
+                continue
+            label, *fields = text.split("\t")
+            try:
+                labels.append(_label(label))
+                tokens.append(_attributes(fields))
+            except _BadField as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+    if labels:
+        data.X.append(tokens)
+        data.y.append(labels)
+    if not data.y:
+        raise ValueError(f"{path}: no tokens found, expected a label and attributes on each line")
+    return data
+
+
+class _BadField(Exception):
+    """What is wrong with a line; the caller knows which line it is."""
+
+
+def _label(field: str) -> str:
+    """The label of a line; CRFsuite reads no more than what is before a colon."""
+    name, _ = _split(field)
+    if not name:
+        raise _BadField("expected a label first, then attributes, with tabs between them")
+    return name
+
+
+def _attributes(fields: list[str]) -> dict[str, float]:
+    """Names and values of the attributes of a line."""
+    found: dict[str, float] = {}
+    for field in fields:
+        if field:
+            name, value = _split(field)
+            found[name] = found.get(name, 0.0) + value
+    return found
+
+
+def _split(field: str) -> tuple[str, float]:
+    """Name and value of an attribute."""
+    if ":" not in field and "\\" not in field:
+        return field, 1.0
+    match = _FIELD.fullmatch(field)
+    assert match is not None  # anything matches
+    name = _ESCAPED.sub(r"\1", match["name"])
+    if not match["value"]:  # CRFsuite takes nothing for 1
+        return name, 1.0
+    try:
+        value = float(match["value"])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise _BadField(
+            f"expected NAME:NUMBER, found {field!r:.60}; a colon in a name is written \\:"
+        )
+    return name, value

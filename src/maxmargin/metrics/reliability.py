@@ -1,0 +1,95 @@
+"""How far probabilities can be believed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..tables import columns, percent
+from ..types import Floats, Ints
+
+__all__ = ["Reliability", "reliability"]
+
+
+class Reliability(NamedTuple):
+    """Predictions in groups of similar probability, and how many of each group are right.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+        Probabilities between which the groups are.
+    counts : ndarray of int, shape (n_bins,)
+        How many predictions there are in each.
+    confidence : ndarray of shape (n_bins,)
+        Their mean probability, NaN where there are none.
+    accuracy : ndarray of shape (n_bins,)
+        The share that is right.
+    """
+
+    edges: Floats
+    counts: Ints
+    confidence: Floats
+    accuracy: Floats
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error: the mean of |confidence - accuracy| over all predictions."""
+        used = self.counts > 0
+        gaps = np.abs(self.confidence - self.accuracy)[used]
+        return float(np.average(gaps, weights=self.counts[used]))
+
+    def __str__(self) -> str:
+        rows = [("probability", "mean", "right", "number")]
+        for k in np.flatnonzero(self.counts).tolist():
+            group = f"{self.edges[k]:.2f}-{self.edges[k + 1]:.2f}"
+            shares = (percent(self.confidence[k]), percent(self.accuracy[k]))
+            rows.append((group, *shares, str(self.counts[k])))
+        return f"{columns(rows)}\nexpected calibration error {self.ece:.4f}"
+
+
+def reliability(probabilities: ArrayLike, right: ArrayLike, n_bins: int = 15) -> Reliability:
+    """Group predictions by their probability.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n,)
+        Of what was predicted: of the labels of all tokens, say.
+    right : array of bool, shape (n,)
+        Whether the predictions are right.
+    n_bins : int, default=15
+        Number of groups, of the same width.
+
+    Returns
+    -------
+    Reliability
+
+    Raises
+    ------
+    ValueError
+        No predictions, differing lengths, or numbers that are no probabilities.
+
+    Examples
+    --------
+    >>> print(reliability([0.9, 0.8, 0.9, 0.6], [True, True, False, True], n_bins=2))
+    probability   mean  right  number
+    0.50-1.00    80.00  75.00       4
+    expected calibration error 0.0500
+    """
+    given = np.asarray(probabilities, dtype=np.float64).ravel()
+    is_right = np.asarray(right, dtype=bool).ravel()
+    if len(given) == 0 or len(given) != len(is_right):
+        raise ValueError(
+            f"expected a probability and whether it is right for at least one prediction, found "
+            f"{len(given)} and {len(is_right)}"
+        )
+    bad = np.flatnonzero(~((given >= 0.0) & (given <= 1.0)))
+    if len(bad):
+        raise ValueError(f"probabilities[{bad[0]}] is {given[bad[0]]}, expected a number of [0, 1]")
+    group = np.minimum((given * n_bins).astype(np.int64), n_bins - 1)
+    counts = np.bincount(group, minlength=n_bins)
+    with np.errstate(invalid="ignore"):
+        confidence = np.bincount(group, given, minlength=n_bins) / counts
+        accuracy = np.bincount(group, is_right, minlength=n_bins) / counts
+    return Reliability(np.linspace(0.0, 1.0, n_bins + 1), counts, confidence, accuracy)

@@ -1,0 +1,356 @@
+"""Coordinates of points (x, y) that are known by a joint kernel alone.
+
+Points that planes are made of are numbered as they come. With ``L L' = K``, the Cholesky factor of
+their kernel matrix, row t of L is the feature vector of point t: inner products of rows are the
+kernel's values. A new point with values k adds one row,
+
+    z = L^-1 k,   rest = sqrt(K(p, p) - |z|^2),   row = (z, rest),
+
+so that old coordinates never change, and a point that the others span (rest = 0) adds none. Weights
+that are sums of such rows have a score <w, z> for every other point, whatever is left of it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..._warn import warn_user
+from ...types import Bools, Floats, Ints
+
+__all__ = ["Expansion", "KernelPoints", "KernelReport", "KernelValues", "output_key"]
+
+#: ``kernel(x, outputs, X2, Y2)``: values of the pairs (x, y) with the points, a row for each y.
+KernelValues = Callable[[Any, Sequence[Any], Sequence[Any], Sequence[Any]], Floats]
+
+SPANNED = 1e-12  # share of a point's squared norm below which nothing is left of it
+NEGATIVE = 1e-6  # share below zero that is more than rounding
+SYMMETRIC = 1e-8
+NO_COEFFICIENT = 1e-8  # share of the largest one below which a coefficient is dropped
+FIRST_POINTS = 64  # that room is made for
+
+
+class KernelReport(NamedTuple):
+    """What stands for a joint kernel: points, bytes, and what was left out of them.
+
+    Attributes
+    ----------
+    n_points : int
+        Points that have coordinates of their own.
+    n_bytes : int
+        Bytes of their triangular factor, and of the values kept of other outputs.
+    largest_residual : float
+        Largest share of the squared norm of a plane's point that those lack; 0 unless
+        ``max_points`` were not enough.
+    """
+
+    n_points: int
+    n_bytes: int
+    largest_residual: float
+
+
+@dataclass
+class Expansion:
+    """Points with coefficients: scores are sums of coefficients times values of the kernel."""
+
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return len(self.outputs)
+
+    def coordinates(self, kernel: KernelValues, x: Any, outputs: Sequence[Any]) -> Floats:
+        """Values with the points, a row for each output of an input."""
+        return checked_values(kernel, x, outputs, self.inputs, self.outputs)
+
+    def coefficients(self, w: Floats) -> Floats:
+        """The weights are coefficients."""
+        return w
+
+
+class KernelPoints:
+    """Points that planes are made of, with their coordinates, for the inputs of training.
+
+    Parameters
+    ----------
+    inputs : sequence
+        The inputs, by the numbers of their examples.
+    max_points : int
+        Bound on the points with coordinates of their own. Others are projected on their span.
+    cache_bytes : float
+        Bound on what is kept of the coordinates of all outputs that were looked at.
+    """
+
+    def __init__(self, inputs: Sequence[Any], max_points: int, cache_bytes: float) -> None:
+        self.inputs = inputs
+        self.max_points = max_points
+        self.cache_bytes = cache_bytes
+        self.points = Expansion()
+        self.examples: list[int] = []  # of the points
+        self.largest_residual = 0.0
+        self._factor: Floats = np.zeros((0, 0))
+        self._places: dict[tuple[int, Hashable], int] = {}
+        self._seen: dict[int, _Seen] = {}
+        self._largest = 0.0  # squared norm of a point
+        self._cached = 0  # bytes
+        self._warned = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what can be computed again."""
+        return {**self.__dict__, "_seen": {}, "_cached": 0, "_factor": self.factor.copy()}
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.points.size
+
+    @property
+    def factor(self) -> Floats:
+        """L, lower triangular."""
+        return self._factor[: self.size, : self.size]
+
+    @property
+    def report(self) -> KernelReport:
+        """What there is."""
+        n_bytes = self._factor.nbytes + self._cached
+        return KernelReport(self.size, n_bytes, self.largest_residual)
+
+    # ----- coordinates --------------------------------------------------------------------------
+
+    def coordinates(self, kernel: KernelValues, x: Any, outputs: Sequence[Any]) -> Floats:
+        """Coordinates of outputs of any input in the span of the points; nothing is kept."""
+        return self._more(kernel, x, outputs, np.zeros((len(outputs), 0)))
+
+    def coefficients(self, w: Floats) -> Floats:
+        """``L^-T w``: the score of any (x, y) is the sum of these times values with the points."""
+        if not self.size:
+            return np.empty(0)
+        return solve_triangular(self.factor, w[: self.size], lower=True, trans="T")
+
+    def of_example(self, kernel: KernelValues, i: int, outputs: Sequence[Any]) -> Floats:
+        """Coordinates of outputs of an example in the span of the points; they are kept."""
+        n, keys = self.size, [output_key(y) for y in outputs]
+        seen = self._seen.setdefault(i, _Seen())
+        new = {key: y for key, y in zip(keys, outputs, strict=True) if key not in seen.rows}
+        n_rows, n_columns = seen.shape_for(len(new), n)
+        more = 8 * n_rows * n_columns - seen.table.nbytes
+        if self._cached + more > self.cache_bytes:
+            self._cached -= seen.table.nbytes
+            del self._seen[i]
+            return self.coordinates(kernel, self.inputs[i], outputs)
+        self._cached += more
+        seen.add(new, n)
+        rows = np.array([seen.rows[key] for key in keys], np.int64)
+        behind = seen.n_known[rows] < n
+        if behind.any():
+            self._catch_up(kernel, i, seen, np.unique(rows[behind]))
+        return seen.table[rows, :n]
+
+    def place(self, kernel: KernelValues, i: int, y: Any) -> Floats:
+        """Coordinates of an output of an example that a plane is made of; it becomes a point.
+
+        What the bound on the points leaves out is noted, and warned of once.
+        """
+        key = (i, output_key(y))
+        if key in self._places:
+            place = self._places[key]
+            return self._factor[place, : place + 1]
+        z, x = self.of_example(kernel, i, [y])[0], self.inputs[i]
+        norm = float(checked_values(kernel, x, [y], [x], [y])[0, 0])
+        rest = norm - float(z @ z)
+        self._largest = max(self._largest, norm)
+        rounding = SPANNED * self._largest
+        if norm < -rounding or rest < -NEGATIVE * norm - rounding:
+            raise ValueError(self._not_a_kernel(i, y, norm, z))
+        if norm <= 0.0 or rest <= SPANNED * norm:
+            return z
+        if self.size == self.max_points:
+            self._leave_out(rest / norm)
+            return z
+        self._check_symmetry(kernel, i, y, z)
+        row = np.append(z, np.sqrt(rest))
+        self._make_room()
+        self._factor[self.size, : len(row)] = row
+        # From here on the point is there, wherever a Ctrl-C comes.
+        self.examples.append(i)
+        self.points.inputs.append(x)
+        self.points.outputs.append(y)
+        self._places[key] = len(row) - 1
+        return row
+
+    def expansion(self, weights: Sequence[Floats]) -> tuple[Expansion, list[Floats]]:
+        """The points that some weights have a coefficient for, and these coefficients."""
+        found = [self.coefficients(w) for w in weights]
+        kept: Bools = np.zeros(self.size, bool)
+        for c in found:
+            kept |= np.abs(c) > NO_COEFFICIENT * np.abs(c).max(initial=0.0)
+        chosen = np.flatnonzero(kept)
+        inputs = [self.points.inputs[t] for t in chosen]
+        outputs = [self.points.outputs[t] for t in chosen]
+        return Expansion(inputs, outputs), [c[kept] for c in found]
+
+    def _more(self, kernel: KernelValues, x: Any, outputs: Sequence[Any], known: Floats) -> Floats:
+        """Coordinates of outputs, of which the first ones are known."""
+        start, n = known.shape[1], self.size
+        if start == n or not len(outputs):
+            return known
+        inputs, others = self.points.inputs[start:], self.points.outputs[start:]
+        values = checked_values(kernel, x, outputs, inputs, others)
+        below, corner = self._factor[start:n, :start], self._factor[start:n, start:n]
+        fresh = solve_triangular(corner, (values - known @ below.T).T, lower=True).T
+        return np.hstack([known, fresh])
+
+    def _catch_up(self, kernel: KernelValues, i: int, seen: _Seen, rows: Ints) -> None:
+        """Complete the coordinates of these rows, those known to the same point together."""
+        n = self.size
+        for start in np.unique(seen.n_known[rows]):
+            same = rows[seen.n_known[rows] == start]
+            listed = [seen.outputs[row] for row in same]
+            seen.table[same, :n] = self._more(
+                kernel, self.inputs[i], listed, seen.table[same, :start]
+            )
+            seen.n_known[same] = n
+
+    # ----- bounds -------------------------------------------------------------------------------
+
+    def _make_room(self) -> None:
+        """For one more row of the factor."""
+        n = self.size
+        if n == len(self._factor):
+            wider = np.zeros((min(max(FIRST_POINTS, 2 * n), self.max_points),) * 2)
+            wider[:n, :n] = self._factor[:n, :n]
+            self._factor = wider
+
+    def _leave_out(self, share: float) -> None:
+        """Note a point that is projected on the span of the others."""
+        self.largest_residual = max(self.largest_residual, share)
+        if not self._warned:
+            self._warned = True
+            n = self.max_points
+            warn_user(
+                f"planes are made of more than max_points={n} points of the joint kernel: all "
+                f"others are projected on the span of these {n}. The weights are the best "
+                "expansion over these points, and the gap tells how far they are from that; over "
+                f"more points there may be better ones. Set max_points={2 * n} in the problem, "
+                f"which may take {8e-6 * (2 * n) ** 2:.0f} MB"
+            )
+
+    # ----- kernels that are none ----------------------------------------------------------------
+
+    def _check_symmetry(self, kernel: KernelValues, i: int, y: Any, z: Floats) -> None:
+        """Refuse a kernel that depends on the order of two points: of the new one and the last."""
+        if not self.size:
+            return
+        x, t = self.inputs[i], self.size - 1
+        other = self.points.inputs[t], self.points.outputs[t]
+        value = float(checked_values(kernel, x, [y], [other[0]], [other[1]])[0, 0])
+        swapped = float(checked_values(kernel, other[0], [other[1]], [x], [y])[0, 0])
+        if abs(value - swapped) > SYMMETRIC * (1.0 + abs(value)):
+            raise ValueError(
+                f"joint_kernel is not symmetric: it is {value:.8g} for {_point(i, y)} and "
+                f"{_point(self.examples[t], other[1])}, but {swapped:.8g} the other way round"
+            )
+
+    def _not_a_kernel(self, i: int, y: Any, norm: float, z: Floats) -> str:
+        """What is wrong with a kernel that gives a point a negative squared length."""
+        new = _point(i, y)
+        if norm < 0.0:
+            return f"joint_kernel of {new} with itself is {norm:.6g}; it must be >= 0"
+        values = self.factor[:, : len(z)] @ z
+        norms = np.einsum("ij,ij->i", self.factor, self.factor)
+        t = int(np.argmax(values**2 / norms))
+        other = _point(self.examples[t], self.points.outputs[t])
+        found = (
+            f"joint_kernel is {values[t]:.6g} for {new} and {other}, whose own values are "
+            f"{norm:.6g} and {norms[t]:.6g}"
+        )
+        if values[t] ** 2 > norm * norms[t] * (1.0 + NEGATIVE):
+            return f"{found}: no inner product is larger than the lengths allow"
+        return (
+            f"joint_kernel is not positive semidefinite: the squared length of what {new} has "
+            f"apart from {self.size} other points is {norm - float(z @ z):.6g}; of these, {other} "
+            f"is nearest ({found})"
+        )
+
+
+class _Seen:
+    """Outputs of an example that were looked at, and their coordinates as far as known."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Hashable, int] = {}
+        self.outputs: list[Any] = []
+        self.table: Floats = np.zeros((0, 0))
+        self.n_known: Ints = np.zeros(0, np.int64)  # coordinates of each
+
+    def shape_for(self, n_new: int, n_points: int) -> tuple[int, int]:
+        """Shape of the table with so many more rows, and coordinates."""
+        n_rows, n_columns = self.table.shape
+        needed = len(self.outputs) + n_new
+        if needed > n_rows:
+            n_rows = max(needed, len(self.outputs) * 2)
+        if n_points > n_columns:
+            n_columns = max(n_points, n_columns * 2, FIRST_POINTS)
+        return n_rows, n_columns
+
+    def add(self, new: dict[Hashable, Any], n_points: int) -> None:
+        """Add outputs of which nothing is known yet, and make room for coordinates."""
+        shape = self.shape_for(len(new), n_points)
+        if shape != self.table.shape:
+            table, known = np.zeros(shape), np.zeros(shape[0], np.int64)
+            known[: len(self.n_known)] = self.n_known
+            table[: self.table.shape[0], : self.table.shape[1]] = self.table
+            self.table, self.n_known = table, known
+        for key, y in new.items():
+            self.outputs.append(y)
+            self.rows[key] = len(self.outputs) - 1
+
+
+def output_key(y: Any) -> Hashable:
+    """What equal outputs have in common, be they lists, tuples or arrays."""
+    if isinstance(y, np.ndarray):
+        return output_key(y.tolist())
+    if isinstance(y, (list, tuple)):
+        return tuple(map(output_key, y))
+    if isinstance(y, (set, frozenset)):
+        return frozenset(map(output_key, y))
+    if isinstance(y, np.generic):
+        return output_key(y.item())
+    try:
+        hash(y)
+    except TypeError:
+        return pickle.dumps(y)
+    return y  # type: ignore[no-any-return]
+
+
+def checked_values(
+    kernel: KernelValues, x: Any, outputs: Sequence[Any], X2: Sequence[Any], Y2: Sequence[Any]
+) -> Floats:
+    """Values of the kernel; ValueError that names two points for what is none."""
+    shape = (len(outputs), len(Y2))
+    if 0 in shape:
+        return np.zeros(shape)
+    values = np.asarray(kernel(x, outputs, X2, Y2), np.float64)
+    if values.shape != shape:
+        raise ValueError(
+            f"joint_kernels was asked for {shape[0]} outputs of an input with {shape[1]} points, "
+            f"and returned shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        row, t = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(
+            f"joint_kernel is {values[row, t]} for the output {outputs[row]!r:.60} of the input "
+            f"{x!r:.60} and the output {Y2[t]!r:.60} of {X2[t]!r:.60}"
+        )
+    return values
+
+
+def _point(i: int, y: Any) -> str:
+    """A point, for people."""
+    return f"the output {y!r:.60} of example {i}"

@@ -1,0 +1,331 @@
+"""Reports about trained models: one page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..formats.opening import PathLike
+from ..formats.writing import write_text_atomically
+from ..metrics import bootstrap_intervals
+from ..metrics.resampling import Ratio
+from ..registry import entry_of, import_name
+from .contents import contents_of
+from .page import (
+    Line,
+    Section,
+    articles,
+    bar,
+    both_ways,
+    heat_map,
+    line_chart,
+    named_table,
+    page,
+    reliability_diagram,
+    table,
+)
+from .subjects.subject import Labels, Subject
+
+__all__ = ["Report", "make_report"]
+
+TOP = 10  # features and transitions
+MOST_LABELS = 40  # of a heat map
+N_BINS = 10  # of a reliability diagram
+MEASURES = {"f1": "F1", "las": "LAS", "uas": "UAS", "map": "MAP"}
+
+
+class Report:
+    """A page about a model: `save` it, or see it in a notebook.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    scores : dict of str to Interval
+        The scores of the test examples, with their intervals; empty without examples.
+    """
+
+    def __init__(self, html: str, scores: dict[str, Any]) -> None:
+        self.html = html
+        self.scores = scores
+
+    def save(self, path: PathLike) -> Path:
+        """Write the page; it appears complete or not at all."""
+        with write_text_atomically(path) as stream:
+            stream.write(self.html)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={score.score:.4g}" for name, score in self.scores.items())
+        return f"Report({shown})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="700"></iframe>'
+
+
+def make_report(
+    estimator: Any, X: Any = None, y: Any = None, *, title: str | None = None, **of_examples: Any
+) -> Report:
+    """Describe a trained model, and how it does on examples that it was not trained on.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Trained.
+    X, y : inputs and outputs, optional
+        As for its ``score``; without them the report is about training and weights alone.
+    title : str, optional
+        Heading.
+    **of_examples
+        What else belongs to the examples, such as ``qid``.
+
+    Returns
+    -------
+    Report
+    """
+    estimator._check_fitted()
+    contents = contents_of(estimator, TOP)
+    subject = None
+    if X is not None:
+        entry = entry_of(type(estimator))
+        kind = "losses" if entry is None else entry.report
+        given = {name: value for name, value in of_examples.items() if value is not None}
+        subject = import_name(f"report.subjects.{kind}", "describe")(estimator, X, y, **given)
+    scores = {} if subject is None else bootstrap_intervals(subject.tally.scores)
+    sections = [
+        Section("Certificate", _certificate(estimator)),
+        Section("Scores", "" if subject is None else _scores(subject, scores)),
+        Section("Labels", _labels(subject)),
+        Section("Confusions", _confusions(subject)),
+        Section("Calibration", _calibration(subject)),
+        Section("Transitions", _transitions(contents)),
+        Section("Weights", _weights(contents)),
+        Section("Worst examples", _worst(estimator, subject)),
+        Section("Parameters", _parameters(contents)),
+    ]
+    name = type(estimator).__name__
+    return Report(page(title or name, _subtitle(name, contents, subject), sections), scores)
+
+
+def _subtitle(name: str, contents: dict[str, Any], subject: Subject | None) -> str:
+    """The model and the examples in a line."""
+    sizes = ", ".join(f"{value:,} {key}".replace("_", " ") for key, value in _counted(contents))
+    tested = (
+        "" if subject is None else f"; tested on {subject.tally.n_units:,} {subject.tally.unit}"
+    )
+    return f"{name}: {sizes}{tested}"
+
+
+def _counted(contents: dict[str, Any]) -> list[tuple[str, int]]:
+    """Those sizes that are numbers of something."""
+    return [(key, value) for key, value in contents["sizes"].items() if isinstance(value, int)]
+
+
+# ----- sections ---------------------------------------------------------------------------------
+
+
+def _certificate(estimator: Any) -> str:
+    """What training has proved, and how it came to it."""
+    result = getattr(estimator, "result_", None)
+    if result is None:
+        return "<p>Nothing was optimised, so there is no certificate.</p>"
+    rows = [
+        (key.replace("_", " "), getattr(result, key)) for key in ("status", "primal", "dual", "gap")
+    ]
+    if result.relative_gap is not None:
+        rows.append(("gap, share of the objective", f"{result.relative_gap:.3%}"))
+    rows += [("passes of oracle calls", float(result.n_passes)), ("planes kept", result.n_planes)]
+    rows += [("seconds", float(result.seconds))]
+    work = bar(
+        [
+            (f"{result.n_oracle_calls:,} searches", float(result.n_oracle_calls), "--blue"),
+            (
+                f"{result.n_cache_hits:,} visits to stored planes",
+                float(result.n_cache_hits),
+                "--green",
+            ),
+        ]
+    )
+    sentence = (
+        "The objective of this model is at most the gap above the best there is."
+        if result.gap is not None
+        else "No gap was computed: how far the model is from the optimum is not known."
+    )
+    return (
+        f"<p>{sentence}</p><div class='columns'><div>{named_table(rows)}<h3>Work</h3>{work}</div>"
+        f"{_convergence(result)}</div>"
+    )
+
+
+def _convergence(result: Any) -> str:
+    """Gaps and objectives by the time they were reached."""
+    history = result.history
+    gaps = [(r.seconds, r.gap) for r in history if r.gap is not None]
+    estimates = [(r.seconds, r.gap_estimate) for r in history if r.gap_estimate is not None]
+    primal = [(r.seconds, r.primal) for r in history if r.primal is not None]
+    dual = [(r.seconds, r.dual) for r in history if r.dual is not None]
+    drawn = line_chart(
+        [
+            Line("estimated gap", estimates, "--muted"),
+            Line("certified gap", gaps, "--blue", is_dotted=True),
+        ],
+        "seconds",
+        "gap",
+        scale="log",
+    )
+    drawn += line_chart(
+        [Line("objective", primal, "--orange", True), Line("lower bound", dual, "--green")],
+        "seconds",
+        "objective",
+    )
+    return f"<div>{drawn}</div>" if drawn else ""
+
+
+def _scores(subject: Subject, scores: dict[str, Any]) -> str:
+    """Scores of all examples with their intervals."""
+    rows = [
+        (MEASURES.get(name, name.replace("_", " ")), found.score, found.low, found.high)
+        for name, found in scores.items()
+    ]
+    note = (
+        f"<p class='muted'>95 % intervals by 1,000 resamples of the "
+        f"{subject.tally.n_units:,} {subject.tally.unit}.</p>"
+    )
+    return table(("score", "value", "from", "to"), rows) + note
+
+
+def _labels(subject: Subject | None) -> str:
+    """Precision, recall and F1 of every label, the last with its interval."""
+    if subject is None or subject.labels is None:
+        return ""
+    names, counts = _counts_by_unit(subject.labels, subject.tally.n_units)
+    ratios = {
+        str(k): Ratio(2.0 * right, true + found) for k, (true, found, right) in enumerate(counts)
+    }
+    intervals = bootstrap_intervals(ratios)
+    rows = []
+    for k, (name, (true, found, right)) in enumerate(zip(names, counts, strict=True)):
+        n_true, n_found, n_right = (int(values.sum()) for values in (true, found, right))
+        f1 = intervals[str(k)]
+        rows.append(
+            (
+                str(name),
+                n_true,
+                n_right / n_found if n_found else 0.0,
+                n_right / n_true if n_true else 0.0,
+                f1.score,
+                f1.low,
+                f1.high,
+            )
+        )
+    return table(("label", "number", "precision", "recall", "F1", "from", "to"), rows)
+
+
+def _counts_by_unit(labels: Labels, n_units: int) -> tuple[list[Any], list[list[Any]]]:
+    """Of each label: how often it is there, was found, and was right, in each unit."""
+    names = sorted({*labels.true, *labels.found}, key=str)
+    number = {name: k for k, name in enumerate(names)}
+    true, found = (np.array([number[name] for name in ys]) for ys in (labels.true, labels.found))
+    counts = []
+    for k in range(len(names)):
+        masks = (true == k, found == k, (true == k) & (found == k))
+        counts.append([np.bincount(labels.units[m], minlength=n_units) * 1.0 for m in masks])
+    return names, counts
+
+
+def _confusions(subject: Subject | None) -> str:
+    """How often each label was taken for which; of many labels, those confused most."""
+    if subject is None or subject.labels is None:
+        return ""
+    pairs = Counter(zip(subject.labels.true, subject.labels.found, strict=True))
+    wrong = [(a, b, n) for (a, b), n in pairs.most_common() if a != b]
+    listed = table(("true", "found as", "times"), [(str(a), str(b), n) for a, b, n in wrong[:30]])
+    names = subject.order or sorted({*subject.labels.true, *subject.labels.found}, key=str)
+    if len(names) > MOST_LABELS:
+        return listed
+    counts = np.array([[float(pairs[a, b]) for b in names] for a in names])
+    errors = counts * (1.0 - np.eye(len(names)))
+    shown = heat_map([str(name) for name in names], errors, "true \\ found")
+    note = "<p class='muted'>Errors only; right labels are left out.</p>"
+    return f"<div class='columns'><div>{shown}{note}</div><div>{listed}</div></div>"
+
+
+def _calibration(subject: Subject | None) -> str:
+    """Whether what is found with a probability of .9 is right nine times out of ten."""
+    if subject is None or subject.confidences is None:
+        return ""
+    sure, right = subject.confidences
+    which = np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)
+    bins = [
+        (float(sure[which == b].mean()), float(right[which == b].mean()), int((which == b).sum()))
+        for b in range(N_BINS)
+        if (which == b).any()
+    ]
+    error = sum(n * abs(confidence - share) for confidence, share, n in bins) / len(sure)
+    return reliability_diagram(bins, f"expected calibration error {error:.4f}")
+
+
+def _transitions(contents: dict[str, Any]) -> str:
+    """Weights of labels that follow each other."""
+    found = contents.get("transitions")
+    if found is None:
+        return ""
+    shown = ""
+    if len(found["labels"]) <= MOST_LABELS:
+        shown = heat_map(found["labels"], found["weights"], "from \\ to")
+    best = contents.get("top_transitions")
+    if best is None:
+        return shown
+    sides = [
+        [
+            (" → ".join("(end)" if p is None else str(p) for p in entry[:-1]), entry[-1])
+            for entry in own
+        ]
+        for own in best.values()
+    ]
+    return shown + both_ways("Strongest", *sides)
+
+
+def _weights(contents: dict[str, Any]) -> str:
+    """Features with the largest weights."""
+    parts = [
+        both_ways(f"for {name}" if name else "", lists["for"], lists["against"])
+        for name, lists in contents.get("features", {}).items()
+    ]
+    for key, heading in (("weights", "Strongest weights"), ("rules", "Rules")):
+        if key in contents:
+            lists = contents[key]
+            sides = ([(str(e[0]), e[-1]) for e in lists[side]] for side in ("for", "against"))
+            parts.append(both_ways(heading, *sides))
+    if "note" in contents:
+        parts.append(f"<p>{contents['note']}</p>")
+    return "".join(parts)
+
+
+def _worst(estimator: Any, subject: Subject | None) -> str:
+    """Examples that went wrong, drawn, with what decided."""
+    if subject is None:
+        return ""
+    if not subject.worst:
+        return "<p>All are right.</p>"
+    return articles(
+        [(one.title, one.drawing + _why(estimator, subject, one.example)) for one in subject.worst]
+    )
+
+
+def _why(estimator: Any, subject: Subject, index: int) -> str:
+    """What decided, if the estimator can tell."""
+    if subject.inputs is None or not hasattr(estimator, "explain"):
+        return ""
+    told = estimator.explain(subject.inputs(index))
+    return f"<details><summary>why</summary>{told._repr_html_()}</details>"
+
+
+def _parameters(contents: dict[str, Any]) -> str:
+    """How it was trained."""
+    return named_table((name, str(contents["parameters"][name])) for name in contents["given"])

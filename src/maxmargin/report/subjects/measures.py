@@ -1,0 +1,36 @@
+"""Two classes, one of them positive."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ...metrics.tallies import tally_of_positives
+from .inputs import row_in_words
+from .subject import Labels, Subject, worst_first
+
+__all__ = ["describe"]
+
+
+def describe(estimator: Any, X: Any, y: Any) -> Subject:
+    """Rows by their scores; those far on the wrong side come first."""
+    true, found = np.asarray(y).tolist(), estimator.predict(X).tolist()
+    positive = estimator.classes_.tolist()[1]
+    scores = np.asarray(estimator.decision_function(X), np.float64)
+    is_positive = np.array([label == positive for label in true])
+    is_found = np.array([label == positive for label in found])
+    rows = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+
+    def draw(i: int) -> tuple[str, str]:
+        title = f"row {i}: {found[i]} (score {scores[i]:.4g}), but it is {true[i]}"
+        return title, f"<p>{escape(row_in_words(rows[i], None))}</p>"
+
+    far = np.where(is_positive != is_found, np.abs(scores) + 1e-12, 0.0)
+    return Subject(
+        tally_of_positives(is_positive, is_found),
+        worst_first(far, draw),
+        Labels(true, found, np.arange(len(true))),
+        inputs=lambda i: rows[i : i + 1],
+    )
