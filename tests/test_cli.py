@@ -14,6 +14,8 @@ import maxmargin as mm
 from cli_corpus import write_corpus
 from maxmargin.cli import main
 
+COMMANDS = (["inspect"], ["cross-validate"], ["path"], ["convert"])
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -49,7 +51,7 @@ def test_version_and_help(capsys):
         main(["--version"])
     assert stopped.value.code == 0
     assert capsys.readouterr().out.strip() == f"maxmargin {mm.__version__}"
-    for command in ([], ["demo"], ["train"], ["predict"], ["evaluate"]):
+    for command in ([], ["demo"], ["train"], ["predict"], ["evaluate"], *COMMANDS):
         with pytest.raises(SystemExit) as stopped:
             main([*command, "--help"])
         assert stopped.value.code == 0

@@ -65,7 +65,7 @@ def test_the_model_judged_best_is_saved(folder, capsys):
     text = capsys.readouterr().out
     saved = mm.load(model)
     dev = read_svmlight(folder / "dev.svm")
-    told = f"best C {saved.C:g}: accuracy {100 * saved.score(dev.X, dev.y):.2f} %"
+    told = f"best C {saved.C:g}: accuracy {100 * saved.score(dev.X, dev.y):.2f}"
     assert told in text and "certified gap" in text and f"saved {model}" in text
     rows = [line.split() for line in text.splitlines()[1:4]]
     assert [float(row[0]) for row in rows] == pytest.approx(CS)
@@ -112,7 +112,7 @@ def test_bad_arguments(folder, capsys):
             main([*files, "--Cs", bad])
         assert stopped.value.code == 2
         assert "expected positive numbers between commas" in capsys.readouterr().err
-    for bad in ([*dev, "--folds", "3"], ["--folds", "1"]):
+    for bad in ([*dev, "--folds", "3"], ["--folds", "1"], ["--C", "1"]):
         with pytest.raises(SystemExit) as stopped:
             main([*files, *bad])
         assert stopped.value.code == 2

@@ -94,16 +94,17 @@ def _summary(scores: list[dict[str, float]]) -> dict[str, Any]:
 
 def _table(report: dict[str, Any]) -> str:
     """Scores in per cent, a row for each part."""
-    from ..tables import columns, percent
+    from ..tables import columns
+    from .judging import shown
 
     names, unit = list(report["mean"]), report["folds"][0]["unit"]
     rows = [("fold", unit, *(name.replace("_", " ") for name in names), "gap", "seconds")]
     for number, fold in enumerate(report["folds"], 1):
         gap = fold["relative_gap"]
-        shares = [percent(fold["scores"][name]) for name in names]
+        shares = [shown(name, fold["scores"][name]) for name in names]
         told = "" if gap is None else f"{100 * max(gap, 0.0):.2g} %"
         rows.append((str(number), str(fold["n_units"]), *shares, told, f"{fold['seconds']:.1f}"))
     for key in ("mean", "standard_deviation"):
-        shares = [percent(report[key][name]) for name in names]
+        shares = [shown(name, report[key][name]) for name in names]
         rows.append((key.replace("_", " "), "", *shares, "", ""))
     return columns(rows)

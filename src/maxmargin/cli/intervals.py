@@ -7,9 +7,9 @@ from typing import Any
 
 from ..metrics import bootstrap_intervals, paired_comparison
 from ..metrics.tallies import Tally
-from ..tables import columns, percent
+from ..tables import columns
 from .codes import UsageError
-from .judging import Judgement
+from .judging import Judgement, shown
 
 __all__ = ["compared", "with_intervals"]
 
@@ -26,7 +26,7 @@ def with_intervals(judgement: Judgement, arguments: argparse.Namespace) -> Judge
     }
     rows: list[tuple[str, ...]] = [("intervals", "score", "from", "to")]
     rows += [
-        (_in_words(name), *(_shown(name, value) for value in interval))
+        (_in_words(name), *(shown(name, value) for value in interval))
         for name, interval in found.items()
     ]
     text = f"{columns(rows)}\n({_how_in_words(tally, arguments)})"
@@ -57,7 +57,7 @@ def compared(judgement: Judgement, other: Judgement, arguments: argparse.Namespa
     title = f"against {arguments.against}"
     rows: list[tuple[str, ...]] = [(title, "score", "other", "difference", "from", "to", "p")]
     rows += [
-        (_in_words(name), *(_shown(name, value) for value in comparison[:5]), f"{comparison.p:.4f}")
+        (_in_words(name), *(shown(name, value) for value in comparison[:5]), f"{comparison.p:.4f}")
         for name, comparison in found.items()
     ]
     text = (
@@ -96,8 +96,3 @@ def _how_in_words(tally: Tally, arguments: argparse.Namespace) -> str:
 def _in_words(name: str) -> str:
     """A score as it is called in text."""
     return {"f1": "F1"}.get(name, name.replace("_", " "))
-
-
-def _shown(name: str, value: float) -> str:
-    """Shares in per cent; means of something else as they are."""
-    return f"{value:.4f}" if name.startswith("mean_") else percent(value)

@@ -52,6 +52,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="find the best C by held-out scores",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
+        allow_abbrev=False,  # --C would be taken for --Cs
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_data_arguments(parser)
@@ -191,14 +192,15 @@ def _point(C: float, results: list[Any], judged: list[Any]) -> Point:
 
 def _table(name: str, points: list[Point], best: Point) -> str:
     """A row for each C, the best marked."""
-    from ..tables import columns, percent
+    from ..tables import columns
+    from .judging import shown
 
     rows = [("C", "objective", "gap", name.replace("_", " "), "passes", "seconds", "")]
     for point in points:
         gap = f"{100 * point.relative_gap:.2g} %"
         work = (f"{point.passes:.1f}", f"{point.seconds:.1f}")
         mark = "best" if point is best else ""
-        numbers = (f"{point.C:.4g}", f"{point.objective:.6g}", gap, percent(point.score))
+        numbers = (f"{point.C:.4g}", f"{point.objective:.6g}", gap, shown(name, point.score))
         rows.append((*numbers, *work, mark))
     lines = [line.rstrip() for line in columns(rows).splitlines()]
-    return "\n".join([*lines, "", f"best C {best.C:g}: {name} {percent(best.score)} %"])
+    return "\n".join([*lines, "", f"best C {best.C:g}: {name} {shown(name, best.score)}"])

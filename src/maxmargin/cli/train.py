@@ -38,7 +38,7 @@ Columns are called w, p, c2, c3, ... in the order of the file, that of the label
 
 With --dev the weights are judged by a labelled file of the same kind after each pass (less often if
 it is large), and those of the best score are saved, not the last ones; the certificate told and
-saved is theirs. The score is the first that evaluate tells intervals of: F1 of chunks, or accuracy.
+saved is theirs. The score is the first that evaluate tells intervals of (of chunks: F1).
 With --patience training stops by it, and has done what was asked for whatever the gap.
 
 Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at

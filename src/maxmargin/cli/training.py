@@ -22,7 +22,7 @@ class Examples(NamedTuple):
     """
 
     X: Any
-    y: Any
+    y: Any = None
     params: Mapping[str, Any] = MappingProxyType({})
     groups: Any = None
 

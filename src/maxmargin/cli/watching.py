@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..estimators.choosing import Choice, choosing
-from ..tables import percent
 from .folds import Judged
 from .held_out import HeldOutFile
+from .judging import shown
 from .training import say
 
 __all__ = ["Watch"]
@@ -48,7 +48,7 @@ class Watch:
         if is_best or now - self._told_at >= 1.0:  # others as often as progress is shown
             self._told_at = now
             note = ", the best so far" if is_best else ""
-            say(self.arguments, f"dev {own.name} {percent(own.score)} %{note}")
+            say(self.arguments, f"dev {own.name} {_told(own)}{note}")
         return own.merit
 
     def summary(self) -> str:
@@ -56,10 +56,16 @@ class Watch:
         judgements, kept = self.choice.judgements, self.choice.kept
         if kept is None:
             return "the weights that training ended with were not judged: it was interrupted"
-        best = self.judged[judgements.index(kept)]
+        best = next(own for own in self.judged if own.merit == kept.merit)
         is_last = kept is judgements[-1]
         which = "that training ended with" if is_last else f"after {kept.passes:.1f} passes"
         return (
-            f"dev {best.name} {percent(best.score)} %, the best of {len(self.judged)} judgements: "
+            f"dev {best.name} {_told(best)}, the best of {len(judgements)} judgements: "
             f"the weights are those {which}"
         )
+
+
+def _told(judged: Judged) -> str:
+    """A score with its unit."""
+    text = shown(judged.name, judged.score)
+    return text if judged.name.endswith(("error", "loss")) else f"{text} %"

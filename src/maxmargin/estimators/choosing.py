@@ -99,11 +99,12 @@ class Choice(WeightsCallback):
 
     def _see(self, w: Floats, passes: float) -> None:
         """Judge weights, and keep a copy if there are none better."""
+        own = w.copy()  # now, for a Ctrl-C is to find the best weights with the best judgement
         judgement = Judgement(passes, float(self.judge(self._model(w))))
-        self.judgements.append(judgement)
         self._since_best = 0 if judgement.merit > self.best.merit else self._since_best + 1
         if judgement.merit >= self.best.merit:
-            self.best, self._best_w = judgement, w.copy()
+            self.best, self._best_w = judgement, own
+        self.judgements.append(judgement)
 
     def _model(self, w: Floats) -> Any:
         """The estimator with these weights, and all that follows from them."""
