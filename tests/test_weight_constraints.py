@@ -15,6 +15,7 @@ from maxmargin.engine.bounds import BoundPrices
 from maxmargin.engine.oracle import Oracle, hinge_values, violations
 from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.formulation import Formulation
+from maxmargin.result import WeightsCallback
 from maxmargin.solvers import certify, make_solver
 from maxmargin.solvers.path import tolerated
 from solving import ALL_SOLVERS, ONLINE, SLOW, SOLVERS, solve
@@ -431,3 +432,18 @@ def test_stores_ask_at_the_weights_of_their_change(name, loss, kind):
         assert store.dual() >= before + gain - 1e-9
         assert objective(case.twin, oracle.formulation, 1.0, oracle.weights(store.w)) < np.inf
     assert len(seen) == 4 * case.twin.n_examples
+
+
+@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "sgd"])
+def test_callbacks_are_shown_the_weights_of_the_problem(solver):
+    case, formulation, _ = problem_and_optimum("chain", "hamming", 1, "all", "l1", "margin", 0.5)
+    seen = []
+
+    class Watching(WeightsCallback):
+        def __call__(self, progress, weights=None):
+            seen.append(weights().copy())
+
+    solve(solver, case.problem, 0.5, formulation, tol=1e-3, max_passes=20, callbacks=[Watching()])
+    assert seen
+    for w in seen:
+        assert objective(case.twin, formulation, 0.5, w) < np.inf

@@ -154,7 +154,7 @@ class Run(ABC):
     def _call(self, callback: Callback, progress: Progress) -> bool | None:
         """Call back, with the weights if they are wanted."""
         if isinstance(callback, WeightsCallback):
-            return callback(progress, lambda: self.current_weights)
+            return callback(progress, lambda: self.oracle.weights(self.current_weights))
         return callback(progress)
 
     def _log(self, progress: Progress) -> None:
@@ -184,7 +184,7 @@ class Run(ABC):
     @property
     @abstractmethod
     def current_weights(self) -> Floats:
-        """The weights as they are now, certified or not, as the problem has them."""
+        """The weights as they are now, certified or not, of all features."""
 
     @abstractmethod
     def finish(self, status: str) -> Result:

@@ -348,7 +348,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         start: Result | None,
     ) -> Result:
         """Solve the problem for one C, showing progress if that is wanted."""
-        formulation, choice = Formulation(self.rescaling, self.slack, self.sqrt_loss), self._choice
+        choice = self._choice
         with self._shown(solver, problem.n_examples) as callbacks:
             result = solver.solve(
                 problem,

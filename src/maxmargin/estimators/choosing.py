@@ -140,7 +140,8 @@ class Choice(WeightsCallback):
             slacks = hinge_values(self._problem, formulation, self._best_w)
         except KeyboardInterrupt:  # the weights that training ended with have a certificate
             return replace(result, status="interrupted")
-        primal = primal_value(self._best_w, slacks, formulation, C, weights)
+        change = formulation.change(self._best_w)
+        primal = primal_value(change, slacks, formulation, C, weights)
         stopping = Stopping(
             getattr(solver, "tol", None), getattr(solver, "epsilon", None), C * float(weights.sum())
         )
