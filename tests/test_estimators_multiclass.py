@@ -71,11 +71,11 @@ def test_costs_move_predictions(iris):
 def test_warm_start_on_the_same_data(caplog):
     X, y = load_digits(return_X_y=True)
     X = X / 16.0
-    model = mm.MulticlassSVM(C=0.1, warm_start=True, random_state=0).fit(X, y)
+    model = mm.MulticlassSVM(C=0.1, tol=1e-3, warm_start=True, random_state=0).fit(X, y)
     first = model.result_
     assert first.state is not None
     model.set_params(C=0.11).fit(X, y)
-    cold = mm.MulticlassSVM(C=0.11, random_state=0).fit(X, y)
+    cold = mm.MulticlassSVM(C=0.11, tol=1e-3, random_state=0).fit(X, y)
     assert model.result_.state is first.state
     assert model.result_.n_oracle_calls < cold.result_.n_oracle_calls
     assert model.result_.primal == pytest.approx(cold.result_.primal, rel=2e-3)

@@ -95,4 +95,8 @@ def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
         raise ValueError(
             f"sample_weight[{negative[0]}] is {weights[negative[0]]}; weights must be >= 0"
         )
+    if len(weights) and not weights.any():
+        raise ValueError(
+            "sample_weight is 0 for all examples, expected at least one non-zero weight"
+        )
     return weights
