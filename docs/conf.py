@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import maxmargin
 
+os.environ.pop("MAXMARGIN_DATA", None)  # examples make their data, so that pages are the same anywhere
 sys.path.insert(0, str(Path(__file__).parent))  # gallery_pictures
 
 project = "maxmargin"
@@ -34,8 +37,6 @@ autosummary_generate = True
 autodoc_default_options = {
     "members": True,
     "inherited-members": True,
-    "exclude-members": "get_metadata_routing, set_fit_request, set_partial_fit_request, "
-    "set_predict_request, set_score_request",
 }
 autodoc_typehints = "none"  # docstrings say what parameters are
 numpydoc_show_class_members = False
@@ -66,3 +67,14 @@ html_theme_options = {
     "footer_end": [],
 }
 html_show_sourcelink = False
+
+
+def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn and tuples have: the one is documented there, the other is known."""
+    known = getattr(obj, "__objclass__", None) is tuple or str(obj.__doc__).startswith("Alias for field")
+    return True if known or str(getattr(obj, "__module__", "")).startswith("sklearn") else None
+
+
+def setup(app: Any) -> None:
+    """Tell Sphinx."""
+    app.connect("autodoc-skip-member", skip_member)
