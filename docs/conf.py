@@ -9,7 +9,8 @@ from typing import Any
 
 import maxmargin
 
-os.environ.pop("MAXMARGIN_DATA", None)  # examples make their data, so that pages are the same anywhere
+# Examples then make their data, and pages are the same anywhere.
+os.environ.pop("MAXMARGIN_DATA", None)
 sys.path.insert(0, str(Path(__file__).parent))  # gallery_pictures
 
 project = "maxmargin"
@@ -70,9 +71,10 @@ html_show_sourcelink = False
 
 
 def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what scikit-learn and tuples have: the one is documented there, the other is known."""
-    known = getattr(obj, "__objclass__", None) is tuple or str(obj.__doc__).startswith("Alias for field")
-    return True if known or str(getattr(obj, "__module__", "")).startswith("sklearn") else None
+    """Leave out what comes from scikit-learn, which documents it, and from tuples."""
+    foreign = str(getattr(obj, "__module__", "")).startswith("sklearn")
+    of_tuple = getattr(obj, "__objclass__", None) is tuple
+    return True if foreign or of_tuple or str(obj.__doc__).startswith("Alias for field") else None
 
 
 def setup(app: Any) -> None:

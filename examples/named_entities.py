@@ -121,14 +121,19 @@ def confident_mistakes(tagger, X, y):
     return sorted(found, reverse=True)
 
 
+def color_of(tag):
+    """Of the type of a tag such as B-PER."""
+    return COLORS[tag[2:] or tag]
+
+
 def draw_sentence(axis, height, words, predicted, truth):
     """Words in the colours of their predicted types; what was right stands below wrong ones."""
     x = 0.0
     for word, tag, true in zip(words[:16], predicted, truth, strict=False):
-        color, bold = COLORS[tag[2:] or tag], "bold" if tag != "O" else "normal"
-        axis.text(x, height, word, color=color, weight=bold, fontsize=9)
+        bold = "bold" if tag != "O" else "normal"
+        axis.text(x, height, word, color=color_of(tag), weight=bold, fontsize=9)
         if tag != true:
-            axis.text(x, height - 0.36, f"right: {true}", color=COLORS[true[2:] or true], fontsize=7)
+            axis.text(x, height - 0.36, f"right: {true}", color=color_of(true), fontsize=7)
         x += 0.008 * max(len(word), 10 if tag != true else 0) + 0.01
 
 

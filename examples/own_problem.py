@@ -3,10 +3,10 @@
 
 Teach a machine an output that no estimator knows: the bright stretch of a noisy signal.
 
-An output is a pair (start, stop). What a structural SVM needs to know of it are features of a signal
-together with an output, the loss, the search for the most violated output, and the prediction: the
-class below. ``check_problem`` tries these methods before anything is trained. Solvers, certificates
-and stopping come with the package.
+An output is a pair (start, stop). What a structural SVM needs to know of it are features of a
+signal together with an output, the loss, the search for the most violated output, and the
+prediction: the class below. ``check_problem`` tries these methods before anything is trained.
+Solvers, certificates and stopping come with the package.
 
 The picture shows unseen signals with the true stretch, the one that was found, and the values above
 the best threshold, which knows no stretches; the losses of all unseen signals; and the weights.

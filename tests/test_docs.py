@@ -14,7 +14,7 @@ from maxmargin.cli import make_parser
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PUBLIC = ("solvers", "result", "features", "formats", "metrics", "datasets", "report", "formulation")
+PUBLIC = "solvers result features formats metrics datasets report formulation".split()
 
 
 def pages() -> list[str]:
