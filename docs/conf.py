@@ -35,10 +35,6 @@ default_role = "code"
 
 # -- API ----------------------------------------------------------------------------------------
 autosummary_generate = True
-autodoc_default_options = {
-    "members": True,
-    "inherited-members": True,
-}
 autodoc_typehints = "none"  # docstrings say what parameters are
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -67,7 +63,10 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+html_sidebars = {"*": []}  # pages of no folder have no section to navigate
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 
 def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
