@@ -104,7 +104,7 @@ def read_sentences(path):
 def find_corpus(paths):
     """The three parts: files that were given or found, or sentences that are made."""
     folder = Path(os.environ.get("MAXMARGIN_DATA", "."), "conll2002")
-    paths = paths or sorted(path for part in PARTS for path in folder.glob(f"esp.{part}*"))
+    paths = paths or [path for part in PARTS for path in folder.glob(f"esp.{part}*")]
     if len(paths) == len(PARTS):
         return [read_sentences(path) for path in paths]
     rng = np.random.default_rng(0)
@@ -155,7 +155,8 @@ def main(picture="named_entities.png", *paths):
 
     # Which C? Folds of the training sentences tell.
     features = WindowFeatures(TEMPLATES, columns=["w"])
-    tagger = mm.SequenceTagger(features=features, constraints="bio", tol=0.02, random_state=0)
+    rules = {"constraints": "bio", "on_violation": "repair"}  # I-X continues what B-X begins
+    tagger = mm.SequenceTagger(features=features, **rules, tol=0.02, random_state=0)
     search = mm.SearchCV(tagger, CS, cv=3, scoring=chunk_f1_scorer).fit(X, y)
     print(f"best C {search.best_C_:g}, F1 {search.best_score_:.4f} in cross-validation")
 

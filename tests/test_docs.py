@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,25 @@ def test_the_page_of_the_command_line_has_all_commands():
     (commands,) = (a.choices for a in make_parser()._actions if isinstance(a.choices, dict))
     assert [name for name in commands if f"maxmargin {name}" not in text] == []
     assert [name for name in registry.TASKS if f"`{name}`" not in text] == []
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """Page and command of all that pages show with arguments, in blocks and in text."""
+    found = []
+    for path in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
+        text = path.read_text("utf-8")
+        blocks = re.findall(r"(?:^|[|&] )\s*(maxmargin .*?)(?= [#|&>]|$)", text, re.M)
+        spans = re.findall(r"`(maxmargin [^`]* -[^`]*)`", text)
+        lines = {" ".join(line.split()) for line in [*blocks, *spans] if "`" not in line}
+        found += [(path.name, line) for line in sorted(lines) if not line.endswith("--help")]
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), command_lines())
+def test_options_that_pages_show_are_there(page: str, line: str):
+    make_parser().parse_args(shlex.split(line)[1:])
+
+
+def test_command_lines_are_found():
+    assert ("tagging.md", "maxmargin predict model.mm new.txt --confidence") in command_lines()
+    assert len(command_lines()) > 30
