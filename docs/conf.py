@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import maxmargin
 
+# Examples then make their data, and pages are the same anywhere.
+os.environ.pop("MAXMARGIN_DATA", None)
 sys.path.insert(0, str(Path(__file__).parent))  # gallery_pictures
 
 project = "maxmargin"
@@ -31,12 +35,6 @@ default_role = "code"
 
 # -- API ----------------------------------------------------------------------------------------
 autosummary_generate = True
-autodoc_default_options = {
-    "members": True,
-    "inherited-members": True,
-    "exclude-members": "get_metadata_routing, set_fit_request, set_partial_fit_request, "
-    "set_predict_request, set_score_request",
-}
 autodoc_typehints = "none"  # docstrings say what parameters are
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -65,4 +63,19 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+html_sidebars = {"*": []}  # pages of no folder have no section to navigate
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+
+
+def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what comes from scikit-learn, which documents it, and from tuples."""
+    foreign = str(getattr(obj, "__module__", "")).startswith("sklearn")
+    of_tuple = getattr(obj, "__objclass__", None) is tuple
+    return True if foreign or of_tuple or str(obj.__doc__).startswith("Alias for field") else None
+
+
+def setup(app: Any) -> None:
+    """Tell Sphinx."""
+    app.connect("autodoc-skip-member", skip_member)

@@ -1,10 +1,15 @@
-"""Say how sure a tagger is: probabilities of labels, and how far they can be believed.
+"""How sure is it?
+===============
+
+Say how sure a tagger is: probabilities of labels, and how far they can be believed.
 
 Draws noisy signals that switch between three levels, trains a chain of labels on some, finds the
 temperature of its probabilities on others, and draws for a third part: how many of the labels with
 a probability of 60 %, 70 %, ... are right, with the temperature found, with half and with twice as
 much; the probabilities of the labels of one signal; and how accuracy grows where labels that are
 not sure enough are left to somebody else, by probability and by margin.
+
+::
 
     python examples/confidences.py [picture.png]
 """

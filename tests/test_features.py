@@ -446,3 +446,13 @@ def test_conll2000_chunking_features():
     assert len(offsets) == 8937
     frequencies = np.bincount(tokens.indices)
     assert (np.diff(frequencies) <= 0).all()
+
+
+@pytest.mark.parametrize("templates", [["w[-1]|w[0]", "suffix2(w[0])"], ["U0:%x[-1,0]/%x[0,0]"]])
+def test_names_of_some_features_are_those_of_all(templates):
+    window = WindowFeatures(templates).fit([["the", "cat", "sat"], ["the", "dog"]])
+    every = window.get_feature_names_out().tolist()
+    assert window.names_of(np.arange(len(every))) == every
+    assert window.names_of(np.array([3, 1])) == [every[3], every[1]]
+    window.fit([["a", "bird"]])  # others, and their names
+    assert window.names_of([0]) == window.get_feature_names_out()[:1].tolist()

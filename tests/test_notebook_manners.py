@@ -38,7 +38,7 @@ def test_pictures_of_estimators_link_to_their_pages(monkeypatch):
         pass
 
     monkeypatch.setattr(doc_links, "documentation", lambda: "https://example.org/docs")
-    page = 'href="https://example.org/docs/generated/maxmargin.MulticlassSVM.html"'
+    page = 'href="https://example.org/docs/api/generated/maxmargin.MulticlassSVM.html"'
     assert page in classifier()._repr_html_()
     assert page in make_pipeline(StandardScaler(), classifier())._repr_html_()
     assert "example.org" not in Mine()._repr_html_()

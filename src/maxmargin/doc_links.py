@@ -27,7 +27,7 @@ class DocLinks:
     @property
     def _doc_link_template(self) -> str:
         """Of the pages that autosummary makes; without documentation there is no link."""
-        return f"{documentation()}/generated/maxmargin.{type(self).__name__}.html"
+        return f"{documentation()}/api/generated/maxmargin.{type(self).__name__}.html"
 
     def _get_doc_link(self) -> str:
         """See scikit-learn; a class of the user's own has no page here."""

@@ -715,7 +715,21 @@ class SequenceTagger(
     def top_features(
         self, n: int = 10, *, against: bool = False
     ) -> dict[Any, list[tuple[str, float]]]:
-        """See `ChainWeights`; with a kernel features have no weights, which is a ValueError."""
+        """Features that speak most for each label, or against it; for ``kernel="linear"``.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list for a label, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        dict of label to list of (name, weight)
+            Strongest first. Features without names are called x0, x1, ...; the constant feature is
+            called "intercept".
+        """
         self._refuse_kernel("top_features")
         return super().top_features(n, against=against)
 

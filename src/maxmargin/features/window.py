@@ -10,7 +10,7 @@ numbers; no feature is ever a string until its name is asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise, repeat
 from typing import Any, Literal, NamedTuple
@@ -253,18 +253,46 @@ class WindowFeatures(BaseEstimator):
             for atom, size in zip(reversed(atoms), reversed(sizes), strict=True):
                 rest, digits = np.divmod(rest, size)
                 parts.append([_shown(atom, strings[atom.view], d) for d in digits.tolist()])
-            found = zip(*reversed(parts), strict=True)
-            if is_crf_template(template):
-                texts, _ = parse_crf_template(template, self.columns_)
-                names[ids] = [
-                    "".join(chain(*zip(texts, (*part, ""), strict=True))) for part in found
-                ]
-            else:
-                names[ids] = [
-                    "|".join(f"{a}={text}" for a, text in zip(atoms, part, strict=True))
-                    for part in found
-                ]
+            join = _joiner(template, atoms, self.columns_)
+            names[ids] = [join(part) for part in zip(*reversed(parts), strict=True)]
         return names
+
+    def names_of(self, numbers: Ints) -> list[str]:
+        """Names of the features with these numbers: for few of them, without making all.
+
+        Parameters
+        ----------
+        numbers : array of int
+            Columns of the features.
+
+        Returns
+        -------
+        list of str
+        """
+        strings, template_of, place_of = self._places()
+        names = []
+        for f in np.asarray(numbers).tolist():
+            t = int(template_of[f])
+            atoms, sizes, keys, _ = self._templates[t]
+            rest, part = int(keys[place_of[f]]), []
+            for atom, size in zip(reversed(atoms), reversed(sizes), strict=True):
+                rest, digit = divmod(rest, int(size))
+                part.append(_shown(atom, strings[atom.view], digit))
+            names.append(_joiner(self.templates_[t], atoms, self.columns_)(part[::-1]))
+        return names
+
+    def _places(self) -> tuple[dict[View, list[str]], Ints32, Ints32]:
+        """Strings of all views, and the template of each feature and its place there; kept."""
+        kept = getattr(self, "_kept_places", None)
+        if kept is None or kept[0] is not self._templates:
+            template_of = np.zeros(self.n_features_out_, np.int32)
+            place_of = np.zeros(self.n_features_out_, np.int32)
+            for t, template in enumerate(self._templates):
+                template_of[template.ids] = t
+                place_of[template.ids] = np.arange(len(template.ids))
+            strings = {view: [_OUTSIDE, *numbers] for view, numbers in self._codes.items()}
+            kept = self._kept_places = self._templates, (strings, template_of, place_of)
+        return kept[1]
 
     def columns_of(self, template: str) -> Ints:
         """Numbers of the features that a template has made.
@@ -474,6 +502,16 @@ def _sizes(atoms: tuple[Atom, ...], codes: Mapping[View, Mapping[str, int]]) -> 
     return tuple(
         len(codes[atom.view]) + 1 + (abs(atom.offset) if atom.edges else 0) for atom in atoms
     )
+
+
+def _joiner(
+    template: str, atoms: Sequence[Atom], columns: Sequence[str]
+) -> Callable[[Sequence[str]], str]:
+    """What makes the name of a template's feature out of the strings of its atoms."""
+    if not is_crf_template(template):
+        return lambda part: "|".join(f"{a}={text}" for a, text in zip(atoms, part, strict=True))
+    texts, _ = parse_crf_template(template, columns)
+    return lambda part: "".join(chain(*zip(texts, (*part, ""), strict=True)))
 
 
 def _shown(atom: Atom, strings: list[str], code: int) -> str:

@@ -35,7 +35,7 @@ class Reliability(NamedTuple):
 
     @property
     def ece(self) -> float:
-        """Expected calibration error: the mean of |confidence - accuracy| over all predictions."""
+        """Expected calibration error: mean of ``|confidence - accuracy|`` over all predictions."""
         used = self.counts > 0
         gaps = np.abs(self.confidence - self.accuracy)[used]
         return float(np.average(gaps, weights=self.counts[used]))

@@ -1,0 +1,100 @@
+"""The pages of docs/ are complete: Sphinx, which would say so too, takes minutes."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from maxmargin import registry
+from maxmargin.cli import make_parser
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PUBLIC = "solvers result features formats metrics datasets report formulation".split()
+
+
+def pages() -> list[str]:
+    """Names of all pages but the first, as a toctree writes them."""
+    found = (path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md"))
+    return sorted(path.as_posix() for path in found if path.as_posix() != "index")
+
+
+def linked_pages() -> set[str]:
+    """Pages that some toctree names."""
+    linked: set[str] = set()
+    for path in DOCS.rglob("*.md"):
+        folder = path.parent.relative_to(DOCS)
+        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
+            entries = [line for line in tree.split("\n") if line and not line.startswith(":")]
+            linked |= {(folder / entry).as_posix() for entry in entries}
+    return linked
+
+
+def test_every_page_is_in_a_table_of_contents():
+    assert set(pages()) - linked_pages() == set()
+    # Examples are pages that Sphinx makes; all others are there.
+    assert linked_pages() - set(pages()) == {"gallery/index"}
+
+
+@pytest.mark.parametrize("module", ["", *(f".{name}" for name in PUBLIC)])
+def test_every_public_name_is_on_the_api_page(module: str):
+    listed = set(re.findall(r"\w+", (DOCS / "api/index.md").read_text("utf-8")))
+    names = set(importlib.import_module(f"maxmargin{module}").__all__) - {"__version__"}
+    assert names - listed == set()
+
+
+def test_the_api_page_lists_nothing_else():
+    text = (DOCS / "api/index.md").read_text("utf-8")
+    module = None
+    for line in text.splitlines():
+        if match := re.fullmatch(r"\.\. currentmodule:: (\S+)", line):
+            module = importlib.import_module(match[1])
+        elif match := re.fullmatch(r" {3}(\w+)", line):
+            assert hasattr(module, match[1]), match[1]
+
+
+def test_links_between_pages_lead_somewhere():
+    for path in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+            if "gallery/" not in target:  # made by Sphinx
+                assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_every_example_begins_with_a_heading(example: Path):
+    title, line = (ast.get_docstring(ast.parse(example.read_text("utf-8"))) or "").split("\n")[:2]
+    assert set(line) == {"="} and len(line) >= len(title)
+
+
+def test_the_page_of_the_command_line_has_all_commands():
+    text = (DOCS / "command_line.md").read_text("utf-8")
+    (commands,) = (a.choices for a in make_parser()._actions if isinstance(a.choices, dict))
+    assert [name for name in commands if f"maxmargin {name}" not in text] == []
+    assert [name for name in registry.TASKS if f"`{name}`" not in text] == []
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """Page and command of all that pages show with arguments, in blocks and in text."""
+    found = []
+    for path in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
+        text = path.read_text("utf-8")
+        blocks = re.findall(r"(?:^|[|&] )\s*(maxmargin .*?)(?= [#|&>]|$)", text, re.M)
+        spans = re.findall(r"`(maxmargin [^`]* -[^`]*)`", text)
+        lines = {" ".join(line.split()) for line in [*blocks, *spans] if "`" not in line}
+        found += [(path.name, line) for line in sorted(lines) if not line.endswith("--help")]
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), command_lines())
+def test_options_that_pages_show_are_there(page: str, line: str):
+    make_parser().parse_args(shlex.split(line)[1:])
+
+
+def test_command_lines_are_found():
+    assert ("tagging.md", "maxmargin predict model.mm new.txt --confidence") in command_lines()
+    assert len(command_lines()) > 30
