@@ -185,6 +185,10 @@ class Region:
         which = self.bounded
         return np.clip(self.mean[which] + change, self._low[which], self._high[which])
 
+    def nearest(self, w: Floats) -> Floats:
+        """The weights nearest to w that satisfy the constraints."""
+        return np.clip(w, self._low, self._high)
+
     def change(self, w: Floats) -> Floats:
         """The change that leads to the weights nearest to w."""
-        return np.clip(w, self._low, self._high) - self.mean
+        return self.nearest(w) - self.mean

@@ -81,9 +81,11 @@ class Compaction:
         assert trained.dual is not None and trained.primal is not None
 
         def certificate(w: Floats) -> Certificate:
+            """Of the weights nearest to these that satisfy all constraints."""
             slacks = hinge_values(problem, formulation, w)
             assert trained.dual is not None
-            return Certificate(primal_value(w, slacks, formulation, C, weights), trained.dual)
+            change = formulation.change(w)
+            return Certificate(primal_value(change, slacks, formulation, C, weights), trained.dual)
 
         w, size = trained.w, problem.n_features
         primal = certificate(w).primal if w.shape == (size,) else np.inf
@@ -95,7 +97,7 @@ class Compaction:
         own = Certificate(trained.primal, trained.dual).relative_gap
         for_rounding = own + FOR_ROUNDING * (self.tol - own)
         bits = _first(BITS, lambda b: certificate(_rounded(w, b)).relative_gap <= for_rounding)
-        rounded = _rounded(w, bits)
+        rounded = formulation.nearest(_rounded(w, bits))
         order = np.argsort(np.abs(rounded), kind="stable")
         order = order[np.searchsorted(np.abs(rounded[order]), 0.0, side="right") :]
         counts = np.unique(np.linspace(len(order), 0, STEPS + 1).astype(np.int64))[::-1]
@@ -103,7 +105,7 @@ class Compaction:
             counts.tolist(),
             lambda k: certificate(_without(rounded, order[:k])).relative_gap <= self.tol,
         )
-        short = _without(rounded, order[:dropped])
+        short = formulation.nearest(_without(rounded, order[:dropped]))
         return dataclasses.replace(
             trained,
             w=short,
