@@ -76,6 +76,11 @@ class Compaction:
         """
         if formulation.slack == "none":
             raise ValueError("weights of a hard margin cannot be rounded: set slack='l1' or 'l2'")
+        if not getattr(problem, "has_features", True):  # problems may be duck-typed
+            raise ValueError(
+                f"compact needs weights of features, but {type(problem).__name__} has a joint "
+                "kernel, and its weights are coefficients of points"
+            )
         weights = checked_weights(sample_weight, problem.n_examples)
         trained = self.trained
         assert trained.dual is not None and trained.primal is not None
