@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
+from constrained import KINDS as CONSTRAINTS
+from constrained import objective as of_all
 from every_estimator import KINDS, make
 from maxmargin import persistence
 from maxmargin.datasets import make_digit_words
 from maxmargin.features import WindowFeatures
 from maxmargin.formats.array_coding import array_from, shortest_form
+from maxmargin.formulation import Formulation
 from maxmargin.solvers import compacting
+from maxmargin.solvers.compacting import Compaction
+from solving import solve
+from structures import small_case
 
 LINEAR = [kind for kind in KINDS if not kind.startswith("kernel")]
 TOL = 0.3  # the models are trained to 0.1
@@ -209,3 +215,30 @@ def test_files_of_the_first_schema_are_read(monkeypatch, tmp_path):
         loaded = mm.load(tmp_path / name)
         assert np.array_equal(loaded.coef_, model.coef_)
         assert loaded.predict(sentences) == model.predict(sentences)
+
+
+# ----- with constraints on weights --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", CONSTRAINTS)
+def test_shorter_weights_satisfy_the_constraints(kind):
+    case = small_case("candidates", "costs", 0)
+    constraints = CONSTRAINTS[kind](np.random.default_rng(3), case.twin.n_features)
+    formulation = Formulation(constraints=constraints)
+    trained = solve("n-slack", case.problem, 0.5, formulation, tol=1e-4)
+    short = Compaction(trained, 0.2).solve(case.problem, formulation, 0.5)
+    assert not np.array_equal(short.w, trained.w) and short.relative_gap <= 0.2
+    assert short.primal == pytest.approx(of_all(case.twin, formulation, 0.5, short.w), rel=1e-9)
+
+
+def test_a_model_drawn_to_another_is_compacted():
+    rng = np.random.default_rng(4)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 6)) + y[:, None]
+    prior = mm.MulticlassSVM(C=0.1, random_state=0).fit(X[:30], y[:30])
+    model = mm.MulticlassSVM(C=0.1, random_state=0).fit(X[30:], y[30:], prior=prior)
+    dual = model.result_.dual
+    model.compact(X[30:], y[30:], tol=0.1, prior=prior)
+    assert model.result_.dual == dual and model.result_.relative_gap <= 0.1
+    with pytest.raises(ValueError, match="data and parameters of the training"):
+        model.compact(X[30:], y[30:], tol=0.2)

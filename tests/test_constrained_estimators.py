@@ -236,6 +236,16 @@ def test_classifiers_refuse_what_is_no_prior():
         mm.MulticlassSVM(kernel="rbf").fit(X, y, prior=kernel)
 
 
+@pytest.mark.parametrize("kind", [str, object])
+def test_classes_and_those_of_a_prior_are_not_mixed_up(kind):
+    X, y = classes(30)
+    names, numbers = y.astype(kind), np.unique(y, return_inverse=True)[1]
+    for first, second in ((names, numbers), (numbers, names)):
+        prior = mm.MulticlassSVM(random_state=0).fit(X, first)
+        with pytest.raises(ValueError, match="those of the prior are of another type"):
+            mm.MulticlassSVM(random_state=0).fit(X, second, prior=prior)
+
+
 SENTENCES = [[["the"], ["cat"], ["sleeps"]], [["a"], ["dog"], ["barks"]], [["cat"], ["sleeps"]]]
 TAGS = [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
 

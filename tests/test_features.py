@@ -393,6 +393,17 @@ def test_state_is_arrays_and_json():
         WindowFeatures.from_state({**state, "bounds": state["bounds"][:-1]})
 
 
+@pytest.mark.parametrize("key", [-1, 99, 2**40])
+def test_keys_that_no_features_have_are_refused(key):
+    state = WindowFeatures(["w[0]"]).fit([[["a"], ["b"], ["c"]]]).to_state()
+    assert WindowFeatures.from_state(state).n_features_out_ == 3
+    keys = state["keys"].copy()
+    keys[1] = key
+    with pytest.raises(ValueError, match="keys of no features"):
+        WindowFeatures.from_state({**state, "keys": keys})
+
+
+
 @pytest.mark.parametrize(
     ("X", "message"),
     [

@@ -471,6 +471,24 @@ def test_a_kernel_of_inputs_under_equal_classes_is_that_of_the_multiclass_estima
     assert found == pytest.approx(expected, abs=2e-2)
 
 
+def test_outputs_without_a_hash_that_cannot_be_pickled_are_named():
+    class Own:
+        def __eq__(self, other):
+            return True
+
+        def __repr__(self):
+            return "an output"
+
+    with pytest.raises(ValueError, match="an output has no hash.* give Own a method __hash__"):
+        output_key(Own())
+
+
+def test_there_are_no_weights_to_compact():
+    model = mm.StructuralSVM(ByKernel(), random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="weights of features, but ByKernel has a joint kernel"):
+        model.compact(X, Y, tol=0.1)
+
+
 def test_there_are_no_weights_to_constrain():
     model = mm.StructuralSVM(ByKernel(), weight_constraints=mm.WeightConstraints(nonnegative=True))
     with pytest.raises(ValueError, match="need features, but ByKernel has a joint kernel"):

@@ -278,6 +278,30 @@ def test_learners_of_other_constraints_start_from_the_weights(solver):
     assert same is first.state
 
 
+def test_constraints_do_not_change_with_what_they_were_made_of():
+    numbers, values, mean = [0, 1], {2: 0.5}, np.zeros(4)
+    constraints = mm.WeightConstraints(numbers, fixed=values, mean=mean)
+    same = mm.WeightConstraints([0, 1], fixed={2: 0.5}, mean=np.zeros(4))
+    numbers.append(3)
+    values[2] = -2.0
+    mean[:] = 1.0
+    assert constraints == same and constraints != mm.WeightConstraints(numbers, fixed=values)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mean": "none"}, "mean must be real numbers, got 'none'"),
+        ({"mean": [1j] * 4}, "mean must be real numbers"),
+        ({"fixed": {0: None}}, r"fixed\[0\] is None; values must be finite numbers"),
+        ({"fixed": {0: "1"}}, r"fixed\[0\] is '1'; values must be finite numbers"),
+    ],
+)
+def test_values_that_are_no_numbers_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        mm.WeightConstraints(**given).region(4)
+
+
 # ----- pieces ------------------------------------------------------------------------------------
 
 

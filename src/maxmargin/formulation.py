@@ -94,6 +94,10 @@ class Formulation:
         """What solvers have for w: with constraints the change from the mean, else w itself."""
         return w if self.constraints is None else self.constraints.region(len(w)).change(w)
 
+    def nearest(self, w: Floats) -> Floats:
+        """The weights nearest to w that satisfy the constraints, if there are any."""
+        return w if self.constraints is None else self.constraints.region(len(w)).nearest(w)
+
     def __str__(self) -> str:
         loss = ", sqrt loss" if self.uses_sqrt_loss else ""
         bound = ", constraints on weights" if self.constraints is not None else ""

@@ -9,8 +9,10 @@ on single changes, which have multipliers of their own (`engine.bounds`).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,13 @@ class WeightConstraints:
     fixed: Mapping[int, float] | None = None
     mean: ArrayLike | None = None
 
+    def __post_init__(self) -> None:
+        # Warm starts compare constraints, which must not change with what they were made of.
+        for name in ("nonnegative", "nonpositive", "mean"):
+            object.__setattr__(self, name, copy.copy(getattr(self, name)))
+        if isinstance(self.fixed, Mapping):
+            object.__setattr__(self, "fixed", dict(self.fixed))
+
     def region(self, n_features: int) -> Region:
         """The constraints on so many weights; ValueError where they contradict each other."""
         low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
@@ -80,7 +89,10 @@ class WeightConstraints:
         """The weights to start from."""
         if self.mean is None:
             return np.zeros(n_features)
-        mean = np.array(self.mean, dtype=np.float64)
+        try:
+            mean = np.array(self.mean, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"mean must be real numbers, got {self.mean!r:.60}") from None
         if mean.shape != (n_features,):
             raise ValueError(f"mean must have shape ({n_features},), got shape {mean.shape}")
         bad = np.flatnonzero(~np.isfinite(mean))
@@ -96,10 +108,10 @@ class WeightConstraints:
             )
         given = dict(self.fixed or {})
         numbers = chosen_weights(list(given), n_features, "fixed")
+        for number, value in given.items():
+            if not isinstance(value, Real) or not np.isfinite(value):
+                raise ValueError(f"fixed[{number}] is {value!r:.60}; values must be finite numbers")
         values = [float(value) for value in given.values()]
-        for number, value in zip(numbers, values, strict=True):
-            if not np.isfinite(value):
-                raise ValueError(f"fixed[{number}] is {value}; values must be finite")
         return dict(zip(numbers.tolist(), values, strict=True))
 
     def _key(self) -> tuple[Any, ...]:
@@ -185,6 +197,10 @@ class Region:
         which = self.bounded
         return np.clip(self.mean[which] + change, self._low[which], self._high[which])
 
+    def nearest(self, w: Floats) -> Floats:
+        """The weights nearest to w that satisfy the constraints."""
+        return np.clip(w, self._low, self._high)
+
     def change(self, w: Floats) -> Floats:
         """The change that leads to the weights nearest to w."""
-        return np.clip(w, self._low, self._high) - self.mean
+        return self.nearest(w) - self.mean

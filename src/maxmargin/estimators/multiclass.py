@@ -33,7 +33,7 @@ from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
-from .prior import check_prior, drawn_to
+from .prior import all_classes, check_prior, drawn_to
 from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
@@ -297,7 +297,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
             described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
             self.classes_, self._output_features = described
         elif prior is not None:
-            self.classes_ = np.union1d(self.seen_classes_, prior.classes_)
+            self.classes_ = all_classes(self.seen_classes_, prior.classes_)
         return taxonomy
 
     def _costed(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..types import Floats
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
 
-__all__ = ["check_prior", "drawn_to"]
+__all__ = ["all_classes", "check_prior", "drawn_to"]
 
 
 def check_prior(prior: Any, estimator: MaxMarginEstimator, same: tuple[str, ...]) -> None:
@@ -25,6 +26,21 @@ def check_prior(prior: Any, estimator: MaxMarginEstimator, same: tuple[str, ...]
             raise ValueError(
                 f"prior must have been fitted with the same {name}: {own!r:.40}, got {other!r:.40}"
             )
+
+
+def all_classes(seen: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+    """The classes of some data and those that a prior knows; ValueError if they cannot be mixed."""
+    try:
+        together = np.union1d(seen, known)
+        lost = together.dtype.kind in "US" and {seen.dtype.kind, known.dtype.kind} - {"U", "S"}
+    except TypeError:  # of objects that have no order
+        lost = True
+    if lost:  # numbers would have become strings
+        raise ValueError(
+            f"y has classes such as {seen.tolist()[0]!r:.40}, but those of the prior are of "
+            f"another type, such as {known.tolist()[0]!r:.40}"
+        )
+    return together
 
 
 def drawn_to(mean: Floats | None) -> WeightConstraints | None:

@@ -364,6 +364,8 @@ class WindowFeatures(BaseEstimator):
             _Template(parts, _sizes(parts, features._codes), keys[a:b], ids[a:b])
             for parts, (a, b) in zip(atoms, pairwise(bounds), strict=True)
         ]
+        if not all(_are_keys(template) for template in features._templates):
+            raise ValueError("saved window features are inconsistent: keys of no features")
         return features
 
     def _fit(self, data: TokenColumns) -> Ints32:
@@ -578,6 +580,15 @@ def _rank_by_count(counts: Ints, min_count: int) -> Ints32:
     rank = np.full(len(counts), -1, dtype=np.int32)
     rank[order] = np.arange(len(order))
     return rank
+
+
+def _are_keys(template: _Template) -> bool:
+    """Whether the keys are sorted, as lookups need them, and there can be such."""
+    keys = template.keys
+    if len(keys) == 0:
+        return True
+    is_sorted = bool((keys[1:] > keys[:-1]).all())
+    return is_sorted and 0 <= int(keys[0]) and int(keys[-1]) < math.prod(template.sizes)
 
 
 def _look_up(wanted: Keys | Ints32, template: _Template) -> Ints32:

@@ -76,14 +76,21 @@ class Compaction:
         """
         if formulation.slack == "none":
             raise ValueError("weights of a hard margin cannot be rounded: set slack='l1' or 'l2'")
+        if not getattr(problem, "has_features", True):  # problems may be duck-typed
+            raise ValueError(
+                f"compact needs weights of features, but {type(problem).__name__} has a joint "
+                "kernel, and its weights are coefficients of points"
+            )
         weights = checked_weights(sample_weight, problem.n_examples)
         trained = self.trained
         assert trained.dual is not None and trained.primal is not None
 
         def certificate(w: Floats) -> Certificate:
+            """Of the weights nearest to these that satisfy all constraints."""
             slacks = hinge_values(problem, formulation, w)
             assert trained.dual is not None
-            return Certificate(primal_value(w, slacks, formulation, C, weights), trained.dual)
+            change = formulation.change(w)
+            return Certificate(primal_value(change, slacks, formulation, C, weights), trained.dual)
 
         w, size = trained.w, problem.n_features
         primal = certificate(w).primal if w.shape == (size,) else np.inf
@@ -95,7 +102,7 @@ class Compaction:
         own = Certificate(trained.primal, trained.dual).relative_gap
         for_rounding = own + FOR_ROUNDING * (self.tol - own)
         bits = _first(BITS, lambda b: certificate(_rounded(w, b)).relative_gap <= for_rounding)
-        rounded = _rounded(w, bits)
+        rounded = formulation.nearest(_rounded(w, bits))
         order = np.argsort(np.abs(rounded), kind="stable")
         order = order[np.searchsorted(np.abs(rounded[order]), 0.0, side="right") :]
         counts = np.unique(np.linspace(len(order), 0, STEPS + 1).astype(np.int64))[::-1]
@@ -103,7 +110,7 @@ class Compaction:
             counts.tolist(),
             lambda k: certificate(_without(rounded, order[:k])).relative_gap <= self.tol,
         )
-        short = _without(rounded, order[:dropped])
+        short = formulation.nearest(_without(rounded, order[:dropped]))
         return dataclasses.replace(
             trained,
             w=short,

@@ -325,8 +325,19 @@ def output_key(y: Any) -> Hashable:
     try:
         hash(y)
     except TypeError:
-        return pickle.dumps(y)
+        return _pickled(y)
     return y  # type: ignore[no-any-return]
+
+
+def _pickled(y: Any) -> bytes:
+    """What stands for an output that has no hash."""
+    try:
+        return pickle.dumps(y)
+    except Exception as error:  # whatever the user's objects raise
+        raise ValueError(
+            f"the output {y!r:.60} has no hash, and cannot be pickled either ({error}): give "
+            f"{type(y).__name__} a method __hash__ that fits its __eq__"
+        ) from error
 
 
 def checked_values(
