@@ -98,6 +98,16 @@ def test_best_C_of_a_tagger_by_parts(folder, capsys):
     assert json.loads(capsys.readouterr().out)["accuracy"] > 0.9
 
 
+@pytest.mark.parametrize("judge", [["--dev", "dev.svm"], ["--folds", "2"]])
+def test_json_is_alone_on_the_standard_output(folder, capsys, monkeypatch, judge):
+    monkeypatch.chdir(folder)
+    files = ["multiclass", "train.svm", *judge, "-o", "json.mm", "--force"]
+    assert main(["path", *files, "--Cs", "0.01,1", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["best_C"] == mm.load("json.mm").C
+    assert "certified gap" in printed.err and "saved json.mm" in printed.err
+
+
 def test_values_of_C():
     assert values_of_C("1,0.1,1") == [0.1, 1.0]
     assert values_of_C("0.001:10:5") == pytest.approx([1e-3, 1e-2, 0.1, 1, 10])

@@ -200,8 +200,9 @@ def _report(
     from ..formats.writing import descriptor_of
 
     interrupted = result.status == "interrupted" or signals.received is not None
-    # Words would spoil a model that is written to /dev/stdout.
-    speak = tell_result if descriptor_of(place) is None else tell
+    # Words would spoil a model that is written to /dev/stdout, and JSON that programs read.
+    is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
+    speak = tell_result if is_for_words else tell
     if not arguments.quiet:
         speak(describe(result))
         speak(f"saved {place}")
