@@ -20,6 +20,7 @@ __all__ = [
     "add_training_options",
     "is_finished",
     "make_plan",
+    "refuse_one_input_twice",
     "run",
     "save_and_report",
 ]
@@ -129,8 +130,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
     from .outputs import check_model_output
 
-    if arguments.dev == arguments.data == "-":
-        raise UsageError("the standard input is either the training file or that of --dev")
+    refuse_one_input_twice(arguments)
     if arguments.patience is not None and arguments.dev is None:
         raise UsageError("--patience is of use with --dev only")
     if arguments.dev is not None and arguments.slack == "none":
@@ -158,6 +158,12 @@ def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
 
     file = HeldOutFile.named(arguments.dev, TASKS[arguments.task], extra, arguments)
     return Watch(file, arguments)
+
+
+def refuse_one_input_twice(arguments: argparse.Namespace) -> None:
+    """Raise UsageError if two files are to be read from the standard input."""
+    if arguments.dev == arguments.data == "-":
+        raise UsageError("the standard input is either the training file or that of --dev")
 
 
 def make_plan(arguments: argparse.Namespace) -> Any:
