@@ -9,7 +9,7 @@ from typing import Any
 from ..registry import TASKS
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds
-from .signals import Signals
+from .signals import Signals, telling_of_interrupts
 from .train import add_data_arguments, add_training_options, is_finished, make_plan
 
 __all__ = ["add_parser", "run"]
@@ -58,9 +58,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         split(training.examples, arguments.folds, arguments.seed), 1
     ):
         estimator = clone(training.estimator).set_params(verbose=0)
-        fit_on(estimator, train)
-        signals.check()
-        tally = count(estimator, test)
+        with telling_of_interrupts(f"in fold {number} of {arguments.folds}"):
+            fit_on(estimator, train)
+            signals.check()
+            tally = count(estimator, test)
         fold = _fold(estimator.result_, tally)
         found.append(fold)
         name, score = next(iter(fold["scores"].items()))

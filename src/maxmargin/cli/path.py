@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..registry import TASKS
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds, values_of_C
-from .signals import Signals
+from .signals import NO_MODEL, Signals, telling_of_interrupts
 from .train import (
     add_data_arguments,
     add_training_options,
@@ -94,12 +94,13 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         check_model_output(arguments.output, read, arguments.force)
     training = plan.make()
     dev = models = None
-    if arguments.dev is not None:
-        dev = HeldOutFile.named(arguments.dev, TASKS[arguments.task], training.extra, arguments)
-        models = _path(training.estimator, training.examples, arguments)
-        name, points = _by_file(models, dev, signals)
-    else:
-        name, points = _by_folds(arguments, training, signals)
+    with telling_of_interrupts("before all C were judged; nothing was saved"):
+        if arguments.dev is not None:
+            dev = HeldOutFile.named(arguments.dev, TASKS[arguments.task], training.extra, arguments)
+            models = _path(training.estimator, training.examples, arguments)
+            name, points = _by_file(models, dev, signals)
+        else:
+            name, points = _by_folds(arguments, training, signals)
     best = max(points, key=lambda point: point.merit)
     report = {
         "task": arguments.task,
@@ -118,7 +119,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             dev.calibrate(estimator)
     else:
         estimator.set_params(C=best.C, callbacks=(signals.check,), on_interrupt="return")
-        training.fit()
+        with telling_of_interrupts(NO_MODEL):
+            training.fit()
     return save_and_report(arguments, signals, estimator, training.extra)
 
 

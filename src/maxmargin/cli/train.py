@@ -10,7 +10,7 @@ from ..defaults import TOL
 from ..registry import TASKS, import_name
 from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import add_reading_options, list_tasks, non_negative, positive
-from .signals import Signals
+from .signals import NO_MODEL, Signals, telling_of_interrupts
 from .task_options import add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
 
@@ -141,11 +141,11 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     fit, estimator, extra, _ = plan.make()
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     watch = _make_watch(arguments, extra) if arguments.dev else None
-    try:
-        with watch.watching(estimator) if watch is not None else nullcontext():
-            fit()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
+    with (
+        telling_of_interrupts(NO_MODEL),
+        watch.watching(estimator) if watch is not None else nullcontext(),
+    ):
+        fit()
     if watch is not None and not arguments.quiet:
         tell(watch.summary())
     return save_and_report(arguments, signals, estimator, extra)

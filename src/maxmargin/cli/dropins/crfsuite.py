@@ -17,7 +17,7 @@ from ...persistence import load_model
 from ..codes import DONE, ERROR, STOPPED_EARLY, UsageError
 from ..data import open_input
 from ..outputs import check_model_output, is_standard, save_somewhere
-from ..signals import Signals
+from ..signals import NO_MODEL, Signals, telling_of_interrupts
 from ..telling import standard_output, tell, tell_result
 from ..train import describe, is_finished
 
@@ -54,10 +54,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         probability=arguments.calibrate,
         **parameters,
     )
-    try:
+    with telling_of_interrupts(NO_MODEL):
         estimator.fit(training.X, training.y)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
     estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
     if not arguments.quiet:
         tell_result(f"{estimator.n_features_in_} attributes, {len(estimator.classes_)} labels")
