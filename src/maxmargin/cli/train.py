@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from contextlib import nullcontext
 from typing import Any
 
@@ -65,6 +66,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--force", action="store_true", help="write over MODEL, whatever it is and however good"
     )
     add_training_options(parser)
+    parser.add_argument(
+        "--compact",
+        type=float,
+        metavar="TOL",
+        help="round the weights, and drop small ones, as far as the certified relative gap stays "
+        "below this, for a shorter file",
+    )
     held_out = parser.add_argument_group("held-out file")
     held_out.add_argument(
         "--dev", metavar="FILE", help="labelled file by whose score the weights are chosen"
@@ -135,10 +143,11 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         raise UsageError("--patience is of use with --dev only")
     if arguments.dev is not None and arguments.slack == "none":
         raise UsageError("--dev: with --slack none there are no weights to choose from")
+    _refuse_to_compact(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
-    fit, estimator, extra, _ = plan.make()
+    fit, estimator, extra, examples = plan.make()
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     watch = _make_watch(arguments, extra) if arguments.dev else None
     with (
@@ -148,6 +157,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         fit()
     if watch is not None and not arguments.quiet:
         tell(watch.summary())
+    if arguments.compact is not None:
+        _compact(arguments, estimator, examples)
     return save_and_report(arguments, signals, estimator, extra)
 
 
@@ -158,6 +169,45 @@ def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
 
     file = HeldOutFile.named(arguments.dev, TASKS[arguments.task], extra, arguments)
     return Watch(file, arguments)
+
+
+def _refuse_to_compact(arguments: argparse.Namespace) -> None:
+    """Raise UsageError, before training, if weights could not be shortened after it."""
+    from ..solvers import is_online
+
+    if arguments.compact is None:
+        return
+    tol = TASKS[arguments.task].tol if arguments.tol is None else arguments.tol
+    if not tol < arguments.compact < math.inf:
+        raise UsageError(f"--compact must be above --tol, {tol:g}, got {arguments.compact:g}")
+    if arguments.slack == "none" or is_online(arguments.solver):
+        raise UsageError(
+            "--compact needs a certified gap that may grow: not with --slack none, and not with "
+            "online solvers"
+        )
+
+
+def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> None:
+    """Shorten the weights, if training came near enough; else they stay as they are."""
+    import numpy as np
+
+    from .training import say
+
+    result = estimator.result_
+    if not is_finished(result) or not result.relative_gap < arguments.compact:
+        warn(
+            f"the weights were not shortened: their gap is {100 * result.relative_gap:.3g} % of "
+            "the objective"
+        )
+        return
+    estimator.set_params(callbacks=(), verbose=0)
+    try:
+        estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
+    except KeyboardInterrupt:  # what was trained is still there
+        warn("the weights were not shortened: this was interrupted")
+        return
+    kept, before = (np.count_nonzero(w) for w in (estimator.result_.w, result.w))
+    say(arguments, f"{kept} of {before} weights were kept, shortened")
 
 
 def refuse_one_input_twice(arguments: argparse.Namespace) -> None:
