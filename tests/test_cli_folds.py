@@ -12,7 +12,7 @@ from cli_corpus import refused, write_corpus, write_hard_corpus
 from maxmargin.cli import main
 from maxmargin.cli.folds import count_of, split
 from maxmargin.cli.training import Examples
-from maxmargin.formats import TokenColumns, read_columns, read_svmlight
+from maxmargin.formats import TokenColumns, read_columns, read_label_trees, read_svmlight
 from maxmargin.metrics import chunk_f1
 from maxmargin.registry import TASKS
 
@@ -70,17 +70,16 @@ def test_groups_stay_together():
     for train, test in folds:
         assert not {*train.groups.tolist()} & {*test.groups.tolist()}
     assert sorted(np.concatenate([test.groups for _, test in folds])) == sorted(groups)
-    with pytest.raises(ValueError, match="--folds 5: there are only 4 groups of examples"):
+    with pytest.raises(ValueError, match=r"--folds 5 is more than .* groups .*: 4"):
         list(split(Examples(np.eye(9), groups, groups=groups), 5, 0))
 
 
-def test_a_task_without_counts_of_its_own_is_judged_by_score(monkeypatch):
-    monkeypatch.delattr("maxmargin.cli.tasks.multiclass.count")
+def test_a_task_without_counts_of_its_own_is_judged_as_in_its_report():
     X, y = load_digits(return_X_y=True)
     model = mm.MulticlassSVM(C=0.01, tol=0.5, random_state=0).fit(X[:100] / 16, y[:100])
     tally = count_of(TASKS["multiclass"])(model, Examples(X[100:200] / 16, y[100:200]))
     score = model.score(X[100:200] / 16, y[100:200])
-    assert tally.scores["score"].score == pytest.approx(score)
+    assert tally.scores["accuracy"].score == pytest.approx(score)
 
 
 def validated(capsys, *arguments):
@@ -104,6 +103,33 @@ def test_scores_of_taggers(folder, capsys):
     assert found["mean"]["f1"] == pytest.approx(np.mean(expected))
     assert found["standard_deviation"]["f1"] == pytest.approx(np.std(expected, ddof=1))
     assert sum(fold["n_units"] for fold in found["folds"]) == 30
+
+
+def test_scores_of_trees_of_labels(tmp_path, capsys):
+    """Their features are matrices of nodes, with the examples in rows."""
+    data = tmp_path / "trees.txt"
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(23):
+        on = rng.random(3) < 0.5
+        lines += [
+            f"{v + 1} {min(v, 1)} {'ab'[int(on[v] ^ (rng.random() < 0.2))]}" for v in range(3)
+        ]
+        lines[-3:] = [f"{line} {v + 1}:{on[v]:d}" for v, line in enumerate(lines[-3:])] + [""]
+    data.write_text("\n".join(lines))
+    found = validated(capsys, "label-tree", data, "--folds", 4, "-q")
+    trees = read_label_trees(data)
+    part = np.array_split(np.random.default_rng(0).permutation(23), 4)
+    for held_out, fold in zip(part, found["folds"], strict=True):
+        rest = np.setdiff1d(np.arange(23), held_out)
+        labels = np.array(trees.labels)
+        alone = mm.TreeLabeler(tree=trees.edges, random_state=0)
+        alone.fit([X[rest] for X in trees.X], labels[rest].tolist())
+        right = alone.predict([X[np.sort(held_out)] for X in trees.X]) == labels[np.sort(held_out)]
+        assert fold["n_units"] == len(held_out)
+        assert fold["scores"]["accuracy"] == pytest.approx(right.mean())
+    assert main(["path", "label-tree", str(data), "--dev", str(data), "--Cs", "0.01,1", "-q"]) == 0
+    assert "best C 1: accuracy" in capsys.readouterr().out
 
 
 def test_table_of_classes(folder, capsys):
@@ -130,7 +156,9 @@ def test_training_that_stops_early_is_told(tmp_path, capsys):
 
 def test_bad_arguments(folder, capsys):
     data = str(folder / "train.txt")
-    refused(["cross-validate", "tag", data, "--folds", "31"], "there are only 30 examples", capsys)
+    refused(["cross-validate", "tag", data, "--folds", "31"], "in the training file: 30", capsys)
+    calibrated = ["cross-validate", "tag", data, "--calibrate"]
+    refused(calibrated, "--calibrate changes no scores", capsys, code=2)
     refused(["cross-validate", "tag", data, "--C", "-1"], "C must be a positive", capsys, code=2)
     refused(["cross-validate", "tag", "nowhere"], "nowhere: No such file", capsys)
     for bad in ("1", "x"):

@@ -98,6 +98,31 @@ def test_best_C_of_a_tagger_by_parts(folder, capsys):
     assert json.loads(capsys.readouterr().out)["accuracy"] > 0.9
 
 
+@pytest.mark.parametrize("judge", [["--dev", "dev.svm"], ["--folds", "2"]])
+def test_json_is_alone_on_the_standard_output(folder, capsys, monkeypatch, judge):
+    monkeypatch.chdir(folder)
+    files = ["multiclass", "train.svm", *judge, "-o", "json.mm", "--force"]
+    assert main(["path", *files, "--Cs", "0.01,1", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["best_C"] == mm.load("json.mm").C
+    assert "certified gap" in printed.err and "saved json.mm" in printed.err
+
+
+@pytest.mark.parametrize("judge", [["--dev", "dev.svm"], ["--folds", "2"]])
+def test_the_best_model_is_calibrated(folder, capsys, monkeypatch, judge):
+    monkeypatch.chdir(folder)
+    files = ["multiclass", "train.svm", *judge, "--Cs", "0.01,1", "-q", "--force", "--calibrate"]
+    assert main(["path", *files, "-o", "calibrated.mm"]) == 0
+    saved, dev = mm.load("calibrated.mm"), read_svmlight("dev.svm")
+    found = saved.calibration_.temperature
+    if "--dev" in judge:  # by that file, without more fits
+        assert found == pytest.approx(saved.calibrate(dev.X, dev.y).calibration_.temperature)
+    capsys.readouterr()
+    assert main(["predict", "calibrated.mm", "dev.svm", "--confidence"]) == 0
+    shares = [float(line.split()[1]) for line in capsys.readouterr().out.splitlines()]
+    assert shares == pytest.approx(saved.predict_proba(dev.X).max(axis=1), abs=1e-5)
+
+
 def test_values_of_C():
     assert values_of_C("1,0.1,1") == [0.1, 1.0]
     assert values_of_C("0.001:10:5") == pytest.approx([1e-3, 1e-2, 0.1, 1, 10])
@@ -119,6 +144,9 @@ def test_bad_arguments(folder, capsys):
     capsys.readouterr()
     refused([*files, "--solver", "sgd"], "--solver sgd has no path", capsys, code=2)
     refused([*files, "--slack", "none", "--solver", "n-slack"], "no C", capsys, code=2)
+    refused([*files, "--calibrate"], "--calibrate is of use with -o", capsys, code=2)
+    twice = ["path", "multiclass", "-", "--dev", "-"]
+    refused(twice, "either the training file or", capsys, code=2)
     refused([*files, "--dev", "nowhere"], "nowhere: No such file", capsys)
     refused([*files, *dev, "-o", dev[1]], "which would be overwritten", capsys)
     refused([*files, *dev, "-o", files[2]], "which would be overwritten", capsys)

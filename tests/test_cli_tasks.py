@@ -349,7 +349,34 @@ def test_scores_of_files_folds_and_reports_are_the_same(folder, task, capsys):
         assert tally.scores[told["measure"]].score == pytest.approx(told["value"])
 
 
-@pytest.mark.parametrize("task", [task for task in MAKE if task != "label-tree"])
+@pytest.mark.parametrize("task", MAKE)
+def test_weights_are_shortened(folder, task, tmp_path, capsys):
+    model = str(tmp_path / "short.mm")
+    train = ["train", task, str(folder / f"{task}.train"), *make_files(task, 1).options]
+    assert main([*train, "-o", model, "--compact", "0.2"]) == 0
+    short, trained = mm.load(model), mm.load(folder / f"{task}.mm")
+    assert short.result_.status == "compacted" and short.result_.relative_gap <= 0.2
+    kept, before = (np.count_nonzero(own.result_.w) for own in (short, trained))
+    assert f"{kept} of {before} weights were kept" in capsys.readouterr().err
+    assert kept < before or task in ("parse", "align", "label-tree")  # few, and none can go
+    assert short.result_.dual == trained.result_.dual
+
+
+def test_weights_that_cannot_be_shortened(folder, tmp_path, capsys):
+    data, model = str(folder / "multiclass.train"), str(tmp_path / "model.mm")
+    train = ["train", "multiclass", data, "-o", model, "--C", "10"]
+    for wrong in (["--compact", "0.01"], ["--compact", "nan"], ["--compact", "inf"]):
+        assert main([*train, *wrong]) == 2
+        assert "--compact must be above --tol, 0.01" in capsys.readouterr().err
+    for wrong in (["--solver", "sgd"], ["--slack", "none", "--solver", "n-slack"]):
+        assert main([*train, "--compact", "0.1", *wrong]) == 2
+        assert "--compact needs a certified gap" in capsys.readouterr().err
+    assert main([*train, "--compact", "0.99", "--max-passes", "2"]) == 3  # not what was asked for
+    assert "the weights were not shortened" in capsys.readouterr().err
+    assert mm.load(model).result_.status == "max_passes"
+
+
+@pytest.mark.parametrize("task", MAKE)
 def test_cross_validation(folder, task, capsys):
     capsys.readouterr()
     options = make_files(task, 1).options

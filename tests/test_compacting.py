@@ -110,6 +110,20 @@ def test_a_compacted_file_is_shorter_and_predicts_the_same(words, tmp_path):
     assert np.array_equal(model.compact(X, y, tol=0.05).coef_, short.coef_)
 
 
+@pytest.mark.parametrize("by_folds", [True, False])
+def test_a_compacted_model_keeps_its_probabilities(by_folds):
+    y = np.arange(60) % 3
+    X = np.random.default_rng(1).normal(size=(60, 20)) + y[:, None]
+    model = mm.MulticlassSVM(C=0.7, tol=0.01, random_state=0, probability=by_folds).fit(X, y)
+    if not by_folds:
+        model.calibrate(X, y)
+    before = model.predict_proba(X)
+    model.compact(X, y, tol=0.02)
+    assert model.result_.status == "compacted" and model.probability is by_folds
+    assert np.abs(model.predict_proba(X) - before).max() < 0.1
+    assert not np.array_equal(model.predict_proba(X), before)
+
+
 def test_what_cannot_be_compacted_is_refused():
     X, y = KINDS["classes"].first
     model = make("classes").fit(X, y)

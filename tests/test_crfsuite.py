@@ -182,9 +182,51 @@ def test_parameters_are_noted_or_refused(corpus, tmp_path, capsys):
         with pytest.raises(SystemExit) as stopped:
             main(["crfsuite", "learn", *wrong, str(corpus)])
         assert stopped.value.code == 2
-    assert main(["crfsuite", "tag", "-p", "-m", str(path), str(corpus)]) == 2
+    assert main(["crfsuite", "tag", "-p", "-m", str(path), str(corpus)]) == 1
+    assert "'crfsuite learn --calibrate'" in capsys.readouterr().err
     assert main(["crfsuite", "learn", "-m", str(corpus), str(corpus)]) == 1
     assert main(["crfsuite", "dump", str(corpus)]) == 1
+
+
+def test_probabilities_in_the_form_of_crfsuite(corpus, tmp_path, capsys):
+    """Of whole sequences (-p), of the labels found (-i) and of all labels (-l), by enumeration."""
+    path = str(tmp_path / "model")
+    learn = ["crfsuite", "learn", "-q", "-m", path, "-p", "c2=5", "--calibrate"]
+    assert main([*learn, str(corpus)]) == 0
+    tagger, data = mm.load(path), read_crfsuite(corpus)
+    X = [x for x in data.X if len(x) <= 3]
+    short = tmp_path / "short.txt"
+    short.write_text(
+        "".join(
+            "".join("\t".join(["?", *map(_field, token.items())]) + "\n" for token in x) + "\n"
+            for x in X
+        )
+    )
+    capsys.readouterr()
+    assert main(["crfsuite", "tag", "-p", "-i", "-l", "-r", "-m", path, str(short)]) == 0
+    blocks = capsys.readouterr().out.split("\n\n")[:-1]
+    labels = tagger.classes_.tolist()
+    for x, block in zip(X, blocks, strict=True):
+        ranked = tagger.predict_k([x], len(labels) ** len(x))[0]
+        scores = np.array([score for _, score in ranked]) / tagger.calibration_.temperature
+        shares = np.exp(scores - scores.max())
+        shares /= shares.sum()
+        head, *lines = block.splitlines()
+        assert head == f"@probability\t{shares[0]:.6f}"
+        for t, line in enumerate(lines):
+            marginals = {
+                label: sum(p for (ys, _), p in zip(ranked, shares, strict=True) if ys[t] == label)
+                for label in labels
+            }
+            best = ranked[0][0][t]
+            rest = "\t".join(f"{label}:{share:.6f}" for label, share in marginals.items())
+            assert line == f"?\t{best}:{marginals[best]:.6f}\t{rest}"
+
+
+def _field(attribute):
+    """An attribute as it stands in a file."""
+    name, value = attribute
+    return f"{name.replace(chr(92), chr(92) * 2).replace(':', chr(92) + ':')}:{value!r}"
 
 
 def test_python_crfsuite_reads_the_same(corpus, tmp_path):

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from ..registry import TASKS
-from .codes import DONE, EXIT_CODES, STOPPED_EARLY
+from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds
-from .signals import Signals
+from .signals import Signals, telling_of_interrupts
 from .train import add_data_arguments, add_training_options, is_finished, make_plan
 
 __all__ = ["add_parser", "run"]
@@ -42,21 +42,26 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and judge, part by part."""
     from sklearn.base import clone
 
-    from .folds import count_of, examples_of, fit_on, split
+    from .folds import count_of, fit_on, split
     from .telling import write_report
     from .training import say
 
     task = TASKS[arguments.task]
+    if arguments.calibrate:
+        raise UsageError(
+            "--calibrate changes no scores, and would cost three more fits of each part"
+        )
     training = make_plan(arguments).make()
     count = count_of(task)
     found = []
     for number, (train, test) in enumerate(
-        split(examples_of(training, task), arguments.folds, arguments.seed), 1
+        split(training.examples, arguments.folds, arguments.seed), 1
     ):
         estimator = clone(training.estimator).set_params(verbose=0)
-        fit_on(estimator, train)
-        signals.check()
-        tally = count(estimator, test)
+        with telling_of_interrupts(f"in fold {number} of {arguments.folds}"):
+            fit_on(estimator, train)
+            signals.check()
+            tally = count(estimator, test)
         fold = _fold(estimator.result_, tally)
         found.append(fold)
         name, score = next(iter(fold["scores"].items()))

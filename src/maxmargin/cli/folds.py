@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..formats import ConlluTreebank, TokenColumns
+from ..estimators.examples import examples_at, n_examples_of
 from ..metrics.tallies import Tally
 from ..registry import Task, import_name
 from ..report.subjects import describe
 from ..types import Ints
-from .training import Examples, Training
+from .training import Examples
 
-__all__ = ["Fold", "Judged", "count_of", "examples_of", "fit_on", "split"]
+__all__ = ["Fold", "Judged", "count_of", "fit_on", "split"]
 
 
 class Fold(NamedTuple):
@@ -36,13 +36,6 @@ class Judged(NamedTuple):
         """The first score of a tally."""
         name, ratio = next(iter(tally.scores.items()))
         return cls(name, ratio.score, -ratio.score if ratio.smaller_is_better else ratio.score)
-
-
-def examples_of(training: Training, task: Task) -> Examples:
-    """The examples, if the task has them by themselves."""
-    if training.examples is None:
-        raise ValueError(f"the task {task.name!r} cannot be trained on parts of its file yet")
-    return training.examples
 
 
 def count_of(task: Task) -> Callable[[Any, Examples], Tally]:
@@ -71,12 +64,14 @@ def _data(examples: Examples) -> tuple[Any, ...]:
 
 def split(examples: Examples, n_folds: int, seed: int) -> Iterator[Fold]:
     """Folds of about the same size, at random; rows of a group stay together."""
-    n = _number_of(examples.X)
+    n = n_examples_of(examples.X if examples.y is None else examples.y)
     groups = np.arange(n) if examples.groups is None else np.asarray(examples.groups)
     names, numbers = np.unique(groups, return_inverse=True)
     if n_folds > len(names):
         what = "examples" if examples.groups is None else "groups of examples"
-        raise ValueError(f"--folds {n_folds}: there are only {len(names)} {what}")
+        raise ValueError(
+            f"--folds {n_folds} is more than there are {what} in the training file: {len(names)}"
+        )
     fold_of = np.empty(len(names), np.int64)
     order = np.random.default_rng(seed).permutation(len(names))
     for k, part in enumerate(np.array_split(order, n_folds)):
@@ -87,31 +82,12 @@ def split(examples: Examples, n_folds: int, seed: int) -> Iterator[Fold]:
         yield Fold(_chosen(examples, train), _chosen(examples, test))
 
 
-def _number_of(X: Any) -> int:
-    """How many examples there are."""
-    if isinstance(X, TokenColumns):
-        return X.n_sequences
-    if isinstance(X, ConlluTreebank):
-        return X.n_sentences
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
 def _chosen(examples: Examples, rows: Ints) -> Examples:
     """Some of the examples."""
-    return Examples(
-        _part(examples.X, rows),
-        _part(examples.y, rows),
-        {name: _part(values, rows) for name, values in examples.params.items()},
-        None if examples.groups is None else np.asarray(examples.groups)[rows],
+    X = examples.X
+    return examples._replace(
+        X=[matrix[rows] for matrix in X] if examples.by_node else examples_at(X, rows),
+        y=examples_at(examples.y, rows),
+        params={name: examples_at(values, rows) for name, values in examples.params.items()},
+        groups=None if examples.groups is None else np.asarray(examples.groups)[rows],
     )
-
-
-def _part(data: Any, rows: Ints) -> Any:
-    """Some rows of one thing."""
-    if data is None:
-        return None
-    if isinstance(data, TokenColumns):
-        return data.take(rows)
-    if isinstance(data, ConlluTreebank):
-        return data.select(rows.tolist())
-    return data[rows] if hasattr(data, "shape") else [data[i] for i in rows.tolist()]

@@ -34,14 +34,23 @@ class HeldOutFile(NamedTuple):
         """The score of a fitted estimator by which models are chosen."""
         return Judged.by(self.tally(estimator))
 
+    def calibrate(self, estimator: Any) -> None:
+        """Fit the probabilities of an estimator to the file."""
+        examples = self._of_task("examples", estimator)
+        estimator.calibrate(examples.X, examples.y)
+
     def tally(self, estimator: Any) -> Tally:
         """All scores of a fitted estimator."""
-        understand = import_name(self.task.module, "understand")
-        files = understand(self.path, estimator, self.extra)
-        model = Model(estimator, self.task, self.path, files)
-        tally: Tally | None = import_name(self.task.module, "judge")(model, self.arguments).tally
+        tally: Tally | None = self._of_task("judge", estimator).tally
         if tally is None:
             raise ValueError(
                 f"{self.path}: the task {self.task.name!r} has no single score to choose models by"
             )
         return tally
+
+    def _of_task(self, function: str, estimator: Any) -> Any:
+        """What a function of the task makes of an estimator and the file."""
+        understand = import_name(self.task.module, "understand")
+        files = understand(self.path, estimator, self.extra)
+        model = Model(estimator, self.task, self.path, files)
+        return import_name(self.task.module, function)(model, self.arguments)

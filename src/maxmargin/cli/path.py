@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 from ..registry import TASKS
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds, values_of_C
-from .signals import Signals
+from .signals import NO_MODEL, Signals, telling_of_interrupts
 from .train import (
     add_data_arguments,
     add_training_options,
     is_finished,
     make_plan,
+    refuse_one_input_twice,
     save_and_report,
 )
 
@@ -28,7 +29,8 @@ then means over the parts, gaps the largest). The best C is the one with the bes
 smallest of those with the same.
 
 With -o the best model is saved: with --dev the one that was judged, with --folds one that is
-trained on the whole file with the best C.
+trained on the whole file with the best C. --calibrate is for it; with --dev by that file, without
+more fits.
 """
 
 
@@ -78,16 +80,27 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train for all C, judge, and save the best."""
+    from .held_out import HeldOutFile
     from .outputs import check_model_output
     from .telling import write_report
 
+    refuse_one_input_twice(arguments)
+    if arguments.calibrate and arguments.output is None:
+        raise UsageError("--calibrate is of use with -o only")
     _refuse_what_has_no_path(arguments)
     plan = make_plan(arguments)
     if arguments.output is not None:
         read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
         check_model_output(arguments.output, read, arguments.force)
     training = plan.make()
-    name, points, models = (_by_file if arguments.dev else _by_folds)(arguments, training, signals)
+    dev = models = None
+    with telling_of_interrupts("before all C were judged; nothing was saved"):
+        if arguments.dev is not None:
+            dev = HeldOutFile.named(arguments.dev, TASKS[arguments.task], training.extra, arguments)
+            models = _path(training.estimator, training.examples, arguments)
+            name, points = _by_file(models, dev, signals)
+        else:
+            name, points = _by_folds(arguments, training, signals)
     best = max(points, key=lambda point: point.merit)
     report = {
         "task": arguments.task,
@@ -100,11 +113,14 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.output is None:
         return DONE if all(point.finished for point in points) else STOPPED_EARLY
     estimator = training.estimator
-    if models is not None:
+    if models is not None and dev is not None:
         estimator = models.at(best.C)
+        if arguments.calibrate:
+            dev.calibrate(estimator)
     else:
         estimator.set_params(C=best.C, callbacks=(signals.check,), on_interrupt="return")
-        training.fit()
+        with telling_of_interrupts(NO_MODEL):
+            training.fit()
     return save_and_report(arguments, signals, estimator, training.extra)
 
 
@@ -118,30 +134,22 @@ def _refuse_what_has_no_path(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--solver {arguments.solver} has no path of C; use another one")
 
 
-def _by_file(
-    arguments: argparse.Namespace, training: Any, signals: Signals
-) -> tuple[str, list[Point], Any]:
-    """Points of one path, judged by a file; and their models."""
-    from .folds import examples_of
-    from .held_out import HeldOutFile
-
-    task = TASKS[arguments.task]
-    dev = HeldOutFile.named(arguments.dev, task, training.extra, arguments)
-    models = _path(training.estimator, examples_of(training, task), arguments)
+def _by_file(models: Any, dev: Any, signals: Signals) -> tuple[str, list[Point]]:
+    """Points of one path, judged by a file."""
     judged = []
     for C in models.Cs.tolist():
         signals.check()
         judged.append(dev.judge(models.at(C)))
     pairs = zip(models.Cs.tolist(), models.results, judged, strict=True)
     points = [_point(C, [result], [own]) for C, result, own in pairs]
-    return judged[0].name, points, models
+    return judged[0].name, points
 
 
 def _by_folds(
     arguments: argparse.Namespace, training: Any, signals: Signals
-) -> tuple[str, list[Point], None]:
+) -> tuple[str, list[Point]]:
     """Points of a path for each part, judged by that part."""
-    from .folds import Judged, count_of, examples_of, split
+    from .folds import Judged, count_of, split
     from .training import say
 
     task = TASKS[arguments.task]
@@ -150,9 +158,7 @@ def _by_folds(
     quiet = training.estimator.get_params(deep=False)["verbose"]
     training.estimator.set_params(verbose=0)
     rows: list[list[Any]] = []
-    for number, (train, test) in enumerate(
-        split(examples_of(training, task), n_folds, arguments.seed), 1
-    ):
+    for number, (train, test) in enumerate(split(training.examples, n_folds, arguments.seed), 1):
         models = _path(training.estimator, train, arguments)
         signals.check()
         own = [Judged.by(count(models.at(C), test)) for C in models.Cs.tolist()]
@@ -165,7 +171,7 @@ def _by_folds(
     for column in zip(*rows, strict=True):
         Cs, results, judged = zip(*column, strict=True)
         points.append(_point(Cs[0], list(results), list(judged)))
-    return rows[0][0][2].name, points, None
+    return rows[0][0][2].name, points
 
 
 def _path(estimator: Any, examples: Any, arguments: argparse.Namespace) -> Any:

@@ -12,7 +12,9 @@ from typing import Any
 
 from .codes import of_signal
 
-__all__ = ["Signals"]
+__all__ = ["NO_MODEL", "Signals", "telling_of_interrupts"]
+
+NO_MODEL = "before the first pass was over; no model was saved"
 
 # SIGHUP, of a terminal that is closed, does not exist everywhere.
 _NUMBERS = [
@@ -27,6 +29,15 @@ class Interrupted(KeyboardInterrupt):
     A class of its own, for Python remembers a plain KeyboardInterrupt that passes through ``exec``,
     as of a dataclass that is made, and ends the process by SIGINT even if it was caught.
     """
+
+
+@contextmanager
+def telling_of_interrupts(text: str) -> Iterator[None]:
+    """Let an interrupt of the block say what became of the work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(text) from None
 
 
 class Signals:

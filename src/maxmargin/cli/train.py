@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,7 +11,7 @@ from ..defaults import TOL
 from ..registry import TASKS, import_name
 from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import add_reading_options, list_tasks, non_negative, positive
-from .signals import Signals
+from .signals import NO_MODEL, Signals, telling_of_interrupts
 from .task_options import add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
 
@@ -20,6 +21,7 @@ __all__ = [
     "add_training_options",
     "is_finished",
     "make_plan",
+    "refuse_one_input_twice",
     "run",
     "save_and_report",
 ]
@@ -64,6 +66,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--force", action="store_true", help="write over MODEL, whatever it is and however good"
     )
     add_training_options(parser)
+    parser.add_argument(
+        "--compact",
+        type=float,
+        metavar="TOL",
+        help="round the weights, and drop small ones, as far as the certified relative gap stays "
+        "below this, for a shorter file",
+    )
     held_out = parser.add_argument_group("held-out file")
     held_out.add_argument(
         "--dev", metavar="FILE", help="labelled file by whose score the weights are chosen"
@@ -129,25 +138,27 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
     from .outputs import check_model_output
 
-    if arguments.dev == arguments.data == "-":
-        raise UsageError("the standard input is either the training file or that of --dev")
+    refuse_one_input_twice(arguments)
     if arguments.patience is not None and arguments.dev is None:
         raise UsageError("--patience is of use with --dev only")
     if arguments.dev is not None and arguments.slack == "none":
         raise UsageError("--dev: with --slack none there are no weights to choose from")
+    _refuse_to_compact(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
-    fit, estimator, extra, _ = plan.make()
+    fit, estimator, extra, examples = plan.make()
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     watch = _make_watch(arguments, extra) if arguments.dev else None
-    try:
-        with watch.watching(estimator) if watch is not None else nullcontext():
-            fit()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
+    with (
+        telling_of_interrupts(NO_MODEL),
+        watch.watching(estimator) if watch is not None else nullcontext(),
+    ):
+        fit()
     if watch is not None and not arguments.quiet:
         tell(watch.summary())
+    if arguments.compact is not None:
+        _compact(arguments, estimator, examples)
     return save_and_report(arguments, signals, estimator, extra)
 
 
@@ -158,6 +169,51 @@ def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
 
     file = HeldOutFile.named(arguments.dev, TASKS[arguments.task], extra, arguments)
     return Watch(file, arguments)
+
+
+def _refuse_to_compact(arguments: argparse.Namespace) -> None:
+    """Raise UsageError, before training, if weights could not be shortened after it."""
+    from ..solvers import is_online
+
+    if arguments.compact is None:
+        return
+    tol = TASKS[arguments.task].tol if arguments.tol is None else arguments.tol
+    if not tol < arguments.compact < math.inf:
+        raise UsageError(f"--compact must be above --tol, {tol:g}, got {arguments.compact:g}")
+    if arguments.slack == "none" or is_online(arguments.solver):
+        raise UsageError(
+            "--compact needs a certified gap that may grow: not with --slack none, and not with "
+            "online solvers"
+        )
+
+
+def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> None:
+    """Shorten the weights, if training came near enough; else they stay as they are."""
+    import numpy as np
+
+    from .training import say
+
+    result = estimator.result_
+    if not is_finished(result) or not result.relative_gap < arguments.compact:
+        warn(
+            f"the weights were not shortened: their gap is {100 * result.relative_gap:.3g} % of "
+            "the objective"
+        )
+        return
+    estimator.set_params(callbacks=(), verbose=0)
+    try:
+        estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
+    except KeyboardInterrupt:  # what was trained is still there
+        warn("the weights were not shortened: this was interrupted")
+        return
+    kept, before = (np.count_nonzero(w) for w in (estimator.result_.w, result.w))
+    say(arguments, f"{kept} of {before} weights were kept, shortened")
+
+
+def refuse_one_input_twice(arguments: argparse.Namespace) -> None:
+    """Raise UsageError if two files are to be read from the standard input."""
+    if arguments.dev == arguments.data == "-":
+        raise UsageError("the standard input is either the training file or that of --dev")
 
 
 def make_plan(arguments: argparse.Namespace) -> Any:
@@ -200,8 +256,9 @@ def _report(
     from ..formats.writing import descriptor_of
 
     interrupted = result.status == "interrupted" or signals.received is not None
-    # Words would spoil a model that is written to /dev/stdout.
-    speak = tell_result if descriptor_of(place) is None else tell
+    # Words would spoil a model that is written to /dev/stdout, and JSON that programs read.
+    is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
+    speak = tell_result if is_for_words else tell
     if not arguments.quiet:
         speak(describe(result))
         speak(f"saved {place}")

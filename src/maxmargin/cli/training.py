@@ -19,12 +19,14 @@ class Examples(NamedTuple):
 
     ``params`` are further arguments of ``fit`` with an entry for each row of X, such as queries.
     Rows of the same group stay together where the examples are split; by default each is alone.
+    ``by_node``: X is a list of matrices, one for each node of a tree, with the examples in rows.
     """
 
     X: Any
     y: Any = None
     params: Mapping[str, Any] = MappingProxyType({})
     groups: Any = None
+    by_node: bool = False
 
 
 class Training(NamedTuple):

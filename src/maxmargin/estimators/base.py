@@ -199,6 +199,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         What is left takes less room in a file: single precision or less, and no zeros. Rounding and
         dropping go as far as a true pass over the training data finds the relative gap of the new
         weights to be at most ``tol``; `result_` has their certificate, with the status "compacted".
+        A calibration stays as it is.
 
         Parameters
         ----------
@@ -229,7 +230,11 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         draft = copy.copy(self)
         listening = draft.__dict__.pop("_skl_callbacks", None)  # to trainings, which this is not
         draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
+        if hasattr(draft, "probability"):
+            draft.probability = False  # by fits on other data, which this is not
         learned = vars(draft.fit(X, y, **fit_params))
+        if hasattr(self, "calibration_"):
+            learned["calibration_"] = self.calibration_
         self.__dict__ = {**learned, **self.get_params(deep=False)}
         if listening is not None:
             self._skl_callbacks = listening

@@ -33,15 +33,12 @@ def examples_at(X: Any, indices: Ints) -> Any:
     """The examples with these numbers, in the same kind of container; None of None."""
     if X is None:
         return None
-    if isinstance(X, (PackedSequences, TokenColumns)):
+    if isinstance(X, TokenColumns):
+        return X.take(indices)
+    if isinstance(X, PackedSequences):
         lengths = np.diff(X.offsets)[indices]
         tokens = np.concatenate([np.arange(X.offsets[i], X.offsets[i + 1]) for i in indices])
-        offsets = offsets_of(lengths.tolist())
-        if isinstance(X, PackedSequences):
-            return PackedSequences(X.tokens[tokens], offsets)
-        columns = [[column[t] for t in tokens.tolist()] for column in X.columns]
-        lines = None if X.lines is None else X.lines[tokens]
-        return TokenColumns(columns, offsets, X.source, lines)
+        return PackedSequences(X.tokens[tokens], offsets_of(lengths.tolist()))
     if isinstance(X, ConlluTreebank):
         return X.select(indices.tolist())
     if isinstance(X, Treebank):

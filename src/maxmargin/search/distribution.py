@@ -42,6 +42,11 @@ class Distribution(ABC):
         # Rounding may leave a choice that has no rival a little above 1.
         return [np.minimum(t - total, 0.0) for t, total in zip(tables, totals, strict=True)]
 
+    def log_probabilities_of_best(self, temperature: float) -> Floats:
+        """Logarithms of the probabilities of the best output of each example."""
+        best, totals = (self._checked_sums(temperature, soft=soft)[1] for soft in (False, True))
+        return np.minimum(best - totals, 0.0)
+
     def log_likelihoods(self, gold: Ints | Ints32, temperature: float) -> Floats:
         """Those of the gold choices of all positions; -inf where it is not known (-1)."""
         tables = self.log_probabilities(temperature)

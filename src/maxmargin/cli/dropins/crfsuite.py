@@ -6,7 +6,7 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ...persistence import load_model
 from ..codes import DONE, ERROR, STOPPED_EARLY, UsageError
 from ..data import open_input
 from ..outputs import check_model_output, is_standard, save_somewhere
-from ..signals import Signals
+from ..signals import NO_MODEL, Signals, telling_of_interrupts
 from ..telling import standard_output, tell, tell_result
 from ..train import describe, is_finished
 
@@ -51,12 +51,11 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         verbose=0 if arguments.quiet else 1,
         callbacks=(signals.check,),
         on_interrupt="return",
+        probability=arguments.calibrate,
         **parameters,
     )
-    try:
+    with telling_of_interrupts(NO_MODEL):
         estimator.fit(training.X, training.y)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
     estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
     if not arguments.quiet:
         tell_result(f"{estimator.n_features_in_} attributes, {len(estimator.classes_)} labels")
@@ -161,15 +160,20 @@ def _joined(groups: list[CrfsuiteData]) -> CrfsuiteData:
 
 def tag(arguments: argparse.Namespace, signals: Signals) -> int:
     """Label a file, and say how well."""
-    if arguments.probability or arguments.marginal or arguments.marginal_all:
-        raise UsageError("-p, -i and -l: a structural SVM gives no probabilities")
     estimator = _load(arguments.model)
+    wants_shares = arguments.probability or arguments.marginal or arguments.marginal_all
+    if wants_shares and not hasattr(estimator, "calibration_"):
+        raise ValueError(
+            f"{arguments.model}: -p, -i and -l need a calibrated model, of "
+            "'crfsuite learn --calibrate'"
+        )
     data = read_crfsuite(open_input(arguments.data))
     predicted = [list(map(str, ys)) for ys in estimator.predict(data.X)]
     signals.check()
     if not arguments.quiet:
+        shares = _Shares.of(estimator, data) if wants_shares else None
         with standard_output("utf-8") as stream:
-            stream.writelines(_lines(data.y, predicted, arguments.reference))
+            stream.writelines(_lines(arguments, data.y, predicted, shares))
     if arguments.test:
         for line in _performance(data.y, predicted, estimator.classes_.tolist()):
             tell_result(line)
@@ -188,11 +192,42 @@ def _load(path: str) -> SequenceTagger:
     return estimator
 
 
-def _lines(gold: list[list[str]], predicted: list[list[str]], reference: bool) -> Iterator[str]:
-    """Labels, behind those of the file if these are wanted."""
-    for right, found in zip(gold, predicted, strict=True):
-        for a, b in zip(right, found, strict=True):
-            yield f"{a}\t{b}\n" if reference else f"{b}\n"
+class _Shares(NamedTuple):
+    """Probabilities: of the best labelling of each sequence, and of all labels of its tokens."""
+
+    whole: list[float]
+    each: list[list[list[float]]]
+    number: dict[str, int]
+
+    @classmethod
+    def of(cls, estimator: Any, data: CrfsuiteData) -> _Shares:
+        """Those of a calibrated tagger."""
+        outputs, temperature = estimator._distribution(data.X), estimator.calibration_.temperature
+        return cls(
+            np.exp(outputs.log_probabilities_of_best(temperature)).tolist(),
+            [table.tolist() for table in estimator.predict_proba(data.X)],
+            {str(label): k for k, label in enumerate(estimator.classes_.tolist())},
+        )
+
+
+def _lines(
+    arguments: argparse.Namespace,
+    gold: list[list[str]],
+    predicted: list[list[str]],
+    shares: _Shares | None,
+) -> Iterator[str]:
+    """Labels, behind those of the file if these are wanted, and probabilities."""
+    for i, (right, found) in enumerate(zip(gold, predicted, strict=True)):
+        if shares is not None and arguments.probability:
+            yield f"@probability\t{shares.whole[i]:.6f}\n"
+        for t, (a, b) in enumerate(zip(right, found, strict=True)):
+            line = f"{a}\t{b}" if arguments.reference else b
+            if shares is not None and arguments.marginal:
+                line += f":{shares.each[i][t][shares.number[b]]:.6f}"
+            if shares is not None and arguments.marginal_all:
+                own = zip(shares.number, shares.each[i][t], strict=True)
+                line += "".join(f"\t{label}:{share:.6f}" for label, share in own)
+            yield f"{line}\n"
         yield "\n"
 
 

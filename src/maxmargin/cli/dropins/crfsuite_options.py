@@ -70,6 +70,11 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "-e", "--holdout", type=int, metavar="M", help="keep group (or file) M for a test"
     )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="find what -p, -i and -l of tag need; takes three more fits (no option of CRFsuite's)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="show notes and errors only")
     return parser
 
@@ -82,8 +87,13 @@ def _add_tag(parts: Any) -> argparse.ArgumentParser:
     parser.add_argument("-t", "--test", action="store_true", help="compare with the file's labels")
     parser.add_argument("-r", "--reference", action="store_true", help="write those too, first")
     parser.add_argument("-q", "--quiet", action="store_true", help="write no labels")
-    for flags in (("-p", "--probability"), ("-i", "--marginal"), ("-l", "--marginal-all")):
-        parser.add_argument(*flags, action="store_true", help="refused: no CRF was trained")
+    for flags, what in (
+        (("-p", "--probability"), "that of all labels of a sequence, on a line before it"),
+        (("-i", "--marginal"), "that of each label, behind it"),
+        (("-l", "--marginal-all"), "those of all labels that could be there, behind it"),
+    ):
+        text = f"write probabilities: {what} (needs learn --calibrate)"
+        parser.add_argument(*flags, action="store_true", help=text)
     return parser
 
 

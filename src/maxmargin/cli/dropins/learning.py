@@ -14,7 +14,7 @@ from ...persistence import load_model
 from ...result import Result
 from ..codes import DONE, ERROR, STOPPED_EARLY
 from ..outputs import check_model_output, check_text_output, save_somewhere
-from ..signals import Signals
+from ..signals import NO_MODEL, Signals, telling_of_interrupts
 from ..telling import tell, tell_result
 from ..train import is_finished
 from ..training import Training
@@ -35,10 +35,8 @@ def learn(
     fit, estimator, extra, _ = training
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     start = time.process_time()
-    try:
+    with telling_of_interrupts(NO_MODEL):
         fit()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("before the first pass was over; no model was saved") from None
     seconds = time.process_time() - start
     with signals.saving():
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)

@@ -147,9 +147,11 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option]) -> N
 
 
 def tell_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None:
-    """Say of options without effect that they have none; refuse kernels."""
+    """Say of options without effect that they have none; refuse kernels, and -w 2 to 4 with -p 2."""
     if getattr(arguments, "t", 0):
         raise UsageError("-t: only 0, the linear kernel; kernel= of the estimators has others")
+    if getattr(arguments, "w", None) in (2, 3, 4) and arguments.p == 2:
+        raise UsageError(f"-w {arguments.w}, one slack for all examples, goes with -p 1 only")
     for option in options:
         if option.note and getattr(arguments, option.name) is not None:
             tell(f"maxmargin: note: {option.flag} {option.note}")

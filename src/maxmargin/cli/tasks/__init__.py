@@ -7,9 +7,8 @@ judge(model, arguments) -> Judgement           scores on a labelled file
 examples(model, arguments) -> Examples         a labelled file as the estimator takes it
 
 A `Judgement` with a `Tally` (its scores as ratios of sums over sentences, examples, ...) gets
-intervals and paired tests in ``evaluate``, and training can be watched by it (``train --dev``). A
-`Training` with its ``examples`` can be cross-validated and searched for C. There may be more
-functions, each of which has a default:
+intervals and paired tests in ``evaluate``, and training can be watched by it (``train --dev``).
+There may be more functions, each of which has a default:
 
 count(estimator, examples) -> Tally            scores of examples; else those of its report
 """

@@ -45,7 +45,8 @@ def _make(arguments: argparse.Namespace) -> Training:
         **shared_parameters(arguments, LABEL_TREE),
     )
     extra = {"task": LABEL_TREE.name}
-    return Training(lambda: estimator.fit(trees.X, trees.labels), estimator, extra)
+    examples = Examples(trees.X, trees.labels, by_node=True)
+    return Training(lambda: estimator.fit(trees.X, trees.labels), estimator, extra, examples)
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
@@ -108,7 +109,7 @@ def examples(model: Model, arguments: argparse.Namespace) -> Examples:
     """A labelled file for a model; see `maxmargin.cli.tasks`."""
     trees, X = _read_for(model, open_input(arguments.data), arguments)
     trees.refuse_unknown()
-    return Examples(X, trees.labels)
+    return Examples(X, trees.labels, by_node=True)
 
 
 def _read(source: Source, arguments: argparse.Namespace) -> LabelTrees:
