@@ -381,6 +381,31 @@ def test_parameters_are_untouched_and_clone_works():
         clone(window).transform(TINY)
 
 
+@pytest.mark.parametrize(
+    "features",
+    [
+        WindowFeatures(["w[0]", "w[-1]|w[0]", "suffix2(w[1])"]),
+        WindowFeatures.from_templates("U00:%x[-2,0]\nU01:%x[-1,0]/%x[0,0]"),
+        FeatureDictionary(),
+    ],
+)
+def test_names_of_some_features_are_those_among_all(features, monkeypatch):
+    X = [["the", "cat", "sleeps"], ["a", "dog"]]
+    if isinstance(features, FeatureDictionary):
+        X = [[{"w": w, "n": len(w)} for w in x] for x in X]
+    y = [["D", "N", "V"], ["D", "N"]]
+    tagger = mm.SequenceTagger(features=features, random_state=0).fit(X, y)
+    every = tagger.features_.get_feature_names_out().tolist()
+    assert len(set(every)) == len(every)
+    for numbers in ([], [3, 0, 3], list(range(len(every)))[::-1]):
+        found = tagger.features_.names_of(np.array(numbers, np.int64))
+        assert found.tolist() == [every[f] for f in numbers]
+    # Of millions of features an explanation names those of its tokens alone.
+    monkeypatch.delattr(type(tagger.features_), "get_feature_names_out")
+    shown = {one.name for d in tagger.explain(X[0]).decisions for one in d.evidence}
+    assert shown & set(every)
+
+
 def test_state_is_arrays_and_json():
     state = WindowFeatures().fit(TINY).to_state()
     arrays = {key: value for key, value in state.items() if isinstance(value, np.ndarray)}

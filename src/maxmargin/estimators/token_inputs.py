@@ -59,10 +59,17 @@ class TokenInputs:
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""
-        known: Any = dict(enumerate(getattr(self, "feature_names_in_", ())))
-        if self.features_ is not None:
-            known = dict(enumerate(self.features_.get_feature_names_out()))
-        names = {int(f): str(known.get(int(f), f"x{f}")) for f in numbers}
+        numbers = np.asarray(numbers, dtype=np.int64)
+        numbers = numbers[numbers < self.n_features_in_]  # the constant feature is no input
+        if hasattr(self.features_, "names_of"):
+            known = self.features_.names_of(numbers)  # there may be millions of others
+        elif self.features_ is not None:
+            known = np.asarray(self.features_.get_feature_names_out())[numbers]
+        elif hasattr(self, "feature_names_in_"):
+            known = self.feature_names_in_[numbers]
+        else:
+            known = [f"x{f}" for f in numbers]
+        names = dict(zip(numbers.tolist(), map(str, known), strict=True))
         if self._has_intercept:
             names[self.n_features_in_] = "intercept"
         return names

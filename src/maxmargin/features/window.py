@@ -243,28 +243,44 @@ class WindowFeatures(BaseEstimator):
         -------
         ndarray of str objects
         """
+        return self.names_of(np.arange(self.n_features_out_))
+
+    def names_of(self, numbers: Ints) -> NDArray[np.object_]:
+        """Names of some of the features, without those of all others.
+
+        Parameters
+        ----------
+        numbers : ndarray of int
+            Columns of what `transform` gives.
+
+        Returns
+        -------
+        ndarray of str objects
+        """
+        wanted = np.zeros(self.n_features_out_, dtype=bool)
+        wanted[numbers] = True
         names = np.empty(self.n_features_out_, dtype=object)
         strings = {view: [_OUTSIDE, *numbers] for view, numbers in self._codes.items()}
         for template, own in zip(self.templates_, self._templates, strict=True):
-            atoms, sizes, keys, ids = own
+            here = np.flatnonzero(wanted[own.ids])
             parts = []
-            rest = keys
+            rest = own.keys[here]
             # The last atom is the lowest digit of the key.
-            for atom, size in zip(reversed(atoms), reversed(sizes), strict=True):
+            for atom, size in zip(reversed(own.atoms), reversed(own.sizes), strict=True):
                 rest, digits = np.divmod(rest, size)
                 parts.append([_shown(atom, strings[atom.view], d) for d in digits.tolist()])
             found = zip(*reversed(parts), strict=True)
             if is_crf_template(template):
                 texts, _ = parse_crf_template(template, self.columns_)
-                names[ids] = [
+                names[own.ids[here]] = [
                     "".join(chain(*zip(texts, (*part, ""), strict=True))) for part in found
                 ]
             else:
-                names[ids] = [
-                    "|".join(f"{a}={text}" for a, text in zip(atoms, part, strict=True))
+                names[own.ids[here]] = [
+                    "|".join(f"{a}={text}" for a, text in zip(own.atoms, part, strict=True))
                     for part in found
                 ]
-        return names
+        return names[numbers]
 
     def columns_of(self, template: str) -> Ints:
         """Numbers of the features that a template has made.
