@@ -471,3 +471,14 @@ def test_conll2000_chunking_features():
     assert len(offsets) == 8937
     frequencies = np.bincount(tokens.indices)
     assert (np.diff(frequencies) <= 0).all()
+
+
+@pytest.mark.parametrize("features", [WindowFeatures, "ner"])
+def test_what_is_no_extractor_is_named(features):
+    with pytest.raises(ValueError, match=r"features must be an extractor such as WindowFeatures\("):
+        mm.SequenceTagger(features=features).fit([["a", "b"]], [["D", "N"]])
+
+
+def test_templates_of_two_columns_for_one_name_those_of_words():
+    with pytest.raises(ValueError, match=r"no column 'p', the data has w \(for words alone"):
+        WindowFeatures(["w[0]", "p[0]"]).fit([["a", "b"]])
