@@ -55,9 +55,23 @@ def test_version_and_help(capsys):
         with pytest.raises(SystemExit) as stopped:
             main([*command, "--help"])
         assert stopped.value.code == 0
+
+
+def test_without_a_command_the_help_is_shown(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["maxmargin"])
+    for arguments in ([], None):
+        assert main(arguments) == 2
+        out, err = capsys.readouterr()
+        assert not out and "judge a model on a labelled file" in err
+
+
+@pytest.mark.parametrize("command", ["train", "path", "cross-validate"])
+def test_wrong_use_is_told_in_a_few_lines(command, capsys):
     with pytest.raises(SystemExit) as stopped:
-        main([])
+        main([command, "tagger", "train.txt"])
     assert stopped.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and "'tagger'" in lines[1]
 
 
 def test_module_can_be_run():

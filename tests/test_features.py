@@ -381,6 +381,31 @@ def test_parameters_are_untouched_and_clone_works():
         clone(window).transform(TINY)
 
 
+@pytest.mark.parametrize(
+    "features",
+    [
+        WindowFeatures(["w[0]", "w[-1]|w[0]", "suffix2(w[1])"]),
+        WindowFeatures.from_templates("U00:%x[-2,0]\nU01:%x[-1,0]/%x[0,0]"),
+        FeatureDictionary(),
+    ],
+)
+def test_names_of_some_features_are_those_among_all(features, monkeypatch):
+    X = [["the", "cat", "sleeps"], ["a", "dog"]]
+    if isinstance(features, FeatureDictionary):
+        X = [[{"w": w, "n": len(w)} for w in x] for x in X]
+    y = [["D", "N", "V"], ["D", "N"]]
+    tagger = mm.SequenceTagger(features=features, random_state=0).fit(X, y)
+    every = tagger.features_.get_feature_names_out().tolist()
+    assert len(set(every)) == len(every)
+    for numbers in ([], [3, 0, 3], list(range(len(every)))[::-1]):
+        found = tagger.features_.names_of(np.array(numbers, np.int64))
+        assert found.tolist() == [every[f] for f in numbers]
+    # Of millions of features an explanation names those of its tokens alone.
+    monkeypatch.delattr(type(tagger.features_), "get_feature_names_out")
+    shown = {one.name for d in tagger.explain(X[0]).decisions for one in d.evidence}
+    assert shown & set(every)
+
+
 def test_state_is_arrays_and_json():
     state = WindowFeatures().fit(TINY).to_state()
     arrays = {key: value for key, value in state.items() if isinstance(value, np.ndarray)}
@@ -401,7 +426,6 @@ def test_keys_that_no_features_have_are_refused(key):
     keys[1] = key
     with pytest.raises(ValueError, match="keys of no features"):
         WindowFeatures.from_state({**state, "keys": keys})
-
 
 
 @pytest.mark.parametrize(
@@ -467,3 +491,14 @@ def test_names_of_some_features_are_those_of_all(templates):
     assert window.names_of(np.array([3, 1])) == [every[3], every[1]]
     window.fit([["a", "bird"]])  # others, and their names
     assert window.names_of([0]) == window.get_feature_names_out()[:1].tolist()
+
+
+@pytest.mark.parametrize("features", [WindowFeatures, "ner"])
+def test_what_is_no_extractor_is_named(features):
+    with pytest.raises(ValueError, match=r"features must be an extractor such as WindowFeatures\("):
+        mm.SequenceTagger(features=features).fit([["a", "b"]], [["D", "N"]])
+
+
+def test_templates_of_two_columns_for_one_name_those_of_words():
+    with pytest.raises(ValueError, match=r"no column 'p', the data has w \(for words alone"):
+        WindowFeatures(["w[0]", "p[0]"]).fit([["a", "b"]])

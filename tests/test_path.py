@@ -330,3 +330,10 @@ def test_a_search_is_what_its_estimator_is():
     assert search.fit(X, Y).classes_.tolist() == list(range(10))
     with pytest.raises(ValueError, match="Cs must be 1 or more"):
         mm.SearchCV(digits(), 0).fit(X, Y)
+
+
+def test_a_pipeline_is_told_to_end_with_the_search():
+    with pytest.raises(
+        TypeError, match=r"got Pipeline\. In a Pipeline, make SearchCV the last step"
+    ):
+        mm.SearchCV(make_pipeline(mm.MulticlassSVM()), [1.0], cv=2).fit(np.eye(4), [0, 0, 1, 1])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Iterable, Sequence
@@ -49,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments that make no sense, 3 for training that stopped before the precision asked for,
         130 after Ctrl-C.
     """
-    arguments = make_parser().parse_args(argv)
+    parser = make_parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        parser.print_help(sys.stderr)  # says more to beginners than that a command is missing
+        return WRONG_USE
+    arguments = parser.parse_args(argv)
     with warnings.catch_warnings(), tell_of_compiling(), Signals() as signals:
         warnings.showwarning = _Warnings()
         try:

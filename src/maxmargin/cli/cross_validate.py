@@ -26,6 +26,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "cross-validate",
         help="judge models by the parts of a file that they were not trained on",
+        usage="%(prog)s TASK DATA [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

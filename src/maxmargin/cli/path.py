@@ -52,6 +52,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "path",
         help="find the best C by held-out scores",
+        usage="%(prog)s TASK DATA [--dev FILE | --folds K] [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         allow_abbrev=False,  # --C would be taken for --Cs

@@ -56,6 +56,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "train",
         help="train a model on a file",
+        usage="%(prog)s TASK DATA -o MODEL [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

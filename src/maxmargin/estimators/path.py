@@ -183,7 +183,7 @@ def path(
     if not isinstance(estimator, MaxMarginEstimator):
         raise TypeError(
             "estimator must be one of maxmargin, for paths go on from its planes; got "
-            f"{estimator!r:.60}. In a Pipeline, make SearchCV the last step"
+            f"{type(estimator).__name__}. In a Pipeline, make SearchCV the last step"
         )
     values = _checked_Cs(Cs)
     if estimator.slack == "none":

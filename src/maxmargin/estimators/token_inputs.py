@@ -30,6 +30,11 @@ class TokenInputs:
         self.features_ = None
         self.__dict__.pop("feature_names_in_", None)
         if self.features is not None:
+            if isinstance(self.features, type) or not hasattr(self.features, "fit_transform"):
+                raise ValueError(
+                    "features must be an extractor such as WindowFeatures(), or None; got "
+                    f"{self.features!r:.60}"
+                )
             self.features_ = clone(self.features)
         elif isinstance(X, TokenColumns):
             raise ValueError(

@@ -132,6 +132,20 @@ class FeatureDictionary(BaseEstimator):
         """
         return np.array(self.feature_names_, dtype=object)
 
+    def names_of(self, numbers: Ints) -> NDArray[np.object_]:
+        """Names of some of the features.
+
+        Parameters
+        ----------
+        numbers : ndarray of int
+            Columns of what `transform` gives.
+
+        Returns
+        -------
+        ndarray of str objects
+        """
+        return np.array([self.feature_names_[f] for f in numbers], dtype=object)
+
     def to_state(self) -> dict[str, Any]:
         """Give what was learned as JSON-able values.
 

@@ -430,6 +430,7 @@ class WindowFeatures(BaseEstimator):
                 raise ValueError(
                     f"template {template!r}: no column {unknown[0]!r}, the data has "
                     f"{', '.join(columns)}"
+                    + (" (for words alone: words_templates, or words)" if n_columns == 1 else "")
                 )
         _refuse_shared_features(templates, parsed)
         return columns, templates, parsed
