@@ -131,6 +131,31 @@ def test_what_is_refused(tagger):
         classes.explain(X[:2])
     with pytest.raises(ValueError, match="kernel='linear'"):
         mm.MulticlassSVM(kernel="rbf", random_state=0).fit(X, y).explain(X[0])
-    model = mm.SequenceTagger(order=2, random_state=0).fit([X], [y])
-    with pytest.raises(ValueError, match="order=1"):
-        model.explain(X)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"order": 2},
+        {"order": 3, "constraints": "bio", "eta": 0.5},
+        {"emission_order": 1, "boundary_weights": True, "label_tuples": "allowed"},
+        {"order": 2, "emission_order": 1, "transition_features": [0, 2], "eta": 2.0},
+    ],
+)
+def test_longer_histories(options):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n, 3)) for n in (4, 2, 5, 1)]
+    y = [["B-X", "I-X", "I-X", "O"], ["O", "B-X"], ["O", "O", "B-X", "I-X", "O"], ["O"]]
+    model = mm.SequenceTagger(random_state=0, tol=0.1, **options).fit(X, y)
+    model.coef_ = rng.normal(size=model.coef_.shape)
+    margins = model.predict_margins(X)
+    for i, x in enumerate(X):
+        found = model.explain(x)
+        assert found.output == model.predict([x])[0]
+        for t, one in enumerate(found.decisions):
+            assert one.margin == pytest.approx(margins[i][t].max())
+        rivals = list(itertools.product(LABELS, repeat=len(x)))
+        for k in rng.permutation(len(rivals))[:20].tolist():
+            compared = model.explain(x, list(rivals[k]))
+            scores = model.score_outputs([x, x], [found.output, rivals[k]])
+            assert compared.margin == pytest.approx(scores[0] - scores[1], abs=1e-9)
