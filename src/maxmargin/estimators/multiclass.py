@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,7 +14,6 @@ from sklearn.utils.validation import validate_data
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
 from ..engine.rows import make_rows
-from ..features.containers import is_frame
 from ..metrics.costs import as_reals
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
