@@ -53,7 +53,7 @@ def _labels(estimator: Any) -> list[str] | None:
     """Names of the labels, if there are any."""
     for name in ("classes_", "labels_"):
         labels = getattr(estimator, name, None)
-        if labels is not None and np.ndim(labels) == 1:
+        if isinstance(labels, np.ndarray) and labels.ndim == 1:  # of trees each node has its own
             return [str(label) for label in list(labels)]
     return None
 
