@@ -123,6 +123,20 @@ def test_text_and_html():
     assert table.count("<table>") == 3 == table.count("</table>")
 
 
+def test_names_are_listed_once(monkeypatch):
+    X, y = (
+        [["Anna", "lives", "in", "Oslo"], ["Oslo", "is", "cold"]],
+        [["P", "O", "O", "L"], ["L", "O", "O"]],
+    )
+    model = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    calls, listed = [], WindowFeatures.get_feature_names_out
+    monkeypatch.setattr(
+        WindowFeatures, "get_feature_names_out", lambda own: calls.append(1) or listed(own)
+    )
+    model.explain(X[0])
+    assert len(calls) == 1  # of large models it takes longer than all else
+
+
 def test_what_is_refused(tagger):
     model, X = tagger
     with pytest.raises(ValueError, match="label '\\?' is not known"):

@@ -39,12 +39,15 @@ def chain_evidence(
     weights = _Weights(layout, w)
     start, stop = layout.boundaries(w)
     found, last = [], len(chosen) - 1
-    for t in range(len(chosen)):
+    differ = np.flatnonzero(chosen != rival)
+    # A label has weights together with those before it.
+    for t in sorted({t for d in differ.tolist() for t in range(d, min(d + MOST_LABELS, last + 1))}):
         first = max(0, t + 1 - MOST_LABELS)
         a, b = (tuple(y[first : t + 1].tolist()) for y in (chosen, rival))
-        of_token = weights.token(a) - weights.token(b)
-        if a[-1] != b[-1] or of_token.any():
-            found += input_evidence(inputs.tokens[[t]], t, of_token, inputs.names)
+        if a[-2:] != b[-2:]:
+            of_token = weights.token(a) - weights.token(b)
+            if a[-1] != b[-1] or of_token.any():
+                found += input_evidence(inputs.tokens[[t]], t, of_token, inputs.names)
         of_pair = weights.pair(a) - weights.pair(b)
         if of_pair.any() and inputs.pair_names is not None:
             here = input_evidence(inputs.pairs[[t]], t, of_pair, inputs.pair_names)

@@ -26,6 +26,7 @@ __all__ = [
     "decisions_by_place",
     "differing_parts",
     "input_evidence",
+    "names_at_once",
     "one_row",
     "token_name",
 ]
@@ -217,6 +218,14 @@ def column_names(estimator: Any, numbers: Ints) -> dict[int, str]:
     known = dict(enumerate(getattr(estimator, "feature_names_in_", ())))
     known[estimator.n_features_in_] = "intercept"
     return {f: str(known.get(f, f"x{f}")) for f in numbers.tolist()}
+
+
+def names_at_once(names: Names, rows: Any, *, has_constant: bool) -> Names:
+    """The same names, asked for once for all columns of rows: extractors list all they have."""
+    entries = sp.csr_matrix(rows)
+    numbers = np.unique(entries.indices).astype(np.int64)
+    known = names(np.append(numbers, entries.shape[1]) if has_constant else numbers)
+    return lambda numbers: known
 
 
 def input_evidence(row: Any, place: int, weights: Floats, names: Names) -> list[Evidence]:

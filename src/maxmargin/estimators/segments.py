@@ -32,6 +32,7 @@ from .explanation import (
     alone,
     decision,
     decisions_by_place,
+    names_at_once,
     token_name,
 )
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
@@ -331,8 +332,9 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         def shown(pieces: Sequence[Segment]) -> list[tuple[int, int, Any]]:
             return [(start, stop, classes[k]) for start, stop, k in pieces if k < len(classes)]
 
+        names = names_at_once(self._feature_names, tokens, has_constant=True)
+
         def evidence(rival: Sequence[Segment]) -> list[Evidence]:
-            names = self._feature_names
             return segment_evidence(layout, w, tokens, names, classes, own, rival)
 
         if y_hat is not None:

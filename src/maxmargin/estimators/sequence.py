@@ -47,6 +47,7 @@ from .explanation import (
     alone,
     decision,
     decisions_by_place,
+    names_at_once,
     token_name,
 )
 from .kernels import KernelModel, KernelParameters, sequences_at_a_time
@@ -675,10 +676,12 @@ class SequenceTagger(
         tokens, offsets = self._packed([x])
         own = self._decoded([x], tokens, offsets)
         labels, classes = self._labels(own), self.classes_.tolist()
-        inputs = ChainInputs(tokens, self._feature_names)
+        names = names_at_once(self._feature_names, tokens, has_constant=True)
+        inputs = ChainInputs(tokens, names)
         if isinstance(decoder, HistoryDecoder) and self._transition_inputs is not None:
             pairs = self._transition_features_of([x], tokens)
-            inputs = ChainInputs(tokens, self._feature_names, pairs, self._names_of_transitions)
+            of_pairs = names_at_once(self._names_of_transitions, pairs, has_constant=False)
+            inputs = ChainInputs(tokens, names, pairs, of_pairs)
 
         def evidence(rival: Ints32) -> list[Evidence]:
             return chain_evidence(decoder.layout, w, inputs, classes, own, rival)
