@@ -169,6 +169,15 @@ def test_every_estimator(make):
         assert report.scores[score].score == pytest.approx(model.score(*examples))
 
 
+def test_labels_of_arcs_and_of_sets():
+    parser, examples, _ = _dependencies()
+    text = read(parser.report(*examples).html)
+    assert "Confusions" in text and "subj" in text
+    model, examples, _ = _sets()
+    label, f = np.unravel_index(np.argmax(model.coef_), model.coef_.shape)
+    assert f"label {label}: x{f}" in read(model.report(*examples).html)
+
+
 def test_ranking():
     X, score, _ = rows()
     y, qid = np.clip(np.rint(score), 0, 3), np.repeat(np.arange(9), 10)

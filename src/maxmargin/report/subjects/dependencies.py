@@ -11,7 +11,7 @@ from ...metrics.tallies import tally_of_heads
 from ...types import Floats
 from ..drawings import dependency_tree
 from .inputs import sequence_at, words_of
-from .subject import Subject, known_labels, worst_first
+from .subject import Labels, Subject, known_labels, worst_first
 
 __all__ = ["describe"]
 
@@ -41,9 +41,17 @@ def describe(estimator: Any, X: Any, y: Any = None) -> Subject:
         )
         return title, dependency_tree(words, heads, guesses, labels, guessed)
 
+    labels = None
+    if is_labeled:
+        of_true, of_found = (
+            [str(label) for tree in trees for _, label in tree] for trees in (true, found)
+        )
+        units = np.repeat(np.arange(len(true)), [len(tree) for tree in true])
+        labels = Labels(of_true, of_found, units)
     return Subject(
         tally_of_heads(true, found),
         worst_first(errors, draw),
+        labels,
         confidences=_confidences(estimator, X, true, found),
         asked=lambda i: (sequence_at(X, i), true[i]),
     )
