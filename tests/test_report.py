@@ -125,9 +125,11 @@ def _dependencies():
     return model, (X, [y[0], [(0, "root"), (1, "obj")]]), "las"
 
 
+TREES = ["(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))", "(S (NP (NN we)) (VP (VBZ go)))"]
+
+
 def _parses():
-    trees = ["(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))", "(S (NP (NN we)) (VP (VBZ go)))"]
-    model = mm.GrammarParser(random_state=0).fit(trees)
+    model = mm.GrammarParser(random_state=0).fit(TREES)
     return model, (["(S (DT the) (NP (NN cat)) (VP (VBZ sleeps)))"], None), None
 
 
@@ -162,8 +164,18 @@ def test_every_estimator(make):
     text = read(report.html)
     assert "Worst examples" in text and "All are right" not in text
     assert all(s.low <= s.score <= s.high for s in report.scores.values())
+    assert ("<summary>why</summary>" in report.html) == (make is not _parts)
     if score is not None:
         assert report.scores[score].score == pytest.approx(model.score(*examples))
+
+
+def test_labels_of_arcs_and_of_sets():
+    parser, examples, _ = _dependencies()
+    text = read(parser.report(*examples).html)
+    assert "Confusions" in text and "subj" in text
+    model, examples, _ = _sets()
+    label, f = np.unravel_index(np.argmax(model.coef_), model.coef_.shape)
+    assert f"label {label}: x{f}" in read(model.report(*examples).html)
 
 
 def test_ranking():
@@ -173,6 +185,88 @@ def test_ranking():
     report = ranker.report(X, y, qid=qid)
     assert "in the wrong order" in read(report.html)
     assert set(report.scores) == {"ndcg@10", "map", "pair_accuracy"}
+
+
+def test_why_is_against_the_truth():
+    X, y = sentences()
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    wrong = [list(own) for own in y]
+    wrong[0][2] = "B-LOC"
+    assert "token 2 'lives': O, not B-LOC, by" in read(tagger.report(X, wrong).html)
+    wrong[0][2] = "NEW"  # the model does not know it, and tells why not another
+    text = read(tagger.report(X, wrong).html)
+    assert "token 2 'lives': O, not" in text and "not NEW" not in text
+
+
+def test_long_explanations_are_cut():
+    X, y = sentences()
+    X, y = [X[0] * 5, *X[1:]], [y[0] * 5, *y[1:]]
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    text = read(tagger.report(X[:1], [["NEW"] * 25]).html)
+    assert "and 13 decisions more" in text
+
+
+@pytest.mark.parametrize(
+    ("make", "X"),
+    [
+        (lambda: mm.MulticlassSVM(kernel="rbf", random_state=0), rows()[0]),
+        (lambda: mm.SequenceTagger(kernel="rbf", random_state=0), [rows()[0]]),
+        (lambda: mm.PerformanceSVM(kernel="rbf", random_state=0), rows()[0]),
+    ],
+)
+def test_kernels_say_why_there_is_no_why(make, X):
+    y = np.digitize(rows()[1], [0.0])
+    nested = isinstance(X, list)
+    model = make().fit(X, [y] if nested else y)
+    text = read(model.report(X, [1 - y] if nested else 1 - y).html)
+    assert "explain needs kernel='linear'" in text
+
+
+@pytest.mark.parametrize("labels", [[(1, "a"), (2, "b")], [True, False], [3, 1], ["<i>", "&"]])
+def test_labels_of_any_type(labels):
+    X, _ = sentences()
+    y = [[labels[len(word) % 2] for word in own] for own in X]
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    found = tagger.calibrate(X, y).report(X, [[labels[0]] * len(own) for own in y])
+    assert f"{labels[1]}" in read(found.html) and "Transitions" in found.html
+
+
+def test_nodes_with_label_sets_of_their_own():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 3, 2)), np.array([["a", "b", "c"], ["b", "b", "a"]] * 4)
+    y[0, 0] = "d"
+    model = mm.TreeLabeler(random_state=0).fit(X, y).calibrate(X, y[::-1])
+    text = read(model.report(X, y[::-1]).html)
+    assert "expected calibration error" in text and "node 0:" in text
+
+
+@pytest.mark.filterwarnings("ignore:1 of 5 labels are impossible")
+def test_confidences_of_structures():
+    parser, (X, y), _ = _dependencies()
+    assert "expected calibration error" in read(parser.calibrate(X, y).report(X, y).html)
+    parser = _parses()[0]
+    assert "expected calibration error" in read(parser.calibrate(TREES).report(TREES).html)
+
+
+def test_calibration_has_the_groups_of_the_metrics():
+    model, (X, y), _ = _classes()
+    model.calibrate(X, y)
+    sure = model.predict_proba(X).max(axis=1)
+    wanted = mm.metrics.reliability(sure, model.predict(X) == y)
+    html = model.report(X, y).html
+    assert f"expected calibration error {wanted.ece:.4f}" in html
+    assert html.count("of confidence") == np.count_nonzero(wanted.counts)
+
+
+def test_outputs_that_are_not_known_are_refused():
+    X, y = sentences()
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    for unknown in (None, {"O", "B-LOC"}):
+        with pytest.raises(ValueError, match=r"y\[1\], token 2: .* is not known"):
+            tagger.report(X, [y[0], [*y[1][:2], unknown], *y[2:]])
+    grader, (X, _), _ = _grades()
+    with pytest.raises(ValueError, match="example 0: 7 is none of the grades"):
+        grader.report(X, [7] * len(X))
 
 
 def test_problem_of_ones_own():

@@ -28,7 +28,9 @@ from .alignment_data import (
     split_homologues,
     split_pairs,
 )
+from .alignment_explanation import alignment_parts, rows_of_alignment
 from .base import MaxMarginEstimator, checked_k
+from .explanation import Explanation, alone, decision, differing_parts
 from .labels import Outputs
 from .parameters import with_inherited_parameters
 
@@ -276,6 +278,50 @@ class SequenceAligner(MaxMarginEstimator):
             ]
         orders = ((row, np.argsort(-row, kind="stable")[:k]) for row in self.decision_function(X))
         return [[(int(c), float(row[c])) for c in order] for row, order in orders]
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted alignment or candidate, and not another: pairs and gaps that decided.
+
+        Parameters
+        ----------
+        x : pair of sequences, or (native, candidates)
+            As in the X of `predict`.
+        y_hat : alignment, or number of a candidate, optional
+            What to compare with, as in the y of `fit`; by default the second best.
+        n : int, default=5
+            How many pairs and gaps the explanation shows; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            One decision, whose margin is the difference of the scores. Candidates are compared by
+            their best alignments.
+        """
+        n, scoring = checked_k(n, "n"), self._aligner.layout.scoring(self._weights)
+        first, second = split_pairs([x])[0], split_pairs([x], 1)[0]
+        ranked = self.predict_k([x], 2)[0]
+        chosen, rival = ranked[0][0], ranked[1][0] if len(ranked) > 1 else None
+        if self.task == "align":
+            rival = rival if y_hat is None else as_pairs(y_hat, first, second, 0)
+            both = [(second, own) for own in (chosen, rival) if own is not None]
+        else:
+            if y_hat is not None and not 0 <= int(y_hat) < len(second):
+                raise ValueError(f"y_hat is {y_hat}, but there are {len(second)} candidates")
+            rival = rival if y_hat is None else int(y_hat)
+            others = [second[k] for k in (chosen, rival) if k is not None]
+            both = [(other, self.align([(first, other)])[0]) for other in others]
+        shown, parts = [], []
+        for other, pairs in both:
+            xs, ys = self._encode([first], [other])
+            pack_alignments([pairs], xs, ys)  # refuses what is none
+            parts.append(alignment_parts(xs.letters, ys.letters, pairs, scoring, first, other))
+            shown.append(rows_of_alignment(first, other, pairs))
+        if self.task == "rank":
+            shown = [f"candidate {chosen}", f"candidate {rival}"]
+        if rival is None:
+            return Explanation(chosen, None, (alone(0, "", shown[0]),), n)
+        found = decision(0, "", shown[0], shown[1], differing_parts(parts[0], parts[1]))
+        return Explanation(chosen, rival, (found,), n)
 
     def align(self, X: Any) -> list[Ints]:
         """Best alignment of each pair of sequences, whatever the task.

@@ -18,12 +18,14 @@ from ..formats import ConlluTreebank
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
-from ..problems.dependency.problem import DependencyDecoder, DependencyProblem
+from ..problems.dependency.problem import DependencyDecoder, DependencyProblem, check_trees
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
+from .arc_explanation import Sentence, arc_evidence
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
 from .examples import lasting
+from .explanation import Explanation, alone, decision, decisions_by_place
 from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
 from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
@@ -325,6 +327,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         weights = self._weights
         fields = _fields(X)
         trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        check_trees(trees.heads, fields.bounds, single_root=False)
         codes: Ints32 | None = None
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
@@ -375,6 +378,66 @@ class DependencyParser(PartConfidences, PartialLabels):
         """
         return self._probabilities(self._distribution(X, fixed))
 
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted arcs, and not others: the features that decided, word by word.
+
+        Parameters
+        ----------
+        x : sentence, or ConlluTreebank of a single one
+            As in the X of `predict`.
+        y_hat : tree, optional
+            Another tree, to be compared with the one predicted. By default there is a rival for
+            each word: the best tree with another head (or label) there.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions word by word; it prints as tables, and shows as such in notebooks. Features
+            are those of the templates, by name: weights of different ones may be shared, for they
+            are hashed. With ``y_hat`` words with the same arc are left out.
+        """
+        weights, n = self._weights, checked_k(n, "n")
+        X = x if isinstance(x, ConlluTreebank) else [as_tuples(x)]
+        fields = _fields(X)
+        if len(fields.bounds) != 2:
+            raise ValueError(f"x must be one sentence, got {len(fields.bounds) - 1}")
+        (tokens,) = X.tokens() if isinstance(X, ConlluTreebank) else X
+        labels = [] if self.labels_ is None else self.labels_.tolist()
+        keys = self._decoder.keys(fields)
+        sentence = Sentence(tokens, keys, self._decoder.templates, labels)
+        (own,) = self.predict(X)
+
+        def name_of(t: int) -> str:
+            return f"word {t + 1} {tokens[t][0]!r:.40}"
+
+        if y_hat is not None:
+            flat = _flat_trees(_flat_arcs([y_hat], fields.bounds), self.labeled)
+            self.score_outputs(X, [y_hat])  # refuses what is no tree, or has unknown labels
+            heads = flat.heads.tolist()
+            values = None if flat.labels is None else flat.labels.values
+            rival = heads if values is None else list(zip(heads, values, strict=True))
+            evidence = arc_evidence(sentence, own, rival, weights)
+            found = decisions_by_place(evidence, name_of, own, rival)
+            return Explanation(own, rival, found, n)
+        decisions = []
+        (margins,) = self._distribution(X).margins()
+        for t, arc in enumerate(own):
+            head, code = (arc[0], labels.index(arc[1])) if labels else (arc, 0)
+            margin = margins[t].reshape(len(tokens) + 1, -1)
+            margin[head, code] = -np.inf
+            best = np.unravel_index(int(np.argmax(margin)), margin.shape)
+            if margin[best] == -np.inf:
+                decisions.append(alone(t, name_of(t), arc))
+                continue
+            other = (int(best[0]), labels[best[1]]) if labels else int(best[0])
+            fixed = [other if u == t else None for u in range(len(own))]
+            (rival,) = self.predict(X, fixed=[fixed])
+            evidence = arc_evidence(sentence, own, rival, weights)
+            decisions.append(decision(t, name_of(t), arc, other, evidence))
+        return Explanation(own, None, tuple(decisions), n)
+
     def _distribution(self, X: Any, fixed: Any = None) -> TreeDistribution:
         """See `Confidences`."""
         weights, fields = self._weights, _fields(X)
@@ -385,6 +448,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         """See `Confidences`."""
         fields = _fields(X)
         trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        check_trees(trees.heads, fields.bounds, single_root=False)
         gold = trees.heads.astype(np.int64)
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)

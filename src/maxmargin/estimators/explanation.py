@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..features.containers import is_frame
 from ..tables import columns
 from ..types import Floats, Ints
 
-__all__ = ["Decision", "Evidence", "Explanation", "decision", "input_evidence", "token_name"]
+__all__ = [
+    "Decision",
+    "Evidence",
+    "Explanation",
+    "Names",
+    "Part",
+    "alone",
+    "column_names",
+    "decision",
+    "decisions_by_place",
+    "differing_parts",
+    "input_evidence",
+    "names_at_once",
+    "one_row",
+    "token_name",
+]
 
 Names = Callable[[Ints], dict[int, str]]
+Part = tuple[str, int, float]  # of an output: name, place, weight
 
 
 class Evidence(NamedTuple):
@@ -146,6 +164,32 @@ def decision(
     return Decision(place, name, chosen, rival, margin, tuple(found))
 
 
+def alone(place: int, name: str, chosen: Any) -> Decision:
+    """A decision where nothing else is possible."""
+    return Decision(place, name, chosen, None, np.inf, ())
+
+
+def decisions_by_place(
+    evidence: Sequence[Evidence], name_of: Callable[[int], str], chosen: Any, rival: Any
+) -> tuple[Decision, ...]:
+    """A decision for every place at which two outputs differ; outputs are told place by place."""
+    return tuple(
+        decision(t, name_of(t), chosen[t], rival[t], [one for one in evidence if one.place == t])
+        for t in sorted({one.place for one in evidence})
+    )
+
+
+def differing_parts(chosen: Iterable[Part], rival: Iterable[Part]) -> list[Evidence]:
+    """Parts that one output has and the other one has not."""
+    counts = Counter(chosen)
+    counts.subtract(Counter(rival))
+    return [
+        Evidence(name, place, float(count), weight)
+        for (name, place, weight), count in counts.items()
+        if count
+    ]
+
+
 def _headline(found: Decision) -> str:
     """A decision in words."""
     place = f"{found.name}: " if found.name else ""
@@ -161,12 +205,35 @@ def token_name(x: Any, t: int) -> str:
     return f"token {t} {word!r:.40}" if isinstance(word, str) else f"token {t}"
 
 
+def one_row(x: Any) -> Any:
+    """One input as a matrix of a single row; ValueError for more."""
+    row: Any = x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x))
+    if row.shape[0] != 1:
+        raise ValueError(f"x must be one input, got {row.shape[0]} rows")
+    return row
+
+
+def column_names(estimator: Any, numbers: Ints) -> dict[int, str]:
+    """Names of the columns with these numbers; the one behind all others is constant."""
+    known = dict(enumerate(getattr(estimator, "feature_names_in_", ())))
+    known[estimator.n_features_in_] = "intercept"
+    return {f: str(known.get(f, f"x{f}")) for f in numbers.tolist()}
+
+
+def names_at_once(names: Names, rows: Any, *, has_constant: bool) -> Names:
+    """The same names, asked for once for all columns of rows: extractors list all they have."""
+    entries = sp.csr_matrix(rows)
+    numbers = np.unique(entries.indices).astype(np.int64)
+    known = names(np.append(numbers, entries.shape[1]) if has_constant else numbers)
+    return lambda numbers: known
+
+
 def input_evidence(row: Any, place: int, weights: Floats, names: Names) -> list[Evidence]:
     """The inputs of a row that are not 0, and the constant one if there are weights of it.
 
     ``names`` gives the names of inputs by their numbers.
     """
-    entries = sp.csr_matrix(row)
+    entries = sp.csr_matrix(row.to_numpy() if is_frame(row) else row)
     numbers: Ints = entries.indices.astype(np.int64)
     values = entries.data.astype(np.float64)
     if len(weights) > entries.shape[1]:

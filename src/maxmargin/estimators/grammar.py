@@ -21,7 +21,7 @@ from ..types import Floats
 from .base import checked_k
 from .confidence import CalibratedMethod, Confidences
 from .examples import lasting
-from .explanation import Decision, Explanation, decision
+from .explanation import Explanation, alone, decision
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
 from .top_weights import strongest
@@ -197,8 +197,7 @@ class GrammarParser(Confidences, ParserMixin):
         elif len(ranked) > 1:
             nodes, rival = ranked[1][0], decoder.tree(ranked[1][0], words)
         else:
-            alone = Decision(0, "", chosen, None, np.inf, ())
-            return Explanation(chosen, None, (alone,), checked_k(n, "n"))
+            return Explanation(chosen, None, (alone(0, "", chosen),), checked_k(n, "n"))
         evidence = derivation_evidence(decoder, sentences, ranked[0][0], nodes, weights)
         found = decision(0, "", chosen, rival, evidence)
         return Explanation(chosen, rival, (found,), checked_k(n, "n"))

@@ -136,6 +136,11 @@ class LabelHistories:
         names_out = inputs.extractor.get_feature_names_out()
         return [str(names_out[f]) for f in numbers]
 
+    def _names_of_transitions(self, numbers: Ints) -> dict[int, str]:
+        """The same by their numbers."""
+        listed = numbers.tolist()
+        return dict(zip(listed, self._transition_feature_names(listed), strict=True))
+
     def _chosen_columns(self, chosen: Any) -> Ints:
         """Columns of token features by number, name, key of names, template or pattern."""
         one = isinstance(chosen, (str, bytes, re.Pattern)) or not isinstance(chosen, Iterable)

@@ -12,9 +12,17 @@ from numpy.typing import ArrayLike
 from ..declared import Count
 from ..features.containers import as_list
 from ..problems.general.assignment import AssignmentProblem
-from ..problems.general.slots import SlotLoss
+from ..problems.general.slots import NoOutput, SlotLoss
 from ..types import Floats, Ints
-from .base import MaxMarginEstimator
+from .base import MaxMarginEstimator, checked_k
+from .explanation import (
+    Evidence,
+    Explanation,
+    alone,
+    column_names,
+    decision,
+    decisions_by_place,
+)
 from .labels import Outputs
 from .parameters import with_inherited_parameters
 
@@ -120,6 +128,64 @@ class SetMatcher(MaxMarginEstimator):
                     f"with {self.n_features_in_}"
                 )
         return Outputs(self._matcher.predict(x, weights) for x in inputs)
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted partners, and not others: the features that decided, item by item.
+
+        Parameters
+        ----------
+        x : array of shape (n_left, n_right, n_features)
+            One pair of sets, as in the X of `predict`.
+        y_hat : array of int, shape (n_left,), optional
+            Another matching, to be compared with the one predicted. By default there is a rival for
+            each left item: the best matching in which it has another partner.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions item by item; values are differences of the features of the two pairs. With
+            ``y_hat`` items with the same partner are left out.
+        """
+        n, weights = checked_k(n, "n"), self._weights
+        (own,), matcher = self.predict([x]), self._matcher
+        given = matcher.input_of(x)
+        # Of an item alone all features are 0, the constant one too.
+        features = np.ones((*given.shape[:2], len(weights)))
+        features[:, :, : self.n_features_in_] = given
+        features = np.concatenate([features, np.zeros((len(given), 1, len(weights)))], axis=1)
+        names = column_names(self, np.arange(len(weights)))
+
+        def evidence(rival: Ints) -> list[Evidence]:
+            return [
+                Evidence(names[f], item, float(change[f]), float(weights[f]))
+                for item in np.flatnonzero(own != rival).tolist()
+                for change in [features[item, own[item]] - features[item, rival[item]]]
+                for f in np.flatnonzero(change).tolist()
+            ]
+
+        def name_of(item: int) -> str:
+            return f"item {item}"
+
+        if y_hat is not None:
+            matcher.check_output(given, y_hat, "y_hat: ")
+            rival = np.asarray(y_hat, np.int64)
+            found = decisions_by_place(evidence(rival), name_of, own.tolist(), rival.tolist())
+            return Explanation(own, rival, found, n)
+        decisions, table = [], matcher.scores_of(given, weights)
+        for item, partner in enumerate(own.tolist()):
+            bonus = np.zeros(matcher.shape_of(given))
+            bonus[item, partner] = -np.inf  # the last one, -1, is to have none
+            try:
+                rival = matcher.output_of(given, table.best(bonus))
+            except NoOutput:
+                decisions.append(alone(item, name_of(item), partner))
+                continue
+            decisions.append(
+                decision(item, name_of(item), partner, int(rival[item]), evidence(rival))
+            )
+        return Explanation(own, None, tuple(decisions), n)
 
     def score(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None

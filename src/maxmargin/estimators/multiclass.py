@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,7 +14,6 @@ from sklearn.utils.validation import validate_data
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
 from ..engine.rows import make_rows
-from ..features.containers import is_frame
 from ..metrics.costs import as_reals
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
@@ -28,7 +26,7 @@ from .class_descriptions import as_taxonomy, class_costs, describe_classes
 from .class_inputs import canonical, check_finite, check_lengths
 from .confidence import Confidences
 from .example_weights import example_weights
-from .explanation import Explanation, decision, input_evidence
+from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
 from .linear import LinearEstimator
@@ -514,9 +512,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""
-        known = dict(enumerate(getattr(self, "feature_names_in_", ())))
-        known[self.n_features_in_] = "intercept"
-        return {f: str(known.get(f, f"x{f}")) for f in numbers.tolist()}
+        return column_names(self, numbers)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted class, and not another: the features that decided.
@@ -538,20 +534,17 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         """
         self._check_fitted()
         self._refuse_kernel("explain")
-        row: Any = x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x))
-        if row.shape[0] != 1:
-            raise ValueError(f"x must be one input, got {row.shape[0]} rows")
+        row = one_row(x)
         scores, labels = self._scores(row)[0], self.classes_.tolist()
         chosen = int(np.argmax(scores))
         if y_hat is None:
             rival = int(np.argmax(np.where(np.arange(len(scores)) == chosen, -np.inf, scores)))
         else:
             rival = int(self._chosen([y_hat])[0])
-        inputs = row.to_numpy() if is_frame(row) else row
         evidence = []
         if rival != chosen:
             weights = self._per_class()[:, chosen] - self._per_class()[:, rival]
-            evidence = input_evidence(inputs, 0, weights, self._feature_names)
+            evidence = input_evidence(row, 0, weights, self._feature_names)
         found = decision(0, "", labels[chosen], labels[rival], evidence)
         return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,11 +18,25 @@ from ..declared import Count, Names
 from ..engine.rows import Rows, make_rows
 from ..problems.multilabel.graph import LabelGraph, all_pairs, make_graph, tree_of_labels
 from ..problems.multilabel.losses import LOSSES, LabelLoss
-from ..problems.multilabel.problem import MultilabelProblem, label_scores, predict_labels
+from ..problems.multilabel.problem import (
+    MultilabelProblem,
+    flipped_labels,
+    label_scores,
+    predict_labels,
+)
 from ..types import Bools, Floats, Ints
-from .base import OnlineMethod
+from .base import OnlineMethod, checked_k
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .explanation import (
+    Evidence,
+    Explanation,
+    column_names,
+    decision,
+    decisions_by_place,
+    input_evidence,
+    one_row,
+)
 from .label_costs import costs_of_sets, refuse_unknown_loss
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
@@ -210,6 +225,54 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         """
         found = predict_labels(*self._asked(X))
         return sp.csr_matrix(found, dtype=np.int64) if self._sparse_output else found.astype(int)
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted labels, and not others: the features that decided, label by label.
+
+        Parameters
+        ----------
+        x : array or sparse matrix of shape (n_features,) or (1, n_features)
+            One input.
+        y_hat : array of shape (n_labels,), optional
+            Another set of labels, 1 for those that are on, to be compared with the one predicted.
+            By default every label has a rival: the best set in which it is the other way.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions label by label. With ``y_hat`` labels that do not differ are left out.
+        """
+        n, row = checked_k(n, "n"), one_row(x)
+        rows, graph, weights = self._asked(row)
+        own = predict_labels(rows, graph, weights)[0]
+        states = ["on" if is_on else "off" for is_on in own]
+
+        def evidence(rival: Bools) -> list[Evidence]:
+            found, of_labels = [], self._of_labels()
+            for k in np.flatnonzero(own != rival).tolist():
+                sign = 1.0 if own[k] else -1.0
+                found += input_evidence(row, k, sign * of_labels[:, k], partial(column_names, self))
+            for (a, b), weight in zip(self.edges_.tolist(), self.pair_weights_, strict=True):
+                change = float(own[a] and own[b]) - float(rival[a] and rival[b])
+                if change:
+                    place = a if own[a] != rival[a] else b
+                    found.append(Evidence(f"labels {a} and {b}", place, change, float(weight)))
+            return found
+
+        if y_hat is not None:
+            (rival,) = _as_indicators(np.atleast_2d(np.asarray(y_hat)), 1)
+            if rival.shape != own.shape:
+                raise ValueError(f"y_hat has {len(rival)} labels, the model {len(own)}")
+            others = ["on" if is_on else "off" for is_on in rival]
+            found = decisions_by_place(evidence(rival), lambda k: f"label {k}", states, others)
+            return Explanation(own.astype(int), rival.astype(int), found, n)
+        decisions = tuple(
+            decision(k, f"label {k}", states[k], "off" if own[k] else "on", evidence(rival))
+            for k, rival in enumerate(flipped_labels(rows, graph, weights, own))
+        )
+        return Explanation(own.astype(int), None, decisions, n)
 
     @available_if(_has_no_edges)
     def decision_function(self, X: Any) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,8 +18,17 @@ from ..engine.rows import make_rows, row_scores
 from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
 from ..types import Floats, Ints
+from .base import checked_k
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .explanation import (
+    Evidence,
+    Explanation,
+    column_names,
+    decision,
+    input_evidence,
+    one_row,
+)
 from .labels import FlatLabels, LabelEncoder
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
@@ -173,6 +183,44 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
         check_finite(X)
         scores = row_scores(make_rows(X), weights[: self.n_features_in_])
         return np.asarray(scores, dtype=np.float64)
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted grade, and not another: the features that decided.
+
+        Parameters
+        ----------
+        x : array or sparse matrix of shape (n_features,) or (1, n_features)
+            One input.
+        y_hat : grade, optional
+            The grade to compare with; by default the nearest other one.
+        n : int, default=5
+            How many features the explanation shows; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            One decision, whose margin is the difference of the grades' scores by
+            `decision_function`: features count once for each threshold between the two grades.
+        """
+        row, labels = one_row(x), self.classes_.tolist()
+        coef, thresholds = self.coef_, self.thresholds_
+        score = float(self.linear_score(row)[0])
+        chosen = int(np.searchsorted(thresholds, score))
+        if y_hat is None:
+            scores = np.cumsum(np.append(0.0, score - thresholds))
+            rival = int(np.argmax(np.where(np.arange(len(scores)) == chosen, -np.inf, scores)))
+        else:
+            rival = int(self._encoded([y_hat])[0])
+        sign, crossed = np.sign(chosen - rival), range(min(chosen, rival), max(chosen, rival))
+        evidence = [
+            Evidence(f"threshold {labels[k]} / {labels[k + 1]}", 0, -1.0, sign * thresholds[k])
+            for k in crossed
+        ]
+        if evidence:
+            weights = float(chosen - rival) * coef
+            evidence += input_evidence(row, 0, weights, partial(column_names, self))
+        found = decision(0, "", labels[chosen], labels[rival], evidence)
+        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Grades.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,10 @@ from ..engine.rows import make_rows, row_scores
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
 from ..types import Bools, Floats
+from .base import checked_k
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .kernels import KernelModel, KernelParameters
 from .linear import LinearEstimator
 from .measure_scores import measure_of_scores
@@ -207,6 +210,35 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
             return row_scores(make_rows(inputs, fit_intercept=self._has_intercept), weights)
 
         return np.asarray(self._by_kernel_values(scores, X), dtype=np.float64)
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted class, and not the other one: the features that decided.
+
+        Parameters
+        ----------
+        x : array or sparse matrix of shape (n_features,) or (1, n_features)
+            One row.
+        y_hat : class, optional
+            The class to compare with; by default the other one.
+        n : int, default=5
+            How many features the explanation shows; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            One decision, whose margin is how far `decision_function` is from 0. Not with a kernel.
+        """
+        self._check_fitted()
+        self._refuse_kernel("explain")
+        row, labels = one_row(x), self.classes_.tolist()
+        chosen = int(self.decision_function(row)[0] > 0.0)
+        if y_hat is not None and y_hat not in labels:
+            raise ValueError(f"y_hat is {y_hat!r:.40}, which is none of the classes {labels}")
+        rival = 1 - chosen if y_hat is None else labels.index(y_hat)
+        weights = (rival != chosen) * (1.0 if chosen else -1.0) * self._decision_weights()[0]
+        evidence = input_evidence(row, 0, weights, partial(column_names, self))
+        found = decision(0, "", labels[chosen], labels[rival], evidence if weights.any() else [])
+        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each row: the positive one where the score is above 0.

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Names
 from ..engine.rows import make_rows, row_scores
+from ..features.containers import is_frame
 from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
-from .base import MaxMarginEstimator, OnlineMethod
+from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .class_inputs import canonical, check_finite, check_lengths
 from .example_weights import example_weights
+from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .monotonic import monotonic_signs
 from .parameters import with_inherited_parameters
 
@@ -198,6 +203,47 @@ class RankSVM(MaxMarginEstimator):
         check_finite(X)
         return row_scores(make_rows(X), weights).astype(np.float64, copy=False)
 
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why a document stands above another: the features that decided.
+
+        Parameters
+        ----------
+        x : array or sparse matrix of shape (n_documents, n_features)
+            The documents of a query, or a single one.
+        y_hat : array or sparse matrix of shape (n_features,) or (1, n_features), optional
+            Another document, which the single one is compared with. Without it each document of
+            the ranking is compared with the next one.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Margins are differences of scores, negative where the other document stands above;
+            values are differences of features, what the first has more of than the second.
+        """
+        n, weights = checked_k(n, "n"), self._weights
+        rows = _as_matrix(x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x)))
+        names = partial(column_names, self)
+        if y_hat is not None:
+            pair = sp.vstack([_as_matrix(one_row(rows)), _as_matrix(one_row(y_hat))], format="csr")
+            self.predict(pair)  # checks them
+            evidence = input_evidence(pair[[0]] - pair[[1]], 0, weights, names)
+            found = decision(0, "", "this document", "the other one", evidence)
+            return Explanation("this document", "the other one", (found,), n)
+        order = np.argsort(-self.predict(rows), kind="stable")
+        decisions = tuple(
+            decision(
+                place,
+                f"place {place + 1}",
+                f"document {a}",
+                f"document {b}",
+                input_evidence(rows[[a]] - rows[[b]], place, weights, names),
+            )
+            for place, (a, b) in enumerate(pairwise(order.tolist()))
+        )
+        return Explanation(order, None, decisions, n)
+
     def rank(self, X: Any, qid: ArrayLike | None = None) -> Ints:
         """Places of documents among those of their query, from 1.
 
@@ -295,6 +341,11 @@ class RankSVM(MaxMarginEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def _as_matrix(x: Any) -> Any:
+    """Documents as a CSR matrix."""
+    return sp.csr_matrix(x.to_numpy() if is_frame(x) else x)
 
 
 class RankState(NamedTuple):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Labels, Names
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
 from ..metrics.segments import segment_f1
-from ..problems.segments.layout import Pieces, SegmentLayout, segments_of
+from ..problems.segments.alternatives import best_without, list_pieces
+from ..problems.segments.layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
 from ..problems.segments.problem import (
     LOSSES,
     SegmentDecoder,
@@ -21,9 +25,19 @@ from ..problems.segments.problem import (
     sparse_rows,
 )
 from ..types import Floats, Ints
-from .base import MaxMarginEstimator, OnlineMethod
+from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from .explanation import (
+    Evidence,
+    Explanation,
+    alone,
+    decision,
+    decisions_by_place,
+    names_at_once,
+    token_name,
+)
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
 from .parameters import with_inherited_parameters
+from .segment_explanation import segment_evidence
 from .segment_outputs import Segments, labels_of, longest_by_label, read_segments
 from .token_inputs import TokenInputs
 from .top_weights import strongest_by_label
@@ -31,6 +45,7 @@ from .top_weights import strongest_by_label
 __all__ = ["SequenceSegmenter"]
 
 PLACES = ("inside", "first", "last")
+OUTSIDE = "outside"
 
 
 @with_inherited_parameters
@@ -289,6 +304,65 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         segments = read_segments(y, packed.offsets)
         return segment_f1(segments, self._segments(packed), sample_weight)
 
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted segments, and not others: what decided, piece by piece.
+
+        Parameters
+        ----------
+        x : sequence
+            One sequence, as in the X of `predict`.
+        y_hat : list of (start, stop, label), optional
+            Other segments, to be compared with those predicted. By default every segment, and every
+            token outside of them, has a rival: the best segmentation that lacks it.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions piece by piece; with ``y_hat`` token by token, where anything differs.
+        """
+        self._check_fitted()
+        n, layout, w = checked_k(n, "n"), self._decoder.layout, self._weights
+        packed = self._packed([x])
+        tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), self.classes_.tolist()
+        rows = sparse_rows(tokens, self._has_intercept)
+        own = list_pieces(self._decoder.decode(rows, packed.offsets, w))
+
+        def shown(pieces: Sequence[Segment]) -> list[tuple[int, int, Any]]:
+            return [(start, stop, classes[k]) for start, stop, k in pieces if k < len(classes)]
+
+        names = names_at_once(self._feature_names, tokens, has_constant=True)
+
+        def evidence(rival: Sequence[Segment]) -> list[Evidence]:
+            return segment_evidence(layout, w, tokens, names, classes, own, rival)
+
+        if y_hat is not None:
+            given = read_segments([y_hat], packed.offsets)
+            coded = self._coded(packed, given)[2][0]
+            longest_by_label(self._longest(), given, classes, n_tokens)  # refuses longer ones
+            rival = list_pieces(pieces_of(coded, n_tokens, len(classes)))
+            here, there = (_by_token(pieces, classes) for pieces in (own, rival))
+            name_of = functools.partial(token_name, x)
+            found = decisions_by_place(evidence(rival), name_of, here, there)
+            return Explanation(shown(own), shown(rival), found, n)
+        dense = tokens.toarray() if sp.issparse(tokens) else np.asarray(tokens, np.float64)
+        if self._has_intercept:
+            dense = np.hstack([dense, np.ones((n_tokens, 1))])
+        scores = dense @ layout.of_tokens(w)
+        decisions = []
+        for piece in own:
+            start, stop, k = piece
+            label = classes[k] if k < len(classes) else OUTSIDE
+            name = token_name(x, start) + (f" to {stop - 1}" if stop > start + 1 else "")
+            other = best_without(layout, w, scores, piece)
+            if other is None:
+                decisions.append(alone(start, name, label))
+                continue
+            what = _by_token(other, classes)[start]
+            decisions.append(decision(start, name, label, what, evidence(other)))
+        return Explanation(shown(own), None, tuple(decisions), n)
+
     # ----- what was learned ---------------------------------------------------------------------
 
     @property
@@ -389,6 +463,16 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.layout.size
+
+
+def _by_token(pieces: Sequence[Segment], classes: Sequence[Any]) -> list[str]:
+    """What each token is part of."""
+    names = [*map(str, classes), OUTSIDE]
+    return [
+        names[k] if k == len(classes) else f"{names[k]} {start}-{stop - 1}"
+        for start, stop, k in pieces
+        for _ in range(start, stop)
+    ]
 
 
 class SegmenterState(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -29,7 +30,7 @@ from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProble
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import OnlineMethod, checked_k
-from .chain_explanation import chain_evidence
+from .chain_explanation import ChainInputs, chain_evidence
 from .chain_weights import ChainWeights
 from .confidence import PartConfidences
 from .constraints import (
@@ -41,10 +42,12 @@ from .constraints import (
 )
 from .examples import lasting
 from .explanation import (
-    Decision,
     Evidence,
     Explanation,
+    alone,
     decision,
+    decisions_by_place,
+    names_at_once,
     token_name,
 )
 from .kernels import KernelModel, KernelParameters, sequences_at_a_time
@@ -665,47 +668,44 @@ class SequenceTagger(
         -------
         Explanation
             Decisions token by token; it prints as tables, and shows as such in notebooks. With
-            ``y_hat`` tokens at which nothing differs are left out. For ``order=1`` and
-            ``emission_order=0``, without ``transition_features`` and with ``eta=1``.
+            ``y_hat`` tokens at which nothing differs are left out.
         """
         self._check_fitted()
         self._refuse_kernel("explain")
-        decoder, w = self._decoder, self._weights
-        if not isinstance(decoder, ChainDecoder):
-            raise ValueError(
-                "explain is for order=1 and emission_order=0, without transition_features and with "
-                "eta=1"
-            )
+        decoder, w, n = self._decoder, self._weights, checked_k(n, "n")
         tokens, offsets = self._packed([x])
-        rows = make_rows(tokens, fit_intercept=self._has_intercept)
-        own = decoder.decode(rows, offsets, w)
+        own = self._decoded([x], tokens, offsets)
         labels, classes = self._labels(own), self.classes_.tolist()
+        names = names_at_once(self._feature_names, tokens, has_constant=True)
+        inputs = ChainInputs(tokens, names)
+        if isinstance(decoder, HistoryDecoder) and self._transition_inputs is not None:
+            pairs = self._transition_features_of([x], tokens)
+            of_pairs = names_at_once(self._names_of_transitions, pairs, has_constant=False)
+            inputs = ChainInputs(tokens, names, pairs, of_pairs)
 
         def evidence(rival: Ints32) -> list[Evidence]:
-            names = self._feature_names
-            return chain_evidence(decoder.layout, w, tokens, names, classes, own, rival)
+            return chain_evidence(decoder.layout, w, inputs, classes, own, rival)
 
-        decisions = []
         if y_hat is not None:
             flat = flatten_labels([y_hat], offsets, name="y_hat")
             other = LabelEncoder(self.classes_).encode(flat)
             _refuse_unknown(other, flat)
-            found = evidence(other)
-            for t in sorted({one.place for one in found}):
-                here = [one for one in found if one.place == t]
-                rival = classes[other[t]]
-                decisions.append(decision(t, token_name(x, t), labels[t], rival, here))
-            return Explanation(labels, self._labels(other), tuple(decisions), checked_k(n, "n"))
-        for t in range(len(own)):
-            allowed = np.ones((len(own), len(classes)), bool)
-            allowed[t, own[t]] = False
-            other = decoder.decode_possible(rows, offsets, w, allowed)
-            if other[0] < 0:
-                decisions.append(Decision(t, token_name(x, t), labels[t], None, np.inf, ()))
+            rival = self._labels(other)
+            found = decisions_by_place(evidence(other), partial(token_name, x), labels, rival)
+            return Explanation(labels, rival, found, n)
+        decisions = []
+        (margins,) = self._labellings([x], tokens, offsets).margins()
+        for t, margin in enumerate(margins):
+            margin[own[t]] = -np.inf
+            best = int(np.argmax(margin))
+            if margin[best] == -np.inf:
+                decisions.append(alone(t, token_name(x, t), labels[t]))
                 continue
-            rival = classes[other[t]]
-            decisions.append(decision(t, token_name(x, t), labels[t], rival, evidence(other)))
-        return Explanation(labels, None, tuple(decisions), checked_k(n, "n"))
+            allowed = np.ones(margins.shape, bool)
+            allowed[t] = np.arange(len(classes)) == best
+            found_here = evidence(self._decoded([x], tokens, offsets, allowed))
+            decisions.append(decision(t, token_name(x, t), labels[t], classes[best], found_here))
+        return Explanation(labels, None, tuple(decisions), n)
 
     @property
     def _has_intercept(self) -> bool:

@@ -39,8 +39,10 @@ from ..types import Bools, Floats, Ints
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
 from .examples import examples_at, lasting
+from .explanation import Evidence, Explanation, alone, decision, decisions_by_place
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
+from .label_tree_explanation import label_tree_evidence
 from .labels import FlatLabels, LabelEncoder, Wording
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
@@ -288,6 +290,70 @@ class TreeLabeler(PartConfidences, PartialLabels):
             For each node marginals over all labellings, in the order of its ``classes_``.
         """
         return self._probabilities(self._distribution(X, fixed))
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted labels, and not others: the features that decided, node by node.
+
+        Parameters
+        ----------
+        x : array of shape (n_nodes, n_features), or an X of a single example
+            One example; for labels only.
+        y_hat : sequence of labels, optional
+            Other labels of all nodes, to be compared with those predicted. By default there is a
+            rival for each node: the best labelling with another label there.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions node by node. With ``y_hat`` nodes at which nothing differs are left out.
+        """
+        n, weights, layout = checked_k(n, "n"), self._weights, self._layout
+        if not isinstance(layout, LabelLayout):
+            raise ValueError("explain is for outputs='labels', not for positions")
+        X = np.asarray(x)[None] if not isinstance(x, (Mapping, list)) and np.ndim(x) == 2 else x
+        rows = self._rows(X)
+        if rows.n_rows != 1:
+            raise ValueError(f"x must be one example, got {rows.n_rows}")
+        (own,) = decode_label_trees(rows, layout, weights)
+        labels = [classes.tolist() for classes in self.classes_]
+
+        def shown(codes: Any) -> list[Any]:
+            return [own_labels[k] for own_labels, k in zip(labels, codes, strict=True)]
+
+        def evidence(rival: Any) -> list[Evidence]:
+            return label_tree_evidence(layout, weights, rows, labels, own, rival)
+
+        def name_of(v: int) -> str:
+            return f"node {v}"
+
+        if y_hat is not None:
+            given = as_label_rows([list(y_hat)]).tolist()[0]
+            if len(given) != len(labels):
+                raise ValueError(f"y_hat has {len(given)} labels; there are {len(labels)} nodes")
+            numbers = [LabelEncoder(classes).numbers for classes in self.classes_]
+            other = [known.get(label, -1) for known, label in zip(numbers, given, strict=True)]
+            if -1 in other:
+                v = other.index(-1)
+                raise ValueError(f"y_hat: label {given[v]!r:.40} of node {v} is not known")
+            found = decisions_by_place(evidence(other), name_of, shown(own), given)
+            return Explanation(shown(own), given, found, n)
+        decisions = []
+        margins = [table[0] for table in self.predict_margins(X)]
+        for v, margin in enumerate(margins):
+            margin[own[v]] = -np.inf
+            best = int(np.argmax(margin))
+            if margin[best] == -np.inf:
+                decisions.append(alone(v, name_of(v), labels[v][own[v]]))
+                continue
+            fixed = [labels[v][best] if u == v else None for u in range(len(labels))]
+            allowed = self._allowed([fixed], 1)
+            (rival,) = decode_label_trees(rows, layout, weights, allowed)
+            decisions.append(
+                decision(v, name_of(v), labels[v][own[v]], labels[v][best], evidence(rival))
+            )
+        return Explanation(shown(own), None, tuple(decisions), n)
 
     def _distribution(self, X: Any, fixed: Any = None) -> LabelTreeDistribution:
         """See `Confidences`."""

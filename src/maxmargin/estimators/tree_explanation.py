@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ..problems.grammar.data import GrammarDecoder, Nodes, Sentences
 from ..types import Floats
-from .explanation import Evidence
+from .explanation import Evidence, Part, differing_parts
 
 __all__ = ["derivation_evidence"]
-
-Part = tuple[str, int, float]  # name, first word, weight
 
 
 def derivation_evidence(
     decoder: GrammarDecoder, sentences: Sentences, chosen: Nodes, rival: Nodes, w: Floats
 ) -> list[Evidence]:
     """Rules and spans that one derivation of a single sentence has and the other one has not."""
-    counts = Counter(_parts(decoder, sentences, chosen, w))
-    counts.subtract(_parts(decoder, sentences, rival, w))
-    return [
-        Evidence(name, place, float(count), weight)
-        for (name, place, weight), count in counts.items()
-        if count
-    ]
+    return differing_parts(
+        _parts(decoder, sentences, chosen, w), _parts(decoder, sentences, rival, w)
+    )
 
 
 def _parts(

@@ -89,6 +89,12 @@ def tally_of_sets(
 def tally_of_grades(gold: Sequence[Any], predicted: Sequence[Any], grades: Sequence[Any]) -> Tally:
     """How many grades off each example is; grades are given from the lowest to the highest."""
     place = {grade: k for k, grade in enumerate(grades)}
+    for i, grade in enumerate(gold):
+        if grade not in place:
+            raise ValueError(
+                f"example {i}: {grade!r:.40} is none of the grades {list(grades)!r:.80}, so there "
+                "is no telling how far off a prediction is"
+            )
     true, found = (np.array([place[grade] for grade in ys]) for ys in (gold, predicted))
     far = np.abs(true - found)
     error = mean_of(far)._replace(smaller_is_better=True)

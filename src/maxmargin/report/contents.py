@@ -53,7 +53,7 @@ def _labels(estimator: Any) -> list[str] | None:
     """Names of the labels, if there are any."""
     for name in ("classes_", "labels_"):
         labels = getattr(estimator, name, None)
-        if labels is not None and np.ndim(labels) == 1:
+        if isinstance(labels, np.ndarray) and labels.ndim == 1:  # of trees each node has its own
             return [str(label) for label in list(labels)]
     return None
 
@@ -128,18 +128,23 @@ def _features(estimator: Any, top: int, label: str | None) -> dict[str, Any]:
 def _strongest_weights(estimator: Any, top: int) -> dict[str, Any]:
     """The strongest weights, by the names of their features if there is one weight for each."""
     try:
-        weights = np.asarray(estimator.coef_, np.float64).ravel()
+        table = np.asarray(estimator.coef_, np.float64)
     except (AttributeError, ValueError):
         return {}
+    weights, names = table.ravel(), getattr(estimator, "feature_names_in_", None)
     n_features = getattr(estimator, "n_features_in_", None)
-    names = getattr(estimator, "feature_names_in_", None)
-    letter = "x" if len(weights) == n_features else "weight "
+    is_named = isinstance(n_features, int) and table.shape[-1] == n_features
 
-    named = dict(enumerate(names)) if names is not None and len(names) == len(weights) else {}
+    def name_of(place: int) -> str:
+        if not is_named:
+            return f"weight {place}"
+        label, f = divmod(place, table.shape[-1])
+        feature = f"x{f}" if names is None else str(names[f])
+        return feature if len(weights) == n_features else f"label {label}: {feature}"
 
     def listed(n: int, *, against: bool) -> list[tuple[str, float]]:
         chosen = strongest(weights, n, against)
-        return [(str(named.get(f, f"{letter}{f}")), float(weights[f])) for f in chosen]
+        return [(name_of(f), float(weights[f])) for f in chosen]
 
     return {"weights": _both_ways(listed, top)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..formats.opening import PathLike
 from ..formats.writing import write_text_atomically
-from ..metrics import bootstrap_intervals
+from ..metrics import bootstrap_intervals, reliability
 from ..metrics.resampling import Ratio
 from .contents import contents_of
 from .page import (
@@ -33,7 +34,7 @@ __all__ = ["Report", "make_report"]
 
 TOP = 10  # features and transitions
 MOST_LABELS = 40  # of a heat map
-N_BINS = 10  # of a reliability diagram
+MOST_DECISIONS = 12  # that the explanation of an example shows
 MEASURES = {"f1": "F1", "las": "LAS", "uas": "UAS", "map": "MAP"}
 
 
@@ -63,8 +64,6 @@ class Report:
         return f"Report({shown})"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="700"></iframe>'
 
 
@@ -256,15 +255,11 @@ def _calibration(subject: Subject | None) -> str:
     """Whether what is found with a probability of .9 is right nine times out of ten."""
     if subject is None or subject.confidences is None:
         return ""
-    sure, right = subject.confidences
-    which = np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)
-    bins = [
-        (float(sure[which == b].mean()), float(right[which == b].mean()), int((which == b).sum()))
-        for b in range(N_BINS)
-        if (which == b).any()
-    ]
-    error = sum(n * abs(confidence - share) for confidence, share, n in bins) / len(sure)
-    return reliability_diagram(bins, f"expected calibration error {error:.4f}")
+    found = reliability(*subject.confidences)
+    used = found.counts > 0
+    columns = (values[used].tolist() for values in (found.confidence, found.accuracy, found.counts))
+    bins = list(zip(*columns, strict=True))
+    return reliability_diagram(bins, f"expected calibration error {found.ece:.4f}")
 
 
 def _transitions(contents: dict[str, Any]) -> str:
@@ -300,7 +295,7 @@ def _weights(contents: dict[str, Any]) -> str:
             sides = ([(str(e[0]), e[-1]) for e in lists[side]] for side in ("for", "against"))
             parts.append(both_ways(heading, *sides))
     if "note" in contents:
-        parts.append(f"<p>{contents['note']}</p>")
+        parts.append(f"<p>{escape(contents['note'])}</p>")
     return "".join(parts)
 
 
@@ -317,10 +312,25 @@ def _worst(estimator: Any, subject: Subject | None) -> str:
 
 def _why(estimator: Any, subject: Subject, index: int) -> str:
     """What decided, if the estimator can tell."""
-    if subject.inputs is None or not hasattr(estimator, "explain"):
+    if subject.asked is None or not hasattr(estimator, "explain"):
         return ""
-    told = estimator.explain(subject.inputs(index))
-    return f"<details><summary>why</summary>{told._repr_html_()}</details>"
+    try:
+        told = _explained(estimator, *subject.asked(index))
+    except ValueError as error:  # such as that there are no features, but a kernel
+        told = f"<p class='muted'>{escape(str(error))}</p>"
+    return f"<details><summary>why</summary><div class='scroll'>{told}</div></details>"
+
+
+def _explained(estimator: Any, x: Any, truth: Any) -> str:
+    """Why what was found and not the truth; if the model cannot tell that, why not the next."""
+    try:
+        found = estimator.explain(x, truth)
+    except ValueError:  # of labels that it does not know
+        found = estimator.explain(x)
+    rest = len(found.decisions) - MOST_DECISIONS
+    note = f"<p class='muted'>and {rest} decisions more</p>" if rest > 0 else ""
+    shown: str = found._replace(decisions=found.decisions[:MOST_DECISIONS])._repr_html_()
+    return shown + note
 
 
 def _parameters(contents: dict[str, Any]) -> str:

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from ...types import Hashes, Ints, Ints32
 
-__all__ = ["ArcKeys", "ArcTemplates", "TokenFields", "arc_keys"]
+__all__ = [
+    "ArcKeys",
+    "ArcTemplates",
+    "TokenFields",
+    "arc_keys",
+    "columns_of",
+    "field_and_shift",
+]
 
 Keys = NDArray[np.uint32]
 
@@ -56,10 +63,10 @@ def check_templates(templates: ArcTemplates) -> None:
     for sides in (*templates.arcs, *templates.between, *templates.labels):
         for side in sides:
             for part in side.split():
-                _field_and_shift(part)
+                field_and_shift(part)
 
 
-def _field_and_shift(part: str) -> tuple[str, int]:
+def field_and_shift(part: str) -> tuple[str, int]:
     """A field, and how far the neighbour is that it is taken from: of tag-1, -1."""
     name = part.rstrip("+-0123456789")
     if name not in FIELDS:
@@ -165,7 +172,7 @@ class TokenFields(NamedTuple):
 
     def _field(self, part: str) -> Hashes:
         """Hashes of a field, of a neighbour's if the name ends in +1, -2, ..."""
-        name, shift = _field_and_shift(part)
+        name, shift = field_and_shift(part)
         hashes = self.values[name]
         if part == name:
             return hashes
@@ -234,7 +241,7 @@ def arc_keys(
     -------
     ArcKeys
     """
-    groups = _columns(templates, labeled=n_labels > 0)
+    groups = columns_of(templates, labeled=n_labels > 0)
     chosen = [column for group in groups for column in group]
     n_nodes = int(fields.bounds[-1])
     keys = np.empty((n_nodes, len(chosen)), dtype=np.uint32)
@@ -260,7 +267,7 @@ def arc_keys(
     )
 
 
-def _columns(templates: ArcTemplates, *, labeled: bool) -> list[list[tuple[int, str]]]:
+def columns_of(templates: ArcTemplates, *, labeled: bool) -> list[list[tuple[int, str]]]:
     """For each group of columns, the number and side of its templates."""
     arcs, between = enumerate(templates.arcs), list(enumerate(templates.between, start=2000))
     labels = enumerate(templates.labels if labeled else (), start=1000)

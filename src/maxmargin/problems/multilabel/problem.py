@@ -218,6 +218,15 @@ def predict_labels(rows: Rows, graph: LabelGraph, w: Floats) -> Bools:
     return find_labels(scores, graph, pairs, np.zeros(scores.shape, np.bool_), 0, PREDICT)
 
 
+def flipped_labels(rows: Rows, graph: LabelGraph, w: Floats, found: Bools) -> Bools:
+    """For each label the best set of the only row in which it is not as in ``found``."""
+    scores = np.tile(label_scores(rows, graph, w), (graph.n_labels, 1))
+    pairs = w[len(w) - len(graph.edges) :]
+    sure = 1.0 + 2.0 * (np.abs(scores[0]).sum() + np.abs(pairs).sum())  # beside which all is small
+    np.fill_diagonal(scores, np.where(found, -sure, sure))
+    return find_labels(scores, graph, pairs, np.zeros(scores.shape, np.bool_), 0, PREDICT)
+
+
 def label_scores(rows: Rows, graph: LabelGraph, w: Floats) -> Floats:
     """Scores of all labels for every row, by themselves."""
     weights = w[: len(w) - len(graph.edges)].reshape(-1, graph.n_labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from .subject import Subject, worst_first
 
 __all__ = ["describe"]
 
+LONGEST = 500  # letters of a sequence that are shown
+
 
 def describe(estimator: Any, X: Any, y: Any) -> Subject:
     """Aligned pairs of letters; of models that choose among candidates, which were right."""
     found = estimator.predict(X)
     if estimator.task != "align":
-        return Subject(tally_of_labels(np.asarray(y).tolist(), np.asarray(found).tolist()), [])
+        return _of_candidates(X, y, found)
     true = [_pairs(own) for own in y]
     missed = 1.0 - pair_accuracies(true, found)
 
@@ -26,7 +29,33 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         title = f"pair {i}: {missed[i]:.1%} of the true pairs missed"
         return title, alignment(X[i][0], X[i][1], found[i], true[i])
 
-    return Subject(tally_of_alignments(true, found), worst_first(missed, draw))
+    return Subject(
+        tally_of_alignments(true, found),
+        worst_first(missed, draw),
+        asked=lambda i: (X[i], true[i]),
+    )
+
+
+def _of_candidates(X: Any, y: Any, found: Any) -> Subject:
+    """Which candidates are the homologues; y may also have their alignments."""
+    true = [int(own[0] if isinstance(own, (tuple, list)) else own) for own in y]
+    numbers = np.asarray(found).tolist()
+
+    def draw(i: int) -> tuple[str, str]:
+        native, candidates = X[i]
+        rows = [
+            ("native", native),
+            ("found", candidates[numbers[i]]),
+            ("true", candidates[true[i]]),
+        ]
+        lines = "\n".join(f"{name:7}{''.join(map(str, row)):.{LONGEST}}" for name, row in rows)
+        title = f"example {i}: candidate {numbers[i]}, but it is {true[i]}"
+        return title, f'<div class="scroll pair">{escape(lines)}</div>'
+
+    wrong = [float(a != b) for a, b in zip(true, numbers, strict=True)]
+    return Subject(
+        tally_of_labels(true, numbers), worst_first(wrong, draw), asked=lambda i: (X[i], true[i])
+    )
 
 
 def _pairs(given: Any) -> Any:

@@ -35,7 +35,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         Labels(true, found, np.arange(len(true))),
         confidences,
         order,
-        lambda i: rows[i : i + 1],
+        lambda i: (rows[i : i + 1], true[i]),
     )
 
 

@@ -26,4 +26,6 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         return title, tagged_sentence(items, true[i], found[i])
 
     scores = tally_of_tags(true, found, set())
-    return Subject(scores._replace(unit="matchings"), worst_first(wrong, draw))
+    return Subject(
+        scores._replace(unit="matchings"), worst_first(wrong, draw), asked=lambda i: (X[i], true[i])
+    )

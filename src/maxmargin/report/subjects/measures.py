@@ -22,15 +22,16 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     is_positive = np.array([label == positive for label in true])
     is_found = np.array([label == positive for label in found])
     rows = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    names = getattr(estimator, "feature_names_in_", None)
 
     def draw(i: int) -> tuple[str, str]:
         title = f"row {i}: {found[i]} (score {scores[i]:.4g}), but it is {true[i]}"
-        return title, f"<p>{escape(row_in_words(rows[i], None))}</p>"
+        return title, f"<p>{escape(row_in_words(rows[i], names))}</p>"
 
     far = np.where(is_positive != is_found, np.abs(scores) + 1e-12, 0.0)
     return Subject(
         tally_of_positives(is_positive, is_found),
         worst_first(far, draw),
         Labels(true, found, np.arange(len(true))),
-        inputs=lambda i: rows[i : i + 1],
+        asked=lambda i: (rows[i : i + 1], true[i]),
     )

@@ -29,5 +29,5 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     return Subject(
         tally_of_segments(true, found),
         worst_first(errors, draw),
-        inputs=lambda i: sequence_at(X, i),
+        asked=lambda i: (sequence_at(X, i), true[i]),
     )

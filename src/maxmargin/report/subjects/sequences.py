@@ -10,7 +10,7 @@ from ...metrics import hamming
 from ...metrics.tallies import tally_of_tags
 from ..drawings import tagged_sentence
 from .inputs import sequence_at, words_of
-from .subject import Labels, Subject, confidences_of, worst_first
+from .subject import Labels, Subject, confidences_of, known_labels, worst_first
 
 __all__ = ["describe"]
 
@@ -18,7 +18,7 @@ __all__ = ["describe"]
 def describe(estimator: Any, X: Any, y: Any) -> Subject:
     """Labels of all tokens."""
     found = estimator.predict(X)
-    true = [np.asarray(own, object).tolist() for own in y]
+    true = known_labels(y)
     wrong = hamming(true, found)
     flat_true = [label for own in true for label in own]
     flat_found = [label for own in found for label in own]
@@ -37,5 +37,5 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         worst_first(wrong, draw),
         Labels(flat_true, flat_found, units),
         confidences,
-        inputs=lambda i: sequence_at(X, i),
+        asked=lambda i: (sequence_at(X, i), true[i]),
     )

@@ -23,6 +23,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         [np.flatnonzero(row).tolist() for row in table] for table in (indicators, predicted)
     )
     rows = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    names = getattr(estimator, "feature_names_in_", None)
 
     def draw(i: int) -> tuple[str, str]:
         missed, extra = sorted({*true[i]} - {*found[i]}), sorted({*found[i]} - {*true[i]})
@@ -32,11 +33,11 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
             f"right {kept or '-'}; missed <span class='bad'>{missed or '-'}</span>; "
             f"false <span class='bad'>{extra or '-'}</span>"
         )
-        return title, f"<p>{labels}</p><p>{escape(row_in_words(rows[i], None))}</p>"
+        return title, f"<p>{labels}</p><p>{escape(row_in_words(rows[i], names))}</p>"
 
     errors = [len({*a} ^ {*b}) for a, b in zip(true, found, strict=True)]
     return Subject(
         tally_of_sets(true, found, indicators.shape[1]),
         worst_first(errors, draw),
-        inputs=lambda i: rows[i : i + 1],
+        asked=lambda i: (rows[i : i + 1], indicators[i]),
     )

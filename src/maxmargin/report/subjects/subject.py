@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...features.containers import as_list
 from ...metrics.tallies import Tally
 from ...types import Floats, Ints
 
-__all__ = ["Labels", "Subject", "Worst", "confidences_of", "worst_first"]
+__all__ = ["Labels", "Subject", "Worst", "confidences_of", "known_labels", "worst_first"]
 
 SHOWN = 30  # worst examples
 
@@ -47,8 +48,9 @@ class Subject(NamedTuple):
         How sure the model was of what it found, and whether it was right, position by position.
     order : list or None
         Labels from the lowest to the highest, if they have an order.
-    inputs : callable or None
-        The input of the example of this number, for explanations.
+    asked : callable or None
+        Of the example of this number the input and the true output, for explanations; where there
+        is no comparing with the truth, None in place of it.
     """
 
     tally: Tally
@@ -56,7 +58,7 @@ class Subject(NamedTuple):
     labels: Labels | None = None
     confidences: tuple[Floats, Floats] | None = None
     order: list[Any] | None = None
-    inputs: Callable[[int], Any] | None = None
+    asked: Callable[[int], tuple[Any, Any]] | None = None
 
 
 def worst_first(errors: ArrayLike, draw: Callable[[int], tuple[str, str]]) -> list[Worst]:
@@ -64,6 +66,23 @@ def worst_first(errors: ArrayLike, draw: Callable[[int], tuple[str, str]]) -> li
     numbers = np.asarray(errors, np.float64)
     order = np.argsort(-numbers, kind="stable")[:SHOWN]
     return [Worst(i, *draw(i)) for i in order.tolist() if numbers[i] > 0.0]
+
+
+def known_labels(y: Any, positions: str = "token") -> list[list[Any]]:
+    """Labels of all positions of all examples, of Python's own types; ValueError for unknown ones.
+
+    Labels may be tuples, which numpy would take apart.
+    """
+    rows = [own.tolist() if isinstance(own, np.ndarray) else list(own) for own in as_list(y, "y")]
+    for i, own in enumerate(rows):
+        for t, label in enumerate(own):
+            parts = label if isinstance(label, (tuple, list)) else (label,)
+            if any(part is None or isinstance(part, (set, frozenset)) for part in parts):
+                raise ValueError(
+                    f"y[{i}], {positions} {t}: {label!r:.40} is not known for sure; a report needs "
+                    "outputs that are all known"
+                )
+    return rows
 
 
 def confidences_of(

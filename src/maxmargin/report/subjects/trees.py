@@ -8,8 +8,9 @@ import numpy as np
 
 from ...metrics import hamming
 from ...metrics.tallies import tally_of_losses, tally_of_tags
+from ...types import Floats
 from ..drawings import parts_of_image, tagged_sentence
-from .subject import Labels, Subject, worst_first
+from .subject import Labels, Subject, known_labels, worst_first
 
 __all__ = ["describe"]
 
@@ -36,8 +37,29 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     )
     units = np.repeat(np.arange(len(true)), [len(own) for own in true])
     scores = tally_of_tags(true, guesses, set())
-    labels = Labels(flat_true, flat_found, units)
-    return Subject(scores._replace(unit="trees"), worst_first(wrong, draw), labels)
+    given = known_labels(y, "node")
+    return Subject(
+        scores._replace(unit="trees"),
+        worst_first(wrong, draw),
+        Labels(flat_true, flat_found, units),
+        _confidences(estimator, X, given, found),
+        asked=lambda i: (estimator._inputs_at(X, np.array([i])), given[i]),
+    )
+
+
+def _confidences(
+    estimator: Any, X: Any, true: list[Any], found: Any
+) -> tuple[Floats, Floats] | None:
+    """Probabilities of the labels found, and whether they are right."""
+    if not hasattr(estimator, "calibration_"):
+        return None
+    sure, right = [], []
+    for v, table in enumerate(estimator.predict_proba(X)):
+        labels = estimator.classes_[v].tolist()
+        for i, label in enumerate(found[:, v].tolist()):
+            sure.append(table[i, labels.index(label)])
+            right.append(label == true[i][v])
+    return np.array(sure), np.array(right, np.float64)
 
 
 def _of_places(estimator: Any, X: Any, true: Any, found: Any) -> Subject:

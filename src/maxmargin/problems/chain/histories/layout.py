@@ -134,6 +134,11 @@ class HistoryLayout:
         own = w[: self.offsets.transitions].reshape(self.n_inputs, self.n_columns)
         return own[:, : self.n_labels]
 
+    def pair_emissions(self, w: Floats) -> Floats:
+        """View of the token weights of pairs of labels, shape (n_inputs, n_pairs or 0)."""
+        own = w[: self.offsets.transitions].reshape(self.n_inputs, self.n_columns)
+        return own[:, self.n_labels :]
+
     def transitions(self, w: Floats) -> Floats:
         """View of the weights of pairs of labels, shape (n_labels, n_labels), from-label first."""
         at = self.offsets
