@@ -148,8 +148,11 @@ class Checkpoint:
 def check_place(path: PathLike) -> None:
     """Raise OSError, or ValueError, if no checkpoint can or should be written there."""
     check_writable(path)
-    for name in (os.fspath(path), older_of(path)):
+    older = older_of(path)
+    for name in (older, os.fspath(path)):
         if os.path.lexists(name) and not _may_be_checkpoint(name):
+            if os.path.isfile(name) and os.path.exists(older) and name != older:
+                continue  # beside a checkpoint: a damaged one
             raise ValueError(f"{name}: there is a file of this name that is no checkpoint")
 
 
