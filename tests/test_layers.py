@@ -21,7 +21,7 @@ LAYERS = """\
     formats
     features
     metrics
-    persistence  progress
+    persistence  progress  checkpoints
     estimators
     datasets  report
     cli

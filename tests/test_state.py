@@ -7,6 +7,7 @@ from cases import chain_case, multiclass_case
 from maxmargin.engine.state import fingerprint, from_text, inside, of_kind, to_text, under
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import SOLVERS, make_solver
+from maxmargin.solvers.auto import AutoLoop
 from maxmargin.solvers.dual_ascent import DualAscentState
 from maxmargin.solvers.n_slack import NSlackState
 
@@ -86,8 +87,12 @@ def test_fingerprints():
 
 
 def test_loops_can_be_kept():
-    result = first_passes("auto", draw("chains"))
-    loop = result.state.loop
+    problem = draw("chains")
+    run = make_solver("auto").start(
+        problem, Formulation(), 2.0, np.ones(problem.n_examples), None, ()
+    )
+    loop = AutoLoop(make_solver("auto"), run)
+    loop.estimate, loop.schedule.age[0] = 0.1, 2
     kept = {key: array.copy() for key, array in loop.arrays().items()}
     estimate, ages = loop.estimate, loop.schedule.age.copy()
     loop.estimate, loop.trying, loop.momentum.pause = 0.0, True, 3

@@ -6,3 +6,7 @@ TOL = 1e-2
 #: The same for measures of a whole sample: where positive rows are rare the slack of F1 is near 1
 #: even for good weights, and 1 % of it is all that there is to gain.
 MEASURE_TOL = 1e-3
+#: Seconds between two checkpoints of a training.
+CHECKPOINT_EVERY = 60.0
+#: Parameters about where a training is kept.
+KEEPING = ("checkpoint", "checkpoint_every", "resume")

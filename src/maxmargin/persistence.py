@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ._version import __version__
 from ._warn import warn_user
 from .declared import Count, as_declared, declared_types, from_values
+from .defaults import KEEPING
 from .formats.array_coding import array_from, shortest_form
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
@@ -149,7 +150,7 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
     """Parameters as JSON; what cannot be kept is left to its default, with a warning."""
     packed, lost = {}, []
     for name, value in estimator.get_params(deep=False).items():
-        if name == "callbacks" and not value:
+        if name in KEEPING or (name == "callbacks" and not value):
             continue
         try:
             packed[name] = encode(value)

@@ -20,6 +20,7 @@ import warnings
 
 import numpy as np
 
+import crashes
 import files
 import operations
 import signals
@@ -30,7 +31,8 @@ PARTS = {
     "solvers": (solving.prepare, 0.4),
     "operations": (operations.prepare, 0.15),
     "files": (files.prepare, 0.15),
-    "signals": (signals.prepare, 0.3),
+    "signals": (signals.prepare, 0.2),
+    "crashes": (crashes.prepare, 0.1),
 }
 HANGS_AFTER = 600.0  # seconds; solvers have limits far below that
 

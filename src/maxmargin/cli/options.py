@@ -15,6 +15,7 @@ __all__ = [
     "non_negative",
     "per_cent",
     "positive",
+    "seconds",
     "values_of_C",
 ]
 
@@ -99,6 +100,17 @@ def per_cent(text: str) -> float:
         value = 0.0
     if not 0.0 < value < 100.0:
         raise argparse.ArgumentTypeError(f"expected a number between 0 and 100, got {text!r:.40}")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A time, of 0 seconds or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r:.40}")
     return value
 
 

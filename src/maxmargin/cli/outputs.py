@@ -12,7 +12,15 @@ from typing import Any
 from ..formats.recognising import is_model_file
 from ..formats.writing import check_writable, descriptor_of
 
-__all__ = ["check_model_output", "check_text_output", "free_name", "is_standard", "save_somewhere"]
+__all__ = [
+    "check_checkpoint",
+    "check_model_output",
+    "check_text_output",
+    "free_name",
+    "has_checkpoint",
+    "is_standard",
+    "save_somewhere",
+]
 
 STANDARD = "-"
 PARTIAL = ".partial"  # ending of models that could not take the place they were made for
@@ -46,6 +54,30 @@ def check_model_output(output: str, inputs: Iterable[str], force: bool) -> None:
             "--force to write over it"
         )
     check_writable(output)
+
+
+def check_checkpoint(path: str, others: Iterable[str], resume: bool) -> None:
+    """Raise, before training, if a training cannot or should not be kept there."""
+    from ..checkpoints import check_place, older_of
+
+    others = list(others)
+    for name in (path, older_of(path)):
+        if is_standard(name) or os.path.realpath(name) in map(os.path.realpath, others):
+            raise ValueError(f"{path}: give another name after --checkpoint, of a file of its own")
+        _refuse_inputs(name, others)
+    check_place(path)
+    if has_checkpoint(path) and not resume:
+        raise ValueError(
+            f"{path}: there is a checkpoint of this name; --resume goes on from it, or else remove "
+            "it first"
+        )
+
+
+def has_checkpoint(path: str) -> bool:
+    """Whether there is a checkpoint to go on from."""
+    from ..checkpoints import older_of
+
+    return os.path.exists(path) or os.path.exists(older_of(path))
 
 
 def _refuse_inputs(output: str, inputs: Iterable[str]) -> None:

@@ -7,10 +7,10 @@ import math
 from contextlib import nullcontext
 from typing import Any
 
-from ..defaults import TOL
+from ..defaults import CHECKPOINT_EVERY, TOL
 from ..registry import TASKS, import_name
 from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
-from .options import add_reading_options, list_tasks, non_negative, positive
+from .options import add_reading_options, list_tasks, non_negative, positive, seconds
 from .signals import NO_MODEL, Signals, telling_of_interrupts
 from .task_options import add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
@@ -43,6 +43,11 @@ it is large), and those of the best score are saved, not the last ones; the cert
 saved is theirs. The score is the first that evaluate tells intervals of (of chunks: F1).
 With --patience training stops by it, and has done what was asked for whatever the gap.
 
+With --checkpoint training can go on after a crash or a limit: the same command with --resume ends
+with the same model, bit by bit. Data and options have to be the same, but for --max-passes and
+--max-time, which count what was done before. The file is removed once the model is saved that was
+asked for. Not with --dev.
+
 Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
 once, and nothing is saved. A model that is there already is replaced only by one of its kind that
 has reached the precision asked for (--tol, --epsilon) and has a certificate if the old one has; or
@@ -73,6 +78,19 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         metavar="TOL",
         help="round the weights, and drop small ones, as far as the certified relative gap stays "
         "below this, for a shorter file",
+    )
+    keeping = parser.add_argument_group("checkpoints")
+    keeping.add_argument(
+        "--checkpoint", metavar="FILE", help="keep the training there, to go on after a crash"
+    )
+    keeping.add_argument(
+        "--checkpoint-every",
+        type=seconds,
+        metavar="SECONDS",
+        help=f"how often it is written (default {CHECKPOINT_EVERY:g})",
+    )
+    keeping.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint, if there is one"
     )
     held_out = parser.add_argument_group("held-out file")
     held_out.add_argument(
@@ -137,7 +155,8 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
-    from .outputs import check_model_output
+    from .outputs import check_checkpoint, check_model_output, has_checkpoint
+    from .training import say
 
     refuse_one_input_twice(arguments)
     if arguments.patience is not None and arguments.dev is None:
@@ -145,10 +164,16 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.dev is not None and arguments.slack == "none":
         raise UsageError("--dev: with --slack none there are no weights to choose from")
     _refuse_to_compact(arguments)
+    _refuse_misplaced_checkpoint(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
+    if arguments.checkpoint is not None:
+        check_checkpoint(arguments.checkpoint, [*read, arguments.output], arguments.resume)
+        if arguments.resume and not has_checkpoint(arguments.checkpoint):
+            say(arguments, f"there is no {arguments.checkpoint} yet: training starts afresh")
     fit, estimator, extra, examples = plan.make()
+    _keep(estimator, arguments)
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     watch = _make_watch(arguments, extra) if arguments.dev else None
     with (
@@ -160,7 +185,45 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         tell(watch.summary())
     if arguments.compact is not None:
         _compact(arguments, estimator, examples)
-    return save_and_report(arguments, signals, estimator, extra)
+    code = save_and_report(arguments, signals, estimator, extra)
+    if arguments.checkpoint is not None:
+        _leave(arguments, finished=code == DONE)
+    return code
+
+
+def _refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for options of checkpoints where there is none, or cannot be one."""
+    if arguments.checkpoint is None:
+        for name, given in (
+            ("--resume", arguments.resume),
+            ("--checkpoint-every", arguments.checkpoint_every is not None),
+        ):
+            if given:
+                raise UsageError(f"{name} is of use with --checkpoint only")
+    elif arguments.dev is not None:
+        raise UsageError("--checkpoint does not keep which weights --dev has chosen so far")
+
+
+def _keep(estimator: Any, arguments: argparse.Namespace) -> None:
+    """Have the training kept on disk, if that is wanted."""
+    every = arguments.checkpoint_every
+    estimator.set_params(
+        checkpoint=arguments.checkpoint,
+        checkpoint_every=CHECKPOINT_EVERY if every is None else every,
+        resume=arguments.resume,
+    )
+
+
+def _leave(arguments: argparse.Namespace, finished: bool) -> None:
+    """Remove the checkpoint of a training that is over, or say what it is for."""
+    from ..checkpoints import remove_checkpoint
+    from .outputs import has_checkpoint
+    from .training import say
+
+    if finished:
+        remove_checkpoint(arguments.checkpoint)
+    elif has_checkpoint(arguments.checkpoint):
+        say(arguments, f"the same command with --resume goes on from {arguments.checkpoint}")
 
 
 def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:

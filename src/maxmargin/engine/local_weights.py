@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from ..types import Floats, Ints32
+from ..types import Floats, Ints, Ints32
 from .arena import grown
 from .parts import Parts
 
@@ -50,6 +50,13 @@ class LocalWeights:
         self.place[self.columns[: self.size]] = 0
         self.size = 0
         self.restart()
+
+    def renumber(self, columns: Ints) -> None:
+        """Forget all, and number these weights 0, 1, 2..."""
+        self.clear()
+        self.columns, self.size = columns.copy(), len(columns)
+        self.place[columns] = np.arange(1, len(columns) + 1)
+        self._full = np.empty(0)
 
     def extend(self, listed: Ints32, count: int) -> None:
         """Add the parts listed[self.count:count] to the list."""

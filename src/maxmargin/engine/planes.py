@@ -510,6 +510,7 @@ class PlaneStore:
         return {
             **under("arena", named_arrays(full)),
             **under("blocks", named_arrays(self.blocks)),
+            **under("known", named_arrays(self.known_products)),
             **{name: getattr(self, name) for name in ("used", "caps", "w", "dual_now")},
             **remembered,
             "sizes": np.array(arena_sizes(self.arena)),
@@ -521,6 +522,7 @@ class PlaneStore:
         filled, sizes = Arena(**copied(inside("arena", arrays))), arrays["sizes"].tolist()
         self.arena = resized_arena(filled, arrays["used"], sizes)
         self.blocks = Blocks(**copied(inside("blocks", arrays)))
+        self.known_products = KnownProducts(**copied(inside("known", arrays)))
         for name in ("used", "caps", "w", "dual_now"):
             setattr(self, name, arrays[name].copy())
         self._w_before = arrays["w_before"].copy() if "w_before" in arrays else None

@@ -82,9 +82,14 @@ class RegionStore(PlaneStore):
         self._weights = None
         super().rescale(caps)
 
+    def arrays(self) -> Arrays:
+        """See `BlockStore`; to make the weights is work that would count once more."""
+        own = {} if self._weights is None else {"problem_weights": self._weights}
+        return {**super().arrays(), **own}
+
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        self._weights = None
+        self._weights = arrays["problem_weights"].copy() if "problem_weights" in arrays else None
         super().restore(arrays)
 
 

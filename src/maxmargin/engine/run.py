@@ -7,9 +7,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import astuple, replace
 from types import TracebackType
-from typing import Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,16 @@ from .interrupts import InterruptWatch
 from .one_core import one_core
 from .oracle import Oracle
 from .stalling import ROUNDING, Looseness, Stalling
-from .state import SolverState
+from .state import Arrays, Kept, SolverState, from_text, inside, to_text, under
 
-__all__ = ["CertifiedRun", "Run", "StopTraining"]
+__all__ = ["CertifiedRun", "Run", "Saver", "StopTraining"]
+
+Loop = TypeVar("Loop", bound=Kept)
 
 logger = logging.getLogger("maxmargin")
+
+#: Why training ends that may go on.
+UNFINISHED = ("interrupted", "callback", "max_time", "max_passes")
 
 
 class StopTraining(Exception):
@@ -53,11 +58,29 @@ class Limits(Protocol):
         """Seconds to stop after."""
 
 
-class Run(ABC):
+class Saver(Protocol):
+    """What keeps a run on disk; see `checkpoints.Checkpoint`."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to write."""
+
+    def load(self) -> tuple[Arrays, str | None] | None:
+        """What was written last, and how the training ended if it did; None if there is nothing."""
+
+    def write(self, arrays: Arrays, finished: str | None = None) -> None:
+        """Write; a failure is warned of."""
+
+
+class Run(Kept, ABC):
     """Clock, counters, history and best weights of one call of `solve`.
 
-    Used as a context manager, in which no Ctrl-C is lost and one core does all the work.
+    Used as a context manager, in which no Ctrl-C is lost and one core does all the work. What it
+    has for arrays is all that the rest of the training depends on: taken at a `save_point`, it goes
+    on from there in another process, to the same bits.
     """
+
+    kept: ClassVar[tuple[str, ...]] = ("cache_hits",)
 
     def __init__(self, solver: Limits, oracle: Oracle, callbacks: Iterable[Callback]) -> None:
         self.limits = solver
@@ -72,6 +95,10 @@ class Run(ABC):
         self._calls_before = oracle.calls
         self.cache_hits = 0
         self.history: list[Progress] = []
+        self._saver: Saver | None = None
+        self._loop: Kept | None = None
+        self._loop_before: Arrays = {}
+        self._finished: str | None = None  # how the training ended that is gone on from
 
     def __enter__(self) -> Run:
         try:
@@ -105,8 +132,67 @@ class Run(ABC):
         """Time since the start, without that of compiling kernels."""
         return time.perf_counter() - self._started - self.compile_seconds
 
+    # ----- checkpoints ----------------------------------------------------------------------------
+
+    def arrays(self) -> Arrays:
+        """See `Kept`."""
+        numbers = {
+            "calls": self.oracle_calls,
+            "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
+            "history": [astuple(progress) for progress in self.history],
+        }
+        loop = {} if self._loop is None else under("loop", self._loop.arrays())
+        return {**super().arrays(), "run": to_text(numbers), **loop}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Kept`; what a loop has kept waits for `looping`."""
+        super().restore(arrays)
+        numbers = from_text(arrays["run"])
+        self._calls_before = self.oracle.calls - numbers["calls"]
+        self._started -= numbers["seconds"] + numbers["compile_seconds"]
+        self._compiled_before -= numbers["compile_seconds"]
+        self.history = [Progress(*record) for record in numbers["history"]]
+        self._loop_before = inside("loop", arrays)
+
+    def keep_by(self, saver: Saver, resume: bool) -> None:
+        """Keep the run by a saver, and go on from what that has if wanted."""
+        self._saver = saver
+        found = saver.load() if resume else None
+        if found is not None:
+            arrays, self._finished = found
+            self.restore(arrays)
+
+    def looping(self, loop: Loop) -> Loop:
+        """What a solver's loop keeps from one iteration to the next, here as it was left."""
+        if self._loop_before:
+            loop.restore(self._loop_before)
+        self._loop = loop
+        return loop
+
+    def save_point(self, at_once: bool = False) -> None:
+        """Called between iterations, where `arrays` has all; the clock says when it is written."""
+        if self._saver is not None and (at_once or self._saver.is_due):
+            self._saver.write(self.arrays())
+
+    def save_the_end(self, status: str, result: Result) -> Result:
+        """Write that training is over, unless a limit ended it that may be raised."""
+        if self._saver is None or self._finished is not None:
+            return result
+        if status in UNFINISHED or result.status in UNFINISHED:
+            return result
+        try:
+            self._saver.write(self.arrays(), finished=status)
+        except KeyboardInterrupt:  # the result is not to be lost
+            return replace(result, status="interrupted")
+        return result
+
+    # ----- training -------------------------------------------------------------------------------
+
     def train(self, iterate: Callable[[], str | None]) -> str:
         """Run a solver's outer loop; returns why it ended, "converged" unless it says otherwise."""
+        if self._finished is not None:
+            return self._finished
         try:
             return iterate() or "converged"
         except StopTraining as stop:
@@ -258,6 +344,11 @@ class CertifiedRun(Run):
         Called with a `Progress` after every outer iteration.
     """
 
+    kept: ClassVar[tuple[str, ...]] = (
+        *Run.kept,
+        *("proven_dual", "found_primal", "certified", "stalling", "looseness"),
+    )
+
     #: A dual value that was computed afresh, not carried along.
     proven_dual: float
 
@@ -278,6 +369,23 @@ class CertifiedRun(Run):
         self.certified = False  # whether the primal value of the current weights is known
         self.stalling = Stalling()
         self.looseness = Looseness()
+
+    def arrays(self) -> Arrays:
+        """See `Kept`."""
+        best = {} if self.best is None else {"best_w": self.best[1]}
+        bounds = {} if self.oracle.bounds is None else {"bounds": self.oracle.bounds}
+        numbers = {"best": self.best and self.best[0], "rounding": self.oracle.rounding}
+        return {**super().arrays(), **best, **bounds, "certificate": to_text(numbers)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Kept`."""
+        super().restore(arrays)
+        numbers = from_text(arrays["certificate"])
+        if "best_w" in arrays:
+            self.best = numbers["best"], arrays["best_w"].copy()
+        if "bounds" in arrays:
+            self.oracle.bounds = arrays["bounds"].copy()
+        self.oracle.rounding = numbers["rounding"]
 
     # ----- what each family has -----------------------------------------------------------------
 

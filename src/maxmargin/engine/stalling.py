@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..objective import Certificate
+from .state import Kept
 
 __all__ = ["ROUNDING", "Looseness", "Plateau", "Stalling"]
 
@@ -16,8 +17,10 @@ NO_BETTER = 3  # certificates in a row that are no better than one before
 ROUNDING = 1e-9  # relative gap from which on rounding is what is left of it
 
 
-class Plateau:
+class Plateau(Kept):
     """Tells when a gap, or an estimate of it, has not fallen for a while."""
+
+    kept = ("_lowest", "_since")
 
     def __init__(self) -> None:
         self._lowest = float("inf")
@@ -32,8 +35,10 @@ class Plateau:
         return self._since > 0 and self._since % WINDOW == 0
 
 
-class Looseness:
+class Looseness(Kept):
     """Tells when bounds of the oracle keep a gap from falling that its candidates would close."""
+
+    kept = ("_lowest", "_no_better")
 
     def __init__(self) -> None:
         self._lowest = float("inf")
@@ -48,7 +53,7 @@ class Looseness:
         return self._no_better >= NO_BETTER
 
 
-class Stalling:
+class Stalling(Kept):
     """Tells when neither bound moves any more.
 
     Rounding ends all progress at last, at a gap that may be above the target: always where the
@@ -57,9 +62,11 @@ class Stalling:
     of the gap may be too low once, and never again: where they do not fall certificates tell.
     """
 
+    kept = ("_plateau", "_best", "_dual", "_no_better")
+
     def __init__(self) -> None:
         self._plateau = Plateau()
-        self._best: Certificate | None = None
+        self._best: Certificate | None = None  # or its two values, from arrays
         self._dual: float | None = None
         self._no_better = 0
 
@@ -74,7 +81,7 @@ class Stalling:
         before, self._dual = self._dual, dual
         if before is None or dual > before + PROGRESS * abs(before):
             return False
-        best, now = self._best, certify()
+        best, now = self._best and Certificate(*self._best), certify()
         if (
             best is None
             or now.dual > best.dual + RISE * abs(best.dual)

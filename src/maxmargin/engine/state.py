@@ -20,6 +20,7 @@ from .oracle import Oracle
 
 __all__ = [
     "Arrays",
+    "Kept",
     "SolverState",
     "copied",
     "extends",
@@ -112,6 +113,38 @@ def fingerprint(problem: Problem) -> str | None:
         return None
 
 
+class Kept:
+    """What goes to arrays and back: members that are numbers, arrays, or go so themselves."""
+
+    #: Names of those that later decisions depend on.
+    kept: ClassVar[tuple[str, ...]] = ()
+
+    def arrays(self) -> Arrays:
+        """All of them, as arrays by name; those in use, to be written before anything goes on."""
+        numbers: dict[str, Any] = {}
+        found: Arrays = {}
+        for name in self.kept:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                found[name] = value
+            elif isinstance(value, Kept | SolverState):
+                found |= under(name, value.arrays())
+            else:
+                numbers[name] = value
+        return {**found, "numbers": to_text(numbers)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take over what `arrays` has given."""
+        numbers = from_text(arrays["numbers"])
+        for name in self.kept:
+            if name in numbers:
+                setattr(self, name, numbers[name])
+            elif name in arrays:
+                setattr(self, name, arrays[name].copy())
+            else:
+                getattr(self, name).restore(inside(name, arrays))
+
+
 # ----- arrays by name ----------------------------------------------------------------------------
 
 
@@ -138,7 +171,8 @@ def copied(arrays: Arrays) -> Arrays:
 
 def to_text(values: Mapping[str, Any]) -> NDArray[np.uint8]:
     """Numbers, texts and lists of them as one array of bytes."""
-    return np.frombuffer(json.dumps(dict(values)).encode(), np.uint8)
+    text = json.dumps(dict(values), default=lambda number: number.item())  # of numpy's types
+    return np.frombuffer(text.encode(), np.uint8)
 
 
 def from_text(array: NDArray[Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
+from ..defaults import KEEPING
 from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
@@ -267,6 +268,10 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         """
         solver = self._make_solver()
         formulation = self._formulation(constraints)
+        if self._path_request is not None:
+            self._refuse_checkpoint("in a path of C")
+        if self._choice is not None and self.checkpoint is not None:
+            raise ValueError("checkpoint does not keep which weights held-out data have chosen")
         self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
@@ -393,6 +398,8 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         weights there are, if they are as many. ``data`` is all that the problem is made of: the
         same again adds nothing to the examples seen, whose weights are what C multiplies.
         """
+        if self.checkpoint is not None:
+            raise ValueError("checkpoint is for fit: partial_fit makes a single pass")
         solver = dataclasses.replace(self._make_solver(), max_passes=1)
         self._warn_of_n_jobs()
         earlier = _beginning(getattr(self, "_online", None))
@@ -433,18 +440,36 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Real) or not value >= 0):
                 raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
+        if not isinstance(self.checkpoint_every, Real) or not self.checkpoint_every >= 0:
+            raise ValueError(
+                f"checkpoint_every must be a number >= 0, got {self.checkpoint_every!r}"
+            )
+        if self.resume and self.checkpoint is None:
+            raise ValueError("resume needs checkpoint, the file to go on from")
         if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
             raise ValueError(f"n_jobs must be None or a whole number, got {self.n_jobs!r}")
         if self.on_interrupt not in ("raise", "return"):
             raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
-        return make_solver(
+        keeping = {name: getattr(self, name) for name in KEEPING}
+        solver = make_solver(
             self.solver,
             tol=self.tol,
             epsilon=self.epsilon,
             max_passes=self.max_passes,
             max_time=self.max_time,
             random_state=seed_of(self.random_state),
+            **keeping,
         )
+        if isinstance(self.solver, str) or not (self.checkpoint or self.resume):
+            return solver
+        if not isinstance(solver, Solver):
+            raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
+        return dataclasses.replace(solver, **keeping)
+
+    def _refuse_checkpoint(self, what: str) -> None:
+        """Raise ValueError where a fit is more than one training."""
+        if self.checkpoint is not None:
+            raise ValueError(f"checkpoint keeps a single training, and there are several {what}")
 
 
 class OnlineMethod:

@@ -7,12 +7,13 @@ composes the constructors of the estimators from those of their base classes.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from ..defaults import TOL
+from ..defaults import CHECKPOINT_EVERY, TOL
 from ..formulation import Rescaling, Slack
 from ..result import Callback
 from ..solvers import Solver
@@ -69,6 +70,17 @@ class SharedParameters:
         Stop training after this many oracle calls per example.
     max_time : float, optional
         Stop training after this many seconds.
+    checkpoint : str or path-like, optional
+        File to keep the training in, so that it can go on after a crash: ``fit`` writes it between
+        iterations, and replaces it as a whole. The one before stays as ``checkpoint + ".1"``. Not
+        for labels known in part, paths of C, joint kernels and ``partial_fit``.
+    checkpoint_every : float, default=60.0
+        Seconds between two writings.
+    resume : bool, default=False
+        Go on from the file, if there is one: ``fit`` then ends with the same model, bit by bit, as
+        if nothing had happened. Data and parameters have to be the same, but for the limits
+        ``max_passes`` and ``max_time``, which count what was done before. ``random_state`` has no
+        effect then. A training that was over is not trained again.
     on_interrupt : {"raise", "return"}, default="raise"
         What Ctrl-C during training does. "raise" raises KeyboardInterrupt; the best model so far is
         kept in ``coef_`` and ``result_``, whose status is "interrupted". "return" makes ``fit``
@@ -100,6 +112,9 @@ class SharedParameters:
     epsilon: float | None = None
     max_passes: float | None = None
     max_time: float | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: float = CHECKPOINT_EVERY
+    resume: bool = False
     on_interrupt: Literal["raise", "return"] = "raise"
     n_jobs: int | None = None
     random_state: Any = None

@@ -62,6 +62,7 @@ class PartialLabels(MaxMarginEstimator):
             raise ValueError("paths of C are for labels that are all known")
         if self._choice is not None:
             raise ValueError("weights are chosen by held-out data where all labels are known")
+        self._refuse_checkpoint("where labels are known in part")
         solver = self._make_solver()
         self._warn_of_n_jobs()
         with self._shown(solver, problem.n_examples) as callbacks:

@@ -15,7 +15,13 @@ from typing import BinaryIO, TextIO
 
 from .opening import PathLike, check_encoding, opener_by_name
 
-__all__ = ["check_writable", "descriptor_of", "write_atomically", "write_text_atomically"]
+__all__ = [
+    "check_writable",
+    "descriptor_of",
+    "remove_leftovers",
+    "write_atomically",
+    "write_text_atomically",
+]
 
 # Names of open descriptors: they are written to where they stand, not opened again.
 _DESCRIPTOR = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d+))|/proc/self/fd/(\d+)")
@@ -122,6 +128,22 @@ def check_writable(path: PathLike) -> None:
             temporary, handle = _new_file_beside(_target(path))
             os.close(handle)
             os.unlink(temporary)
+
+
+def remove_leftovers(path: PathLike) -> None:
+    """Remove what processes have left that were killed while they wrote a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File that nobody else is writing now.
+    """
+    target = Path(os.path.realpath(path))
+    leftover = re.compile(re.escape(_hidden_name(target)) + r"[0-9a-f]{16}")
+    with suppress(OSError):
+        for name in os.listdir(target.parent):
+            if leftover.fullmatch(name):
+                os.unlink(target.with_name(name))
 
 
 def _open_in_place(path: PathLike) -> BinaryIO | None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..engine.block_steps import ALL_PLANES
 from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
-from ..engine.state import Arrays, from_text, inside, to_text, under
+from ..engine.state import Kept
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Result
@@ -45,11 +45,15 @@ JOINT_SHARE = 1.0  # of their work, as a multiple of all other work
 # Optimism after a failed attempt to certify, where visits are cheap, as a share of that before.
 MORE_CAREFUL, LEAST_OPTIMISM = 0.7, 0.05
 PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
-KEPT_NUMBERS = ("estimate", "since_push", "trying", "optimism", "iterations", "jointly")
 
 
-class AutoLoop:
+class AutoLoop(Kept):
     """What `Auto` keeps from one iteration to the next."""
+
+    kept = (
+        *("estimate", "since_push", "trying", "optimism", "iterations", "jointly", "fine"),
+        *("schedule", "cached", "momentum", "together"),
+    )
 
     def __init__(self, solver: Auto, ascent: DualAscentRun) -> None:
         n, patience, store = ascent.n, solver.patience, ascent.store
@@ -70,7 +74,7 @@ class AutoLoop:
         self.batch_sizes = (ascent.batch_size, ascent.batch_size)  # usual, and for high precision
         if self.together.allowed and solver.batch_size is None:
             self.batch_sizes = (ascent.batch_size, max(-(-n // BATCHES), LEAST_BATCH))
-        ascent.batch_size = self.batch_sizes[1]
+        self.fine = True  # whether a high precision is asked for, as far as known
 
     @staticmethod
     def _is_fine(ascent: DualAscentRun) -> bool:
@@ -90,11 +94,11 @@ class AutoLoop:
     def solve_jointly(self, ascent: DualAscentRun, rule: StepRule) -> bool:
         """Solve for the stored planes together, where that pays; returns whether it was done."""
         self.iterations += 1
-        ascent.batch_size = self.batch_sizes[self._is_fine(ascent)]
+        self.fine = self._is_fine(ascent)
         cheap = ascent.store.oracle_is_cheap
         soon = SOON_CHEAP if cheap else 0
         self.jointly |= ascent.oracle_calls > MANY_PASSES * ascent.n or (
-            self.iterations > soon and self._is_fine(ascent)
+            self.iterations > soon and self.fine
         )
         # Passes that are cheap and have brought the target near will also reach it.
         near = cheap and self.estimate <= NEAR * ascent.target
@@ -103,25 +107,6 @@ class AutoLoop:
             return False
         precision = max(SOLVED * ascent.target, SETTLED * self.estimate)
         return self.together.solve(ascent, precision, rule.recombine)
-
-    def arrays(self) -> Arrays:
-        """See `LoopState`."""
-        numbers = {name: getattr(self, name) for name in KEPT_NUMBERS}
-        return {
-            **under("schedule", self.schedule.arrays()),
-            **under("cached", self.cached.arrays()),
-            "numbers": to_text({**numbers, **self.momentum.numbers(), **self.together.numbers()}),
-        }
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take over what `arrays` has given."""
-        self.schedule.restore(inside("schedule", arrays))
-        self.cached.restore(inside("cached", arrays))
-        numbers = from_text(arrays["numbers"])
-        for name in KEPT_NUMBERS:
-            setattr(self, name, numbers[name])
-        self.momentum.remembers, self.momentum.pause = numbers["remembers"], numbers["pause"]
-        self.together.solved, self.together.work = numbers["solved"], numbers["joint_work"]
 
 
 @dataclass(frozen=True)
@@ -233,9 +218,10 @@ class Auto(DualAscent):
 
     def iterate(self, ascent: DualAscentRun) -> None:
         """Alternate oracle passes and cached passes until certified."""
-        store, loop = ascent.store, AutoLoop(self, ascent)
-        ascent.state.loop = loop
+        store, loop = ascent.store, ascent.looping(AutoLoop(self, ascent))
         while True:
+            ascent.save_point()
+            ascent.batch_size = loop.batch_sizes[loop.fine]
             started, dual = store.work, ascent.dual
             # After a failed attempt a cheap pass over all blocks does more than another one.
             again = not (loop.trying and store.oracle_is_cheap)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..defaults import TOL
+from .._version import __version__
+from ..defaults import CHECKPOINT_EVERY, TOL
 from ..engine.run import Run
+from ..engine.state import fingerprint
 from ..formulation import Formulation
 from ..problem import Problem
+from ..registry import import_name
 from ..result import Callback, Result
 from ..time_left import Limits
 from ..types import Floats
@@ -21,6 +26,11 @@ from ..types import Floats
 __all__ = ["Solver", "checked_weights"]
 
 LARGEST_C = 1e100
+#: What a training that goes on may have another value of.
+MAY_CHANGE = (
+    *("max_passes", "max_time", "random_state"),
+    *("checkpoint", "checkpoint_every", "resume"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,16 @@ class Solver:
         Stop training after this many seconds; the certifying pass comes on top.
     random_state : int, Generator or None
         Seed of the order in which examples are visited.
+    checkpoint : str or path-like, optional
+        File to keep the training in, so that it can go on after a crash. It is written between
+        iterations and replaced as a whole; the one before stays as ``checkpoint + ".1"``.
+    checkpoint_every : float
+        Seconds between two writings.
+    resume : bool
+        Go on from the file, if there is one, to the same bits as if nothing had happened. Problem,
+        formulation, C, sample weights and solver have to be the same, but for the limits
+        ``max_passes`` and ``max_time``, which count what was done before. ``random_state`` and a
+        warm start have no effect then. A training that was over returns its result at once.
     """
 
     tol: float | None = TOL
@@ -47,6 +67,9 @@ class Solver:
     max_passes: float | None = None
     max_time: float | None = None
     random_state: int | np.random.Generator | None = 0
+    checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
+    checkpoint_every: float = field(default=CHECKPOINT_EVERY, kw_only=True)
+    resume: bool = field(default=False, kw_only=True)
 
     name: ClassVar[str] = ""
     #: Slacks the solver can handle.
@@ -90,9 +113,38 @@ class Solver:
         """
         self.check(problem, formulation, C)
         weights = checked_weights(sample_weight, problem.n_examples)
+        saver = None
+        if self.checkpoint is not None:
+            identity = self._identity(problem, formulation, C, weights)
+            make = import_name("checkpoints", "Checkpoint")
+            saver = make(self.checkpoint, self.checkpoint_every, identity)
         run = self.start(problem, formulation, C, weights, warm_start, callbacks)
         with run:
-            return run.finish(run.train(lambda: self.iterate(run)))
+            if saver is not None:
+                run.keep_by(saver, self.resume)
+            status = run.train(lambda: self.iterate(run))
+            return run.save_the_end(status, run.finish(status))
+
+    def _identity(
+        self, problem: Problem, formulation: Formulation, C: float, weights: Floats
+    ) -> dict[str, str]:
+        """What has to be the same for a training that goes on."""
+        options = {f.name: repr(getattr(self, f.name)) for f in fields(self)}
+        return {
+            "version of maxmargin": __version__,
+            "solver": type(self).__name__,
+            **{name: text for name, text in options.items() if name not in MAY_CHANGE},
+            "C": repr(float(C)),
+            "rescaling": formulation.rescaling,
+            "slack": formulation.slack,
+            "square root of the loss": repr(formulation.uses_sqrt_loss),
+            "constraints on weights": str(joblib.hash(formulation.constraints)),
+            "problem": type(problem).__name__,
+            "number of examples": repr(problem.n_examples),
+            "number of features": repr(problem.n_features),
+            "data": str(fingerprint(problem)),
+            "sample weights": str(joblib.hash(weights)),
+        }
 
     @abstractmethod
     def start(
@@ -142,6 +194,19 @@ class Solver:
             raise ValueError("give at least one of tol, epsilon, max_passes and max_time")
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")
+        self._check_checkpoint(problem)
+
+    def _check_checkpoint(self, problem: Problem) -> None:
+        """Raise ValueError if the training cannot be kept as is asked."""
+        if not self.checkpoint_every >= 0:
+            raise ValueError(f"checkpoint_every must be >= 0, got {self.checkpoint_every}")
+        if self.resume and self.checkpoint is None:
+            raise ValueError("resume needs checkpoint, the file to go on from")
+        if self.checkpoint is not None and getattr(problem, "grows_in_training", False):
+            raise ValueError(
+                f"checkpoint: the training of a {type(problem).__name__} cannot be kept, for it "
+                "finds its features on the way"
+            )
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_examples: int) -> Floats:

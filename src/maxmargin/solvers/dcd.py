@@ -19,7 +19,6 @@ the oracle has found.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,6 +26,7 @@ import numpy as np
 
 from ..engine.block_steps import COORDINATES, WSS2
 from ..engine.planes import StepRule
+from ..engine.state import Kept
 from ..formulation import Formulation
 from ..problem import Problem
 from .dual_ascent import NO_STEPS, DualAscent, DualAscentRun
@@ -90,6 +90,16 @@ class _CoordinateDescent(DualAscent):
         return ascent.target / scale if scale > 0.0 else 0.0
 
 
+class Refinement(Kept):
+    """What rounds over stored planes keep from one pass to the next."""
+
+    kept = ("momentum", "rate")
+
+    def __init__(self, ascent: DualAscentRun, extrapolation: float) -> None:
+        self.momentum = Momentum(ascent.store, extrapolation)
+        self.rate = 0.0  # the dual's rise for the work of the last round
+
+
 @dataclass(frozen=True)
 class DCDLight(_CoordinateDescent):
     """One sweep over an example's planes after every oracle call (Chang & Yih 2013, Alg. 2).
@@ -123,9 +133,10 @@ class DCDLight(_CoordinateDescent):
 
     def _descend(self, ascent: DualAscentRun) -> None:
         """Passes of oracle calls and sweeps, until certified."""
-        refine = self._refinement(ascent)
+        refinement = ascent.looping(self._refinement(ascent))
         while True:
-            refine()
+            ascent.save_point()
+            self._refine(ascent, refinement)
             ascent.visit(ascent.order(), self._rule(ascent))
             ascent.store.evict(1)
             estimate = float(ascent.gaps.sum())
@@ -137,9 +148,12 @@ class DCDLight(_CoordinateDescent):
                 if ascent.certified and ascent.converged():
                     return
 
-    def _refinement(self, ascent: DualAscentRun) -> Callable[[], None]:
+    def _refinement(self, ascent: DualAscentRun) -> Refinement:
+        """What `_refine` keeps from one call to the next."""
+        return Refinement(ascent, 0.0)
+
+    def _refine(self, ascent: DualAscentRun, refinement: Refinement) -> None:
         """What is done without oracle calls before every pass: nothing."""
-        return lambda: None
 
 
 @dataclass(frozen=True)
@@ -176,26 +190,23 @@ class DCD(DCDLight):
 
     name: ClassVar[str] = "dcd"
 
-    def _refinement(self, ascent: DualAscentRun) -> Callable[[], None]:
+    def _refinement(self, ascent: DualAscentRun) -> Refinement:
+        """See `DCDLight`."""
+        return Refinement(ascent, self.extrapolation)
+
+    def _refine(self, ascent: DualAscentRun, refinement: Refinement) -> None:
         """Lines 3 to 8 of the algorithm."""
         store = ascent.store
-        momentum = Momentum(store, self.extrapolation)
-        rate = 0.0
-
-        def refine() -> None:
-            nonlocal rate
-            goal = self.reduced_precision * float(ascent.gaps.sum())
-            for done in range(1, max(self.r, self.max_rounds) + 1):
-                # Before a round, so that the oracle never meets weights that were only guessed.
-                momentum.push(rate)
-                began, before = store.work, float(store.dual_now[0])
-                left = ascent.revisit(ascent.order(), self._rule(ascent)).sum()
-                store.evict(1)
-                rate = (float(store.dual_now[0]) - before) / (store.work - began)
-                if done >= self.r and left <= goal:
-                    return
-
-        return refine
+        goal = self.reduced_precision * float(ascent.gaps.sum())
+        for done in range(1, max(self.r, self.max_rounds) + 1):
+            # Before a round, so that the oracle never meets weights that were only guessed.
+            refinement.momentum.push(refinement.rate)
+            began, before = store.work, float(store.dual_now[0])
+            left = ascent.revisit(ascent.order(), self._rule(ascent)).sum()
+            store.evict(1)
+            refinement.rate = (float(store.dual_now[0]) - before) / (store.work - began)
+            if done >= self.r and left <= goal:
+                return
 
 
 @dataclass(frozen=True)
@@ -232,6 +243,7 @@ class CPD(_CoordinateDescent):
     def _descend(self, ascent: DualAscentRun) -> None:
         """Each pass at a fixed w is a certificate, too."""
         while True:
+            ascent.save_point()
             ascent.certify(self._rule(ascent))
             ascent.record(float(ascent.gaps.sum()))
             if ascent.converged():

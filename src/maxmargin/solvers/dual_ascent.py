@@ -15,7 +15,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,7 +59,7 @@ CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bou
 
 
 class DualAscentState(SolverState):
-    """The blocks, and where a run stands: the gaps it has seen, its orders and its own loop."""
+    """The blocks, and where a run stands: the gaps it has seen and its orders."""
 
     kind = "dual-ascent"
 
@@ -74,7 +74,6 @@ class DualAscentState(SolverState):
         self.rng = rng
         self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
         self.order: Ints = rng.permutation(n)  # data may come sorted, or with neighbours alike
-        self.loop: LoopState | None = None
 
     def is_of_less_than(self, other: DualAscentState) -> bool:
         """Whether the other state has these examples, and more behind them."""
@@ -103,13 +102,11 @@ class DualAscentState(SolverState):
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""
-        loop = {} if self.loop is None else under("loop", self.loop.arrays())
         return {
             **under("store", self.store.arrays()),
             "gaps": self.gaps,
             "order": self.order,
             "rng": to_text(self.rng.bit_generator.state),
-            **loop,
         }
 
     def restore(self, arrays: Arrays) -> None:
@@ -120,15 +117,10 @@ class DualAscentState(SolverState):
         self.rng.bit_generator.state = from_text(arrays["rng"])
 
 
-class LoopState(Protocol):
-    """What a solver's own loop keeps from one iteration to the next."""
-
-    def arrays(self) -> Arrays:
-        """All of it, as arrays by name."""
-
-
 class DualAscentRun(CertifiedRun):
     """A run of dual ascent: the blocks, the order of visits and the certificate."""
+
+    kept = (*CertifiedRun.kept, "state", "from_zero")
 
     def __init__(
         self,
@@ -329,6 +321,7 @@ class _PlainAscent(DualAscent):
     def iterate(self, ascent: DualAscentRun) -> None:
         """Visit all blocks in random order until certified."""
         while True:
+            ascent.save_point()
             ascent.visit(ascent.order(), self._rule(ascent))
             estimate = float(ascent.gaps.sum())
             ascent.record(estimate)

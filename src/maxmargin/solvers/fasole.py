@@ -10,6 +10,7 @@ import numpy as np
 from ..engine.block_steps import MVP, WSS2
 from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
+from ..engine.state import Kept
 from ..formulation import Formulation
 from ..problem import Problem
 from .dual_ascent import DualAscent, DualAscentRun
@@ -22,6 +23,17 @@ EARLY = 0.05  # share of the gap last seen that is aimed at first: the next plan
 # Share of that precision to which a joint solution goes on: it stops where it meets it, while the
 # last of many passes leaves far less than it found.
 JOINT = 0.1
+
+
+class FASOLELoop(Kept):
+    """What `FASOLE` keeps from one iteration to the next."""
+
+    kept = ("unsatisfied", "online", "together")
+
+    def __init__(self, ascent: DualAscentRun, joint: bool) -> None:
+        self.unsatisfied = np.ones(ascent.n, dtype=bool)
+        self.online = True
+        self.together = Together(ascent.store, joint)
 
 
 @dataclass(frozen=True)
@@ -96,13 +108,12 @@ class FASOLE(DualAscent):
 
     def iterate(self, ascent: DualAscentRun) -> None:
         """Algorithm 3, with epsilon the target gap divided by ``C sum_i s_i``."""
-        unsatisfied = np.ones(ascent.n, dtype=bool)
-        online = True
-        together = Together(ascent.store, self.joint)
+        loop = ascent.looping(FASOLELoop(ascent, self.joint))
         while True:
+            ascent.save_point()
             epsilon = ascent.block_epsilon
-            checked = unsatisfied.copy()
-            if online:
+            checked = loop.unsatisfied
+            if loop.online:
                 ascent.visit(ascent.order(checked), self._rule(epsilon))
             elif checked.all():
                 ascent.certify(self._rule(epsilon))
@@ -113,16 +124,16 @@ class FASOLE(DualAscent):
                 ascent.visit(ascent.order(checked), self._rule(epsilon)._replace(max_steps=0))
             satisfied = ascent.gaps <= epsilon * ascent.store.caps
             if checked.all() and (satisfied & checked).sum() >= self.K * ascent.n:
-                online = False
-            unsatisfied = checked & ~satisfied
-            if not unsatisfied.any():
-                unsatisfied[:] = True
+                loop.online = False
+            loop.unsatisfied = checked & ~satisfied
+            if not loop.unsatisfied.any():
+                loop.unsatisfied[:] = True
             estimate = float(ascent.gaps.sum())
             goal = max(ascent.target, EARLY * estimate)
             if self.reduced == "paper":
                 self._solve_as_printed(ascent, self._rule(epsilon))
             else:
-                self._solve_reduced(ascent, together, self.reduced_precision * goal)
+                self._solve_reduced(ascent, loop.together, self.reduced_precision * goal)
             ascent.store.evict(self.idle_limit)
             ascent.record(estimate)
 

@@ -30,7 +30,7 @@ from ..engine.cuts.working_sets import WorkingSets
 from ..engine.oracle import Oracle, Violations
 from ..engine.run import CertifiedRun
 from ..engine.stalling import Plateau
-from ..engine.state import Arrays, SolverState, of_kind
+from ..engine.state import Arrays, Kept, SolverState, of_kind
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms
 from ..problem import Problem
@@ -79,6 +79,8 @@ class NSlackState(SolverState):
 
 class NSlackRun(CertifiedRun):
     """A run of the method: working sets, bounds, and what the current pass has seen."""
+
+    kept = (*CertifiedRun.kept, "state", "within_violation", "together", "sharpness")
 
     def __init__(
         self,
@@ -165,6 +167,16 @@ class NSlackRun(CertifiedRun):
     def final_state(self, interrupted: bool) -> NSlackState | None:
         """The working sets, unless they may be half-changed."""
         return None if interrupted else self.state
+
+
+class NSlackLoop(Kept):
+    """What `NSlack` keeps from one pass to the next."""
+
+    kept = ("slacks", "missing")
+
+    def __init__(self, n_examples: int) -> None:
+        self.slacks: Floats = np.zeros(n_examples)
+        self.missing = np.inf  # what the violated constraints of the last pass might be worth
 
 
 @dataclass(frozen=True)
@@ -271,10 +283,10 @@ class NSlack(Solver):
         limit = self.inactive_limit
         if limit is None:
             limit = max(INACTIVE_LIMIT, KEPT_PASSES * ((n - 1) // self.batch))
-        slacks = np.zeros(n)
-        missing = np.inf  # what the violated constraints of the last pass might be worth
+        loop = cutting.looping(NSlackLoop(n))
         while True:
-            epsilon = cutting.epsilon(slacks)
+            cutting.save_point()
+            epsilon = cutting.epsilon(loop.slacks)
             hinges, offsets = np.empty(n), np.empty(n)
             added, pending, changed = 0, 0, []
             estimate = 0.0
@@ -283,7 +295,7 @@ class NSlack(Solver):
                 found = sets.examine(examples, epsilon)
                 cutting.check()
                 cutting.certified = False
-                hinges[examples], slacks[examples] = found.values, found.slacks
+                hinges[examples], loop.slacks[examples] = found.values, found.slacks
                 offsets[examples] = found.offsets
                 beyond = np.maximum(found.values - found.slacks, 0.0)
                 estimate += cutting.C * float(cutting.weights[examples] @ beyond)
@@ -291,7 +303,7 @@ class NSlack(Solver):
                 added, pending = added + found.added, pending + found.added
                 changed.append(examples[beyond > epsilon])
                 if pending >= self.batch:
-                    self._optimise(cutting, np.concatenate(changed), min(missing, estimate))
+                    self._optimise(cutting, np.concatenate(changed), min(loop.missing, estimate))
                     pending, changed = 0, []
             if added == 0:
                 self._certify_pass(cutting, hinges, offsets)
@@ -301,10 +313,10 @@ class NSlack(Solver):
                     return
                 cutting.sharpness *= 0.3  # the dual is not solved well enough
                 pending = 1
-            missing = estimate
+            loop.missing = estimate
             if pending or self.variant == "subspace":
                 everything = np.flatnonzero(sets.sets.count)
-                self._optimise(cutting, everything, missing, everything=True)
+                self._optimise(cutting, everything, estimate, everything=True)
             sets.drop(limit)
             cutting.raise_dual()
             cutting.record(cutting.gap_estimate(hinges) if cutting.has_slacks else estimate)

@@ -32,7 +32,7 @@ from ..engine.cuts.master import blend
 from ..engine.cuts.pool import CandidatePool, Pool, make_pool
 from ..engine.oracle import Oracle
 from ..engine.run import CertifiedRun
-from ..engine.state import Arrays, SolverState, inside, of_kind, under
+from ..engine.state import Arrays, Kept, SolverState, inside, of_kind, under
 from ..formulation import Formulation
 from ..objective import NEGLIGIBLE, Certificate, DualTerms
 from ..problem import Problem
@@ -83,6 +83,8 @@ class OneSlackState(SolverState):
 class OneSlackRun(CertifiedRun):
     """A run of the method: pool, bundle, the best point known and the bounds."""
 
+    kept = (*CertifiedRun.kept, "state", "center", "table", "n_cached", "n_useless")
+
     def __init__(
         self, solver: OneSlack, state: OneSlackState, C: float, callbacks: Iterable[Callback]
     ) -> None:
@@ -105,6 +107,11 @@ class OneSlackRun(CertifiedRun):
     def n_planes(self) -> int:
         """Aggregated planes."""
         return self.bundle.size
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Kept`."""
+        super().restore(arrays)
+        self.bundle.widen(self.pool.n_weights)
 
     @property
     def best_weights(self) -> Floats:
@@ -151,6 +158,13 @@ class OneSlackRun(CertifiedRun):
         """A pass of true oracle calls at the center, without limits."""
         hinges = self.oracle.violations(self.pool.expand(self.center)).hinges
         self.offer(self.primal(self.center, hinges), self.center)
+
+
+class OneSlackLoop(Kept):
+    """What `OneSlack` keeps from one iteration to the next."""
+
+    kept = ("gap",)
+    gap: float | None = None  # as last known; None before the first pass
 
 
 def _empty_bundle(pool: Pool, C: float) -> Bundle:
@@ -270,15 +284,19 @@ class OneSlack(Solver):
     def iterate(self, search: OneSlackRun) -> None:
         """Add planes until the certificate meets the stopping criterion."""
         stabilised = self.reach < 1.0 and (search.pool.complete or self.cache_size > 0)
-        gap = self._first_pass(search)
-        search.record(gap)
+        step = self._stabilised_step if stabilised else self._plain_step
+        loop = search.looping(OneSlackLoop())
+        if loop.gap is None:
+            loop.gap = self._first_pass(search)
+            search.record(loop.gap)
         while not search.converged():
-            w = self._solve_master(search, self.qp_precision * gap)
+            search.save_point()
+            w = self._solve_master(search, self.qp_precision * loop.gap)
             if search.converged():
                 search.certified = True  # an earlier center is good enough
             else:
-                gap = (self._stabilised_step if stabilised else self._plain_step)(search, w, gap)
-            search.record(gap)
+                loop.gap = step(search, w, loop.gap)
+            search.record(loop.gap)
 
     def _first_pass(self, search: OneSlackRun) -> float:
         """The first pass, at the weights to start from; returns the gap there."""

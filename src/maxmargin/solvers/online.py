@@ -37,6 +37,7 @@ from ..engine.oracle import BATCH, Answer, Oracle, batches, violations
 from ..engine.run import Run
 from ..engine.state import (
     Arrays,
+    Kept,
     SolverState,
     copied,
     from_text,
@@ -312,8 +313,20 @@ def _rows_of(answer: Answer, start: int, end: int) -> Answer:
     return Answer(rows, offsets[start:end], scales[start:end])
 
 
+class OnlineLoop(Kept):
+    """What passes keep from one to the next."""
+
+    kept = ("visited", "since_best")
+
+    def __init__(self) -> None:
+        self.visited = 0  # examples
+        self.since_best = 0  # passes since the smallest loss of the examples held out
+
+
 class OnlineRun(Run):
     """One call of `solve`: who is visited, with which candidates, and how good the weights are."""
+
+    kept = (*Run.kept, "learner", "held_out", "examples", "_objective", "best_loss", "best_w")
 
     def __init__(
         self,
@@ -347,6 +360,18 @@ class OnlineRun(Run):
         self.best_loss = np.inf
         self.best_w: Floats | None = None
 
+    def arrays(self) -> Arrays:
+        """See `Kept`; whether the multipliers are those of this problem is one of the numbers."""
+        known = np.array(self.learner.trained_on is self.oracle.problem)
+        return {**super().arrays(), "multipliers_known": known}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Kept`."""
+        super().restore(arrays)
+        problem = self.oracle.problem
+        self.learner.trained_on = problem if arrays["multipliers_known"] else None
+        self.learner.counted, self.has_new_examples = problem, False
+
     @property
     def current_weights(self) -> Floats:
         """See `Run`."""
@@ -363,15 +388,16 @@ class OnlineRun(Run):
     def passes(self) -> str:
         """Visit the examples in random order, again and again; returns why that ended."""
         n = len(self.examples)
-        left = round(self.solver.n_passes * n)
+        total = round(self.solver.n_passes * n)
         rule = self.solver.rule(self)
-        since_best = 0
-        while left > 0:
+        loop = self.looping(OnlineLoop())
+        while loop.visited < total:
+            self.save_point()
             numbers = self.learner.state.numbers
             numbers[LOSS], numbers[CHANGES] = 0.0, 0.0
-            order = self.learner.rng.permutation(self.examples)[:left]
+            order = self.learner.rng.permutation(self.examples)[: total - loop.visited]
             self.visit(order, rule, self.learner.state)
-            left -= len(order)
+            loop.visited += len(order)
             numbers[SQUARE] = float(self.learner.state.v @ self.learner.state.v)
             held_out_loss = self._measure()
             self.note(
@@ -386,13 +412,14 @@ class OnlineRun(Run):
                     held_out_loss=held_out_loss,
                 )
             )
-            since_best = 0 if self.best_loss == held_out_loss else since_best + 1
-            if held_out_loss is not None and since_best >= self.solver.patience:
+            loop.since_best = 0 if self.best_loss == held_out_loss else loop.since_best + 1
+            if held_out_loss is not None and loop.since_best >= self.solver.patience:
                 return "early_stopping"
             if rule.plain and numbers[CHANGES] == 0.0 and len(order) == n:
                 return "converged"  # a pass without a mistake: nothing would ever change again
             if self._has_settled():
                 return "converged"
+        self.save_point(at_once=True)  # with more passes allowed, training can go on from here
         return "max_passes"
 
     def _has_settled(self) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from .._jit import kernel
 from .._numba import prefetch
 from ..engine.planes import BlockStore
-from ..engine.state import Arrays
+from ..engine.state import Kept
 from ..types import Bools, Floats, Ints
 
 __all__ = ["Momentum", "Schedule", "largest_first", "runs_in_order"]
@@ -17,12 +17,14 @@ RUNS_AHEAD = 8  # from asking for a run's memory to its use: runs lie all over t
 NEARLY_OPTIMAL = 0.1  # share of a large gap below which a block is
 
 
-class Schedule:
+class Schedule(Kept):
     """Blocks that are worth a visit: those with a large gap, and those not seen for a while.
 
     A block may be skipped ``patience`` times in a row, and so many times more after each visit in a
     row that finds it nearly optimal, ``longest`` times at most.
     """
+
+    kept = ("gaps", "age", "wait", "_large")
 
     def __init__(self, n: int, patience: int, longest: int | None = None) -> None:
         self.gaps: Floats = np.full(n, np.inf)
@@ -45,16 +47,6 @@ class Schedule:
         """Note the gaps of visited blocks."""
         limits = (NEARLY_OPTIMAL * self._large, self.patience, self.longest)
         _record_gaps(blocks, gaps, limits, self.gaps, self.age, self.wait)
-
-    def arrays(self) -> Arrays:
-        """What later calls depend on, as arrays by name."""
-        large = np.array(self._large)
-        return {"gaps": self.gaps, "age": self.age, "wait": self.wait, "large": large}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take over what `arrays` has given."""
-        self.gaps, self.age = arrays["gaps"].copy(), arrays["age"].copy()
-        self.wait, self._large = arrays["wait"].copy(), float(arrays["large"])
 
 
 @kernel(allocates=False)
@@ -99,7 +91,7 @@ def largest_first(gaps: Floats, order: Ints) -> Ints:
     return order[np.argsort(-size.astype(np.int16), kind="stable")]
 
 
-class Momentum:
+class Momentum(Kept):
     """Extrapolates from pass to pass, and pauses where that gains far less than passes do.
 
     After a pass the multipliers go on in the direction of their change since the last
@@ -108,15 +100,13 @@ class Momentum:
     few it gains next to nothing.
     """
 
+    kept = ("remembers", "pause")
+
     def __init__(self, store: BlockStore, factor: float) -> None:
         self.store = store
         self.factor = factor
         self.remembers = False
         self.pause = 0
-
-    def numbers(self) -> dict[str, float]:
-        """What later calls depend on."""
-        return {"remembers": self.remembers, "pause": self.pause}
 
     def push(self, rate_of_passes: float = 0.0) -> None:
         """Extrapolate, unless recent tries gained too little for their work."""

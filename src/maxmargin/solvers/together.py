@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..engine.run import Run
+from ..engine.state import Kept
 
 __all__ = ["Together"]
 
@@ -26,12 +27,14 @@ class JointStore(Protocol):
         """Solve for all stored planes; None where that takes too much work."""
 
 
-class Together:
+class Together(Kept):
     """Solves for all stored planes at once, as long as that takes no more than a share of the work.
 
     Where there are few planes it is the quickest way, and the only one where blocks hold each other
     up. Large problems have too many planes for it.
     """
+
+    kept = ("solved", "work")
 
     def __init__(self, store: JointStore, allowed: bool, share: float = SHARE) -> None:
         self.store = store
@@ -39,10 +42,6 @@ class Together:
         self.share = share
         self.solved = False  # whether the last try was successful
         self.work = 0.0  # of all tries
-
-    def numbers(self) -> dict[str, float]:
-        """What later calls depend on."""
-        return {"solved": self.solved, "joint_work": self.work}
 
     def solve(self, run: Run, stop_gap: float, recombine: bool = False) -> bool:
         """Solve to this gap, if that is worth its work; returns whether it was done.

@@ -264,13 +264,16 @@ class CandidatePool(TablePool):
         """See `Pool`."""
         # Empty capacity too: when it is used up decides when candidates are rewritten.
         slots = under("slots", named_arrays(self.slots))
-        return {**slots, "used": self.used, "clock": np.array(self.clock)}
+        # Weights keep their numbers, which planes go by, when candidates are dropped.
+        columns = self.local.columns[: self.local.size]
+        return {**slots, "used": self.used, "clock": np.array(self.clock), "columns": columns}
 
     def restore(self, arrays: Arrays) -> None:
         """See `Pool`."""
         self.slots = Slots(**copied(inside("slots", arrays)))
         self.used, self.clock = arrays["used"].copy(), int(arrays["clock"])
         self.place[:] = 0
+        self.local.renumber(arrays["columns"])
         self._number_parts()
 
     def _reserve(self, longest: int) -> None:

@@ -15,7 +15,7 @@ from ...engine.work import BLOCK, WEIGHT, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Bools, Floats, Ints
 from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_change
-from .class_joint import solve_classes_jointly
+from .class_joint import input_products, solve_classes_jointly
 from .class_rows import class_stride, feature_major, no_class_weights
 from .class_visits import (
     ClassBlocks,
@@ -259,6 +259,7 @@ class ClassStore:
             "weights": np.ascontiguousarray(self.weights),
             "weights_before": np.ascontiguousarray(self.weights_before),
             "work": np.array(self.work),
+            "has_products": np.array(self.products is not None),
         }
 
     def restore(self, arrays: Arrays) -> None:
@@ -271,3 +272,4 @@ class ClassStore:
         self.weights_before[:] = arrays["weights_before"]
         self.ridges = ridges(self.formulation, self.caps)
         self.work = float(arrays["work"])
+        self.products = input_products(self.problem.rows) if arrays["has_products"] else None

@@ -138,6 +138,8 @@ class JointKernelProblem(Problem):
 
     max_points: int = 2000
     cache_mb: float = 256.0
+    #: Points are found in training, and no checkpoint holds them.
+    grows_in_training = True
     has_features = False
     search_method = "argmax"  # what `check_problem` calls the search that may be wrong
     _space: KernelPoints | Expansion | None = None

@@ -1,0 +1,212 @@
+"""Trainings on disk: what a run is made of, in a file that is whole or not there.
+
+    magic line | length of the header, 8 bytes | header, JSON | arrays | SHA-256 of all before
+
+The header says whose training it is, how it ended if it did, and names, types and shapes of the
+arrays, whose bytes follow. A new file is complete, and on the disk, before the last one makes place
+for it and becomes ``path + ".1"``; so whenever the process ends, one of the two can be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._warn import warn_user
+from .formats.opening import PathLike
+from .formats.writing import check_writable, remove_leftovers, write_atomically
+
+__all__ = ["Checkpoint", "check_place", "older_of", "remove_checkpoint"]
+
+logger = logging.getLogger("maxmargin")
+
+MAGIC = b"maxmargin checkpoint 1\n"
+DIGEST = 32  # bytes of a SHA-256
+LENGTH = 8  # bytes that the length of the header is written in
+
+
+class Damaged(ValueError):
+    """A file that is no checkpoint, or not all of one."""
+
+
+class Content(NamedTuple):
+    """What a file holds."""
+
+    identity: dict[str, str]
+    finished: str | None
+    arrays: dict[str, NDArray[Any]]
+
+
+class Checkpoint:
+    """The file, or two, that one training is kept in.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write, and to go on from.
+    every : float
+        Seconds from one writing to the next.
+    identity : mapping of str to str
+        Whose training it is: a file goes on only with one of the same.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    ValueError
+        There is another file of this name.
+    """
+
+    def __init__(self, path: PathLike, every: float, identity: Mapping[str, str]) -> None:
+        self.path = os.path.realpath(path)
+        self.every = every
+        self.identity = dict(identity)
+        self._due = time.monotonic() + every
+        self._keeps_last = True  # as the older one; not what is damaged
+        self._failed = False
+        check_place(path)
+        remove_leftovers(self.path)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to write."""
+        return time.monotonic() >= self._due
+
+    def write(self, arrays: Mapping[str, NDArray[Any]], finished: str | None = None) -> None:
+        """Write a new file, and keep the last one; warns where that is not possible."""
+        try:
+            with write_atomically(self.path) as stream:
+                _write(stream, Content(self.identity, finished, dict(arrays)))
+                stream.flush()
+                os.fsync(stream.fileno())
+                if self._keeps_last:
+                    with suppress(FileNotFoundError):
+                        os.replace(self.path, older_of(self.path))
+            self._keeps_last, self._failed = True, False
+        except OSError as error:
+            if not self._failed:
+                warn_user(
+                    f"{self.path}: the checkpoint could not be written "
+                    f"({error.strerror or error}); training goes on, and what was written before "
+                    "stays"
+                )
+            self._failed = True
+        self._due = time.monotonic() + self.every
+
+    def load(self) -> tuple[dict[str, NDArray[Any]], str | None] | None:
+        """What was written last, and how the training ended if it did; None if there is nothing.
+
+        Raises
+        ------
+        ValueError
+            Neither file can be read, or what there is belongs to another training.
+        """
+        damage = []
+        for path in (self.path, older_of(self.path)):
+            try:
+                content = _read(path)
+            except FileNotFoundError:
+                continue
+            except Damaged as error:
+                damage.append(str(error))
+                continue
+            self._refuse_others(path, content.identity)
+            if damage:
+                self._keeps_last = False
+                warn_user(f"{damage[0]}; training goes on from the one before, {path}")
+            logger.info("training goes on from %s", path)
+            return content.arrays, content.finished
+        if damage:
+            raise ValueError(f"{'; '.join(damage)}; remove it to start afresh")
+        logger.info("there is no checkpoint %s yet: training starts afresh", self.path)
+        return None
+
+    def _refuse_others(self, path: str, identity: Mapping[str, str]) -> None:
+        """Raise ValueError, and say what differs, if a file is of another training."""
+        differences = [
+            f"{name} ({identity.get(name)} there, {self.identity.get(name)} here)"
+            for name in {**self.identity, **identity}
+            if identity.get(name) != self.identity.get(name)
+        ]
+        if differences:
+            raise ValueError(
+                f"{path}: the checkpoint is of another training, with another "
+                + ", ".join(differences)
+            )
+
+
+def check_place(path: PathLike) -> None:
+    """Raise OSError, or ValueError, if no checkpoint can or should be written there."""
+    check_writable(path)
+    older = older_of(path)
+    for name in (older, os.fspath(path)):
+        if os.path.lexists(name) and not _may_be_checkpoint(name):
+            if os.path.isfile(name) and os.path.exists(older) and name != older:
+                continue  # beside a checkpoint: a damaged one
+            raise ValueError(f"{name}: there is a file of this name that is no checkpoint")
+
+
+def older_of(path: PathLike) -> str:
+    """Where the checkpoint before the last one is."""
+    return f"{os.fspath(path)}.1"
+
+
+def remove_checkpoint(path: PathLike) -> None:
+    """Remove both files of a training that is over."""
+    path = os.path.realpath(path)
+    for name in (path, older_of(path)):
+        with suppress(OSError):
+            if _may_be_checkpoint(name):
+                os.unlink(name)
+
+
+def _may_be_checkpoint(path: str) -> bool:
+    """Whether a file begins as a checkpoint does, or is the beginning of one."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        return MAGIC.startswith(stream.read(len(MAGIC)))
+
+
+def _write(stream: BinaryIO, content: Content) -> None:
+    """Write a file from its beginning to its end."""
+    arrays = {name: np.asarray(array, order="C") for name, array in content.arrays.items()}
+    described = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
+    header = {"identity": content.identity, "finished": content.finished, "arrays": described}
+    text = json.dumps(header).encode()
+    digest = hashlib.sha256()
+    start = MAGIC + len(text).to_bytes(LENGTH, "little") + text
+    pieces: list[Any] = [start, *(array.reshape(-1).view(np.uint8) for array in arrays.values())]
+    for piece in pieces:
+        digest.update(piece)
+        stream.write(piece)
+    stream.write(digest.digest())
+
+
+def _read(path: str) -> Content:
+    """Read a file; raises Damaged where it is not as it was written."""
+    with open(path, "rb") as stream:
+        data = memoryview(stream.read())
+    body, begun = data[:-DIGEST], len(MAGIC) + LENGTH
+    if len(body) < begun or hashlib.sha256(body).digest() != data[-DIGEST:]:
+        raise Damaged(f"{path}: truncated or damaged checkpoint")
+    if body[: len(MAGIC)] != MAGIC:
+        raise Damaged(f"{path}: not a checkpoint that this version of maxmargin can read")
+    place = begun + int.from_bytes(body[len(MAGIC) : begun], "little")
+    header = json.loads(bytes(body[begun:place]))
+    arrays = {}
+    for name, dtype, shape in header["arrays"]:
+        array = np.frombuffer(body, dtype, math.prod(shape), place).reshape(shape)
+        arrays[name] = array
+        place += array.nbytes
+    return Content(header["identity"], header["finished"], arrays)

@@ -1,0 +1,108 @@
+"""Part `crashes`: processes that train are killed at any time, also while they write checkpoints.
+
+Training goes on from the files until it is over: to the weights, bit by bit, and the certificate of
+one that nobody has killed. No more than the iteration since the last checkpoint is repeated.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import trainee
+from maxmargin.solvers import SOLVERS
+from tasks import TASKS
+
+LINEAR = [name for name, solver in SOLVERS.items() if "l1" in solver.slacks]
+#: Solvers that tell of a pass and of the certificate after it, both in one iteration.
+TWO_RECORDS = ("sda", "bcfw", "dcd", "dcd-light")
+MOST_KILLS = 8
+# What happened so far, for whoever asks.
+KILLS = {"all": 0, "while writing": 0}
+REPEATED = []
+
+
+def prepare(rng, number):
+    """A training, and when it is killed."""
+    seed, solver = int(rng.integers(10**6)), str(rng.choice(LINEAR))
+    every = float(rng.choice([0.0, 0.0, 0.0, 0.01]))
+    moments = rng.random(MOST_KILLS)
+    described = f"task {number % len(TASKS)}, seed {seed}, {solver}, a checkpoint every {every} s"
+    return described, lambda: run(seed, number, solver, every, moments)
+
+
+def run(seed, number, solver, every, moments):
+    """Kill, go on, kill, go on, ..., and compare."""
+    task, model = trainee.make(seed, number, solver, "raise")
+    model.set_params(C=1.0, tol=1e-5, max_passes=100)
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")
+        whole = task.fit(model).result_  # kernels are compiled here
+        expected = [*map(record, whole.history), outcome(whole)]
+        model.set_params(checkpoint=Path(folder, "c"), checkpoint_every=every)
+        began = time.monotonic()
+        task.fit(model)
+        duration = time.monotonic() - began
+        for name in os.listdir(folder):
+            os.unlink(Path(folder, name))
+        model.set_params(resume=True)
+        seen = 0  # iterations that were told of so far
+        for moment in [*moments, None]:
+            told = Path(folder, "told")
+            told.write_bytes(b"")
+            child = os.fork()
+            if child == 0:
+                train(task, model, told)
+            if moment is not None:
+                time.sleep(float(moment) * duration)
+                os.kill(child, signal.SIGKILL)
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert code in (0, -signal.SIGKILL), f"the process ended with {code}"
+            lines = told.read_text().split("\n")[:-1]
+            if lines:
+                start = max(k for k in range(seen + 1) if expected[k] == lines[0])
+                assert lines == expected[start : start + len(lines)], "another training"
+                most = 1 + (solver in TWO_RECORDS) if every == 0.0 else len(expected)
+                assert seen - start <= most, f"{seen - start} iterations were repeated"
+                REPEATED.append(seen - start)
+                seen = max(seen, start + len(lines))
+            if code == 0:
+                assert lines[-1] == expected[-1], "not all of the training"
+                return
+            KILLS["all"] += 1
+            KILLS["while writing"] += any(name.startswith(".c.") for name in os.listdir(folder))
+
+
+def train(task, model, told):
+    """What a process does: it tells of every iteration, and of the end."""
+    code = 1
+    try:
+        with told.open("ab", buffering=0) as stream:
+
+            def tell(line):
+                stream.write(f"{line}\n".encode())
+
+            model.set_params(callbacks=[lambda progress: tell(record(progress))])
+            tell(outcome(task.fit(model).result_))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def record(progress):
+    """What was told of an iteration, but for the time."""
+    return json.dumps(dataclasses.astuple(progress)[1:], default=float)
+
+
+def outcome(result):
+    """Weights and certificate, bit by bit."""
+    weights = hashlib.sha256(np.ascontiguousarray(result.w).tobytes()).hexdigest()
+    values = [result.primal, result.dual, result.n_oracle_calls]
+    return f"{weights} {result.status} {json.dumps(values, default=float)}"

@@ -1,0 +1,70 @@
+"""``maxmargin train --checkpoint FILE --resume``."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import maxmargin as mm
+from cli_corpus import posix, refused, write_hard_corpus
+from maxmargin.cli import main
+from resuming import outcome
+
+TRAIN = ["train", "tag", "ok.txt", "--tol", "1e-6", "--C", "10", "-q"]
+KEPT = ["--checkpoint", "kept", "--checkpoint-every", "0"]
+
+
+def test_training_goes_on(corpus_folder, capsys):
+    assert main([*TRAIN, "-o", "whole.mm"]) == 0
+    assert main([*TRAIN, *KEPT, "-o", "model.mm", "--max-passes", "4"]) == 3
+    assert os.path.exists("kept") and os.path.exists("kept.1")
+    goes_on = [*TRAIN[:-1], *KEPT, "-o", "model.mm", "--resume"]
+    assert main([*goes_on, "--max-passes", "5"]) == 3
+    assert "the same command with --resume goes on from kept" in capsys.readouterr().err
+    assert main(goes_on) == 0
+    assert outcome(mm.load("model.mm").result_) == outcome(mm.load("whole.mm").result_)
+    assert not os.path.exists("kept") and not os.path.exists("kept.1")
+    assert main([*goes_on, "--force"]) == 0
+    assert "there is no kept yet: training starts afresh" in capsys.readouterr().err
+
+
+def test_wrong_use(corpus_folder, capsys):
+    refused([*TRAIN, "-o", "m", "--resume"], "--resume is of use with --checkpoint", capsys, 2)
+    alone = [*TRAIN, "-o", "m", "--checkpoint-every", "3"]
+    refused(alone, "--checkpoint-every is of use with --checkpoint", capsys, 2)
+    refused([*TRAIN, *KEPT, "-o", "m", "--dev", "ok.txt"], "--dev has chosen", capsys, 2)
+    refused([*TRAIN, "-o", "m", "--checkpoint", "ok.txt"], "a file of its own", capsys)
+    refused([*TRAIN, "-o", "m", "--checkpoint", "m"], "a file of its own", capsys)
+    refused([*TRAIN, "-o", "m", "--checkpoint", "no/c"], "there is no folder no", capsys)
+    assert main([*TRAIN, *KEPT, "-o", "m", "--max-passes", "4"]) == 3
+    refused([*TRAIN, *KEPT, "-o", "m"], "--resume goes on from it", capsys)
+    other = [*TRAIN, *KEPT, "-o", "m", "--resume", "--C", "2"]
+    refused(other, "with another C (10.0 there, 2.0 here)", capsys)
+    with pytest.raises(SystemExit):
+        main([*TRAIN, "--checkpoint-every", "-1"])
+    assert os.path.exists("kept")
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_that_are_ended_go_on(tmp_path, number):
+    """A signal saves the best model too, and the checkpoint stays beside it."""
+    data, model, kept = write_hard_corpus(tmp_path / "hard", 60), tmp_path / "m", tmp_path / "c"
+    train = ["train", "tag", str(data), "--C", "10", "--tol", "0", "--max-passes", "300", "-q"]
+    command = [*train, "-o", str(model), "--checkpoint", str(kept)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "maxmargin", *command, "--checkpoint-every", "0"]
+    )
+    while not os.path.exists(f"{kept}.1"):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait() == (143 if number == signal.SIGTERM else -number)
+    assert model.exists() == (number == signal.SIGTERM)
+    assert main([*command, "--resume", "--force"]) == 3
+    assert main([*train, "-o", str(tmp_path / "whole")]) == 3
+    found, expected = (mm.load(path).result_ for path in (model, tmp_path / "whole"))
+    assert outcome(found) == outcome(expected)
