@@ -23,6 +23,7 @@ from .one_core import one_core
 from .oracle import Oracle
 from .stalling import ROUNDING, Looseness, Stalling
 from .state import SolverState
+from .threads import count_threads
 
 __all__ = ["CertifiedRun", "Run", "StopTraining"]
 
@@ -52,11 +53,16 @@ class Limits(Protocol):
     def max_time(self) -> float | None:
         """Seconds to stop after."""
 
+    @property
+    def n_jobs(self) -> int | None:
+        """Threads that search, as joblib counts them."""
+
 
 class Run(ABC):
     """Clock, counters, history and best weights of one call of `solve`.
 
-    Used as a context manager, in which no Ctrl-C is lost and one core does all the work.
+    Used as a context manager, in which no Ctrl-C is lost and no more cores are used than were
+    asked for.
     """
 
     def __init__(self, solver: Limits, oracle: Oracle, callbacks: Iterable[Callback]) -> None:
@@ -76,6 +82,8 @@ class Run(ABC):
     def __enter__(self) -> Run:
         try:
             self._guards.enter_context(one_core())
+            threads = count_threads(self.limits.n_jobs)
+            self._guards.enter_context(self.oracle.in_threads(threads))
             self._guards.enter_context(self._interrupts)
         except BaseException:  # a Ctrl-C on the way: what was entered has to be left
             self._guards.close()

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._warn import warn_user
 from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
+from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
 from ..problem import Problem
 from ..progress import ProgressDisplay
@@ -262,7 +263,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         """
         solver = self._make_solver()
         formulation = self._formulation(constraints)
-        self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
             kept = None
@@ -389,7 +389,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         same again adds nothing to the examples seen, whose weights are what C multiplies.
         """
         solver = dataclasses.replace(self._make_solver(), max_passes=1)
-        self._warn_of_n_jobs()
         earlier = _beginning(getattr(self, "_online", None))
         content = fingerprint(*data, sample_weight)
         if earlier is not None:
@@ -415,11 +414,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         self._online = result
         self.result_ = dataclasses.replace(result, state=None)
 
-    def _warn_of_n_jobs(self) -> None:
-        """Say that more cores are not used."""
-        if self.n_jobs not in (None, 1):
-            warn_user(f"n_jobs={self.n_jobs} has no effect yet: training uses one core")
-
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
         if not isinstance(self.C, Real) or not (np.isfinite(self.C) and self.C > 0):
@@ -428,8 +422,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Real) or not value >= 0):
                 raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
-        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
-            raise ValueError(f"n_jobs must be None or a whole number, got {self.n_jobs!r}")
+        check_n_jobs(self.n_jobs)
         if self.on_interrupt not in ("raise", "return"):
             raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
         return make_solver(
@@ -439,6 +432,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             max_passes=self.max_passes,
             max_time=self.max_time,
             random_state=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
         )
 
 

@@ -63,7 +63,6 @@ class PartialLabels(MaxMarginEstimator):
         if self._choice is not None:
             raise ValueError("weights are chosen by held-out data where all labels are known")
         solver = self._make_solver()
-        self._warn_of_n_jobs()
         with self._shown(solver, problem.n_examples) as callbacks:
             found = alternate(
                 problem,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..defaults import TOL
 from ..engine.run import Run
+from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Result
@@ -40,6 +41,11 @@ class Solver:
         Stop training after this many seconds; the certifying pass comes on top.
     random_state : int, Generator or None
         Seed of the order in which examples are visited.
+    n_jobs : int, optional
+        Threads that search for planes: None is 1, unless joblib's ``parallel_config`` says
+        otherwise, and -1 all cores. They are used for the passes over all examples that certify,
+        and for those of cutting planes, where the problem is one of this package, or says
+        ``in_threads``. The order of all sums stays the same.
     """
 
     tol: float | None = TOL
@@ -47,6 +53,7 @@ class Solver:
     max_passes: float | None = None
     max_time: float | None = None
     random_state: int | np.random.Generator | None = 0
+    n_jobs: int | None = None
 
     name: ClassVar[str] = ""
     #: Slacks the solver can handle.
@@ -140,6 +147,7 @@ class Solver:
             getattr(self, name) is None for name in ("tol", "epsilon", "max_passes", "max_time")
         ):
             raise ValueError("give at least one of tol, epsilon, max_passes and max_time")
+        check_n_jobs(self.n_jobs)
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")
 

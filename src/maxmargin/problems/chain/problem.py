@@ -260,6 +260,8 @@ class ChainProblem(NativeProblem):
         Forbidden transitions; they hold in the oracles and in `decode`.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         tokens: Any,

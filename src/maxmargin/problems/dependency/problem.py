@@ -202,6 +202,8 @@ class DependencyProblem(NativeProblem):
         Arcs have ``2 ** hash_bits`` weights.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         fields: TokenFields,

@@ -54,6 +54,8 @@ class MultilabelProblem(NativeProblem):
         Append a constant input.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         X: Any,

@@ -137,6 +137,8 @@ class SegmentProblem(NativeProblem):
         Whether last tokens of segments have weights of their own, as first ones do.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         tokens: Any,

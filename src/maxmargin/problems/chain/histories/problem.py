@@ -189,6 +189,8 @@ class HistoryChainProblem(NativeProblem):
         Forbidden transitions; they hold in the oracles and in `decode`.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         tokens: Any,
