@@ -41,8 +41,8 @@ __all__ = ["Answer", "Oracle", "batches", "hinge_values", "violations"]
 BATCH = 512  # examples per call in a full pass: bounds the memory of the planes
 WORSE = -1e-6  # value of a candidate below which it is worse than the given output
 ROUNDING = 1e-10  # of the terms of a difference, share of them that their rounding may make up
-PIECE_WORK = 2e6  # counted work of what a thread is asked at a time: long against handing it over
-FEWEST, MOST = 8, BATCH // 4  # examples of such a piece
+PIECE_WORK = 5e6  # counted work that a thread is given at a time: long against handing it over
+FEWEST, MOST = 8, BATCH  # examples of such a piece
 LOW_BOUND = 1e-6  # by so much, relatively, a candidate's value may exceed its bound: rounding
 
 
@@ -209,13 +209,31 @@ class Oracle:
         ``check`` is called after every batch, to end the pass.
         """
         found = Violations(np.empty(self.n_examples), np.empty(self.n_examples))
-        for examples, answer in self.ask_all(np.arange(self.n_examples), w):
-            found.values[examples] = violations(answer, w)
-            found.offsets[examples] = answer.offsets
-            self.compare(examples, found.values[examples])
+        for examples, values, offsets in self._measured(np.arange(self.n_examples), w):
+            found.values[examples] = values
+            found.offsets[examples] = offsets
+            self.compare(examples, values)
             if check is not None:
                 check()
         return found
+
+    def _measured(self, examples: Ints, w: Floats) -> Iterator[tuple[Ints, Floats, Floats]]:
+        """Some examples at a time, values of their most violated planes at ``w``, and offsets."""
+        if self.threads is None or self.region is not None or not self.trusted:
+            for batch, answer in self.ask_all(examples, w):
+                yield batch, violations(answer, w), answer.offsets
+            return
+
+        def measure(piece: Ints) -> tuple[Floats, Floats, Floats | None]:
+            planes, bounds = split_bounds(self._search(piece, w))
+            answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
+            return violations(answer, w), answer.offsets, bounds
+
+        pieces = self._pieces(examples)
+        found = self.threads.map(measure, pieces)
+        for piece, (values, offsets, bounds) in zip(pieces, found, strict=True):
+            self._note_calls(piece, bounds)
+            yield piece, values, offsets
 
     def count(self, calls: int) -> None:
         """Count calls that a kernel made by itself."""
@@ -322,15 +340,9 @@ class Oracle:
         count: bool = True,
         measures: bool = False,
     ) -> Answer:
-        """What was found, counted, checked and with the terms of its planes.
-
-        Where the answer ``measures`` violations, its bounds are kept.
-        """
+        """What was found, counted, checked and with the terms of its planes."""
         parts = self.parts if in_parts and self.in_parts else None
-        if count:
-            self.calls += len(examples)
-        if measures and (bounds is not None or self.bounds is not None):
-            self._keep_bounds(examples, bounds)
+        self._note_calls(examples, bounds, count=count, measures=measures)
         if not self.trusted:
             asked = examples if rows == 1 else examples.repeat(rows)
             size = self.n_features if parts is None else parts.n_parts
@@ -343,6 +355,15 @@ class Oracle:
             )
         answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
         return answer if self.region is None else self._of_change(answer, self.region, parts)
+
+    def _note_calls(
+        self, examples: Ints, bounds: Floats | None, *, count: bool = True, measures: bool = True
+    ) -> None:
+        """Count calls, and keep their bounds where they measure violations."""
+        if count:
+            self.calls += len(examples)
+        if measures and (bounds is not None or self.bounds is not None):
+            self._keep_bounds(examples, bounds)
 
     def _of_change(self, answer: Answer, region: Region, parts: Parts | None) -> Answer:
         """Planes of the change from the weights' mean: what that decides is in their offsets."""

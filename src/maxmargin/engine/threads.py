@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import joblib
 import numpy as np
 
-from ..types import Ints
+from ..types import Floats, Ints
 
-__all__ = ["Threads", "check_n_jobs", "count_threads", "each_range"]
+__all__ = ["Threads", "check_n_jobs", "count_threads", "cubes", "each_range"]
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -31,15 +31,14 @@ RANGES = 4  # pieces for each thread where all are wanted at once: the last ones
 
 def check_n_jobs(n_jobs: Any) -> None:
     """Raise ValueError for what is no number of jobs."""
-    if n_jobs is None:
-        return
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+    is_number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not is_number or n_jobs == 0):
         raise ValueError(
             f"n_jobs must be None, a whole number >= 1, or -1 for all cores, got {n_jobs!r}"
         )
 
 
-def count_threads(n_jobs: int | None) -> int:
+def count_threads(n_jobs: Any) -> int:
     """How many threads that asks for: None is 1, or what joblib's context says; -1 all cores."""
     check_n_jobs(n_jobs)
     return int(joblib.effective_n_jobs(n_jobs))
@@ -90,7 +89,9 @@ class Threads:
 
         def begin(n: int) -> None:
             # Each in a context of its own: what NumPy does about overflow, say, is in it.
-            begun.extend(pool.submit(copy_context().run, function, item) for item in islice(rest, n))
+            begun.extend(
+                pool.submit(copy_context().run, function, item) for item in islice(rest, n)
+            )
 
         try:
             begin(AHEAD * self.count)
@@ -103,19 +104,26 @@ class Threads:
                 future.cancel()
 
 
+def cubes(lengths: Ints) -> Floats:
+    """Bounds for `each_range` where work grows with the third power of lengths."""
+    return np.concatenate([[0.0], np.cumsum(lengths.astype(np.float64) ** 3)])
+
+
 def each_range(
-    n_jobs: int | None, bounds: Ints, work: Callable[[int, int], Value]
+    n_jobs: int | None, bounds: Ints | Floats, work: Callable[[int, int], Value]
 ) -> list[Value]:
     """Let threads do the work of examples ``first`` to ``end - 1``, for ranges that make up all.
 
     ``bounds`` says how much there is to do before each example, and in all: ranges have about the
     same share of it. What is found must not depend on how examples are cut into ranges.
     """
-    n, count = len(bounds) - 1, count_threads(n_jobs)
-    if count == 1 or n < 2:
+    n = len(bounds) - 1
+    count = count_threads(n_jobs) if n > 2 else 1
+    if count == 1:
         return [work(0, n)]
-    shares = np.linspace(bounds[0], bounds[-1], min(n, RANGES * count) + 1)
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(bounds, shares[1:-1]), [n]]))
+    shares = np.linspace(bounds[0], bounds[-1], RANGES * count + 1)
+    # The first example by itself: the caller does it, and compiles what others find compiled.
+    cuts = np.unique(np.concatenate([[0, 1], np.searchsorted(bounds, shares[1:-1]), [n]]))
     with Threads(count) as threads:
         ranges = zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
         return list(threads.map(lambda ends: work(*ends), ranges))

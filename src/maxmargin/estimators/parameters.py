@@ -58,8 +58,8 @@ class SharedParameters:
         "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
         (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own
         ``tol``, ``epsilon``, ``max_passes``, ``max_time``, ``random_state`` and ``n_jobs`` are then
-        used in place of the estimator's. The online solvers ("perceptron", "mira", "sgd", "pegasos") make
-        ``max_passes`` passes, 10 by default, whatever the gap.
+        used in place of the estimator's. The online solvers ("perceptron", "mira", "sgd",
+        "pegasos") make ``max_passes`` passes, 10 by default, whatever the gap.
     tol : float or None, default=1e-2
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Predictions for unseen data are
         hardly ever better for smaller ones; to compare objectives or weights, take 1e-4, say.
