@@ -1,5 +1,6 @@
 """n_jobs: threads change no bits, end with the work, and let errors and interrupts through."""
 
+import pickle
 import signal
 import threading
 from itertools import pairwise
@@ -177,6 +178,13 @@ def test_threads_are_used_where_they_may_be():
     with joblib.parallel_config(n_jobs=2):
         assert seen(ThreadedSigns()) == {"MainThread", "maxmargin"}
         assert seen(ThreadedSigns(), 1) == {"MainThread"}
+
+
+def test_a_state_can_be_copied_while_threads_work_on_it():
+    with (asked := Oracle(chains(), Formulation())).in_threads(2):
+        asked.violations(np.zeros(asked.n_features))
+        copied = pickle.loads(pickle.dumps(asked))
+    assert copied.threads is None and copied.calls == asked.calls
 
 
 # ----- errors and interrupts ----------------------------------------------------------------------

@@ -137,6 +137,10 @@ class Oracle:
             finally:
                 self.threads = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the threads, which a callback may meet when it makes a copy."""
+        return {**self.__dict__, "threads": None}
+
     # ----- weights ------------------------------------------------------------------------------
 
     @property

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..engine.oracle import Oracle
+from ..engine.threads import count_threads
 from ..formulation import Formulation
 from ..objective import primal_value
 from ..problem import Problem
@@ -172,7 +173,9 @@ def alternate(
         objective = bound
         if len(changed):
             following = partial.completed(better)
-            objective = min(bound, _objective(following, formulation, C, step.w, weights))
+            n_jobs = getattr(solver, "n_jobs", None)  # solvers may be duck-typed
+            there = _objective(following, formulation, C, step.w, weights, n_jobs)
+            objective = min(bound, there)
         before = rounds[-1].objective if rounds else np.inf
         rounds.append(Round(objective, bound, step.gap, len(changed), step.n_passes))
         kept, completion = step, better
@@ -185,12 +188,18 @@ def alternate(
 
 
 def _objective(
-    problem: Problem, formulation: Formulation, C: float, w: Floats, weights: Floats
+    problem: Problem,
+    formulation: Formulation,
+    C: float,
+    w: Floats,
+    weights: Floats,
+    n_jobs: int | None,
 ) -> float:
     """The primal value at ``w``, by one true oracle call for each example."""
     oracle = Oracle(problem, formulation)
     change = oracle.change(w)
-    slacks = oracle.bounded(oracle.violations(change).hinges)
+    with oracle.in_threads(count_threads(n_jobs)):
+        slacks = oracle.bounded(oracle.violations(change).hinges)
     return primal_value(change, slacks, formulation, C, weights)
 
 
