@@ -51,6 +51,7 @@ BENCHMARKS = {
     "paths": ".datasets.paths",
     "own-problem": ".own_problem",
     "predict": ".predicting",
+    "cores": ".cores",
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -30,11 +30,11 @@ def cases(options: Options) -> Iterator[Case]:
         list(zip(*(column[a:b] for column in columns.columns), strict=True))
         for a, b in pairwise(test.offsets.tolist())
     ]
-    of_vectors = _of_vectors(tagger)
+    vectors = of_vectors(tagger)
     yield Case(
         "CoNLL-2000 prediction, tokens a second",
         [
-            _timed("features built", n, lambda: of_vectors.predict(packed)),
+            _timed("features built", n, lambda: vectors.predict(packed)),
             _timed("columns", n, lambda: tagger.predict(columns)),
             _timed("words", n, lambda: tagger.predict(words)),
             _timed("one by one", n, lambda: [tagger.predict([s])[0] for s in words], passes=1),
@@ -73,7 +73,7 @@ def cases(options: Options) -> Iterator[Case]:
     )
 
 
-def _of_vectors(tagger: mm.SequenceTagger) -> mm.SequenceTagger:
+def of_vectors(tagger: mm.SequenceTagger) -> mm.SequenceTagger:
     """The same model for features that are built already."""
     with tempfile.TemporaryDirectory() as folder:
         tagger.save(Path(folder) / "model.mm")

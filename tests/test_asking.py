@@ -1,6 +1,5 @@
 """The one place where problems are asked: parts, batches, checks, counts."""
 
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -65,10 +64,13 @@ def test_calls_are_counted_once_each():
 
 
 def test_large_batches_are_cut_and_put_together_again(monkeypatch):
-    monkeypatch.setattr(asking, "BATCH", 4)
+    monkeypatch.setattr(asking, "FEWEST", 4)
+    monkeypatch.setattr(asking, "MOST", 4)
     sizes = []
 
     class Watched(Points):
+        in_threads = True
+
         def oracle(self, indices, *rest):
             sizes.append(len(indices))
             return super().oracle(indices, *rest)
@@ -77,8 +79,10 @@ def test_large_batches_are_cut_and_put_together_again(monkeypatch):
     w, every = np.array([0.3, -1.0]), np.arange(30)
     whole = Oracle(problem, Formulation()).ask(every, w)
     assert sizes == [30]
-    with ThreadPoolExecutor(2) as threads:
-        pieces = Oracle(problem, Formulation(), threads).ask(every, w)
+    asked = Oracle(problem, Formulation())
+    with asked.in_threads(2):
+        pieces = asked.ask(every, w)
+    assert asked.threads is None
     assert sorted(sizes[1:]) == [2] + 7 * [4]
     for a, b in zip(whole.planes, pieces.planes, strict=True):
         assert np.array_equal(a, b) and a.dtype == b.dtype

@@ -141,6 +141,8 @@ def test_labels_must_be_usable():
         ({"tol": -1.0}, "tol must be"),
         ({"max_time": "soon"}, "max_time must be"),
         ({"n_jobs": 1.5}, "n_jobs must be"),
+        ({"n_jobs": 0}, "n_jobs must be None, a whole number >= 1, or -1 for all cores, got 0"),
+        ({"n_jobs": "a"}, "n_jobs must be .* got 'a'"),
         ({"random_state": "seed"}, "random_state must be"),
         ({"constraints": "iob"}, "constraints must be 'bio'"),
         ({"constraints": "bio"}, "needs labels such as"),

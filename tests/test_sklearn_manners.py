@@ -328,17 +328,6 @@ def lines_of_warnings(call):
     return {warning.filename for warning in caught}
 
 
-def test_n_jobs_says_once_that_it_has_no_effect():
-    for n_jobs in (None, 1):
-        assert not lines_of_warnings(lambda n=n_jobs: classifier(n_jobs=n).fit(X, Y))
-    for model in (classifier(n_jobs=2), make("tagger", n_jobs=-1)):
-        data = (X, Y) if isinstance(model, mm.MulticlassSVM) else KINDS["tagger"].first
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(*data)
-        assert [str(w.message).split(" has")[0] for w in caught] == [f"n_jobs={model.n_jobs}"]
-
-
 def test_warnings_point_at_the_line_of_the_user(tmp_path):
     model = make("tagger").fit(*KINDS["tagger"].first)
     sequences, labels = KINDS["tagger"].first

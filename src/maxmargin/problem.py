@@ -63,6 +63,10 @@ class Problem:
     loss_unit : float
         All losses are multiples of it; 0 if they may have any value. It makes the bounds of such
         a search tighter.
+    in_threads : bool
+        Whether ``oracle`` may be called by several threads at once, for different examples, and
+        gains by it since it releases the GIL. Only then do solvers use more than one core for it,
+        see ``n_jobs``.
 
     Examples
     --------
@@ -89,6 +93,8 @@ class Problem:
     exact: bool = True
     rescalings: tuple[Rescaling, ...] = ("margin", "slack", "none")
     loss_unit: float = 0.0
+    #: Whether ``oracle`` may be called by several threads at once, and releases the GIL.
+    in_threads: bool = False
     #: Whether weights have a meaning one by one, so that each can be constrained.
     has_features: bool = True
 
@@ -257,9 +263,11 @@ class Problem:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Inherited accelerators stand for the inherited oracle: an oracle of one's own has none.
+        # What is inherited of these stands for the inherited oracle, not for one of one's own.
         if "oracle" in vars(cls) and "accelerators" not in vars(cls):
             cls.accelerators = Problem.accelerators  # type: ignore[method-assign]
+        if "oracle" in vars(cls) and "in_threads" not in vars(cls):
+            cls.in_threads = False
 
 
 def raise_for_example(error: Exception, i: int) -> NoReturn:

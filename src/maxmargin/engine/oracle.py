@@ -11,8 +11,10 @@ and nowhere else, it becomes weights, and planes of these become planes of the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,22 +34,16 @@ from ..types import Floats, Ints
 from ..weight_constraints import Region
 from .accelerators import PartsAlone, accelerators_of
 from .parts import Parts, row_products, single_weights
+from .threads import Threads, count_threads
 
-__all__ = ["Answer", "Executor", "Oracle", "batches", "hinge_values", "violations"]
+__all__ = ["Answer", "Oracle", "batches", "hinge_values", "violations"]
 
 BATCH = 512  # examples per call in a full pass: bounds the memory of the planes
 WORSE = -1e-6  # value of a candidate below which it is worse than the given output
 ROUNDING = 1e-10  # of the terms of a difference, share of them that their rounding may make up
+PIECE_WORK = 5e6  # counted work that a thread is given at a time: long against handing it over
+FEWEST, MOST = 8, BATCH  # examples of such a piece
 LOW_BOUND = 1e-6  # by so much, relatively, a candidate's value may exceed its bound: rounding
-
-
-class Executor(Protocol):
-    """Runs pieces of a batch, as those of `concurrent.futures` do; answers come in their order."""
-
-    def map(
-        self, function: Callable[[Ints], Planes | BoundedPlanes], pieces: Iterable[Ints]
-    ) -> Iterable[Planes | BoundedPlanes]:
-        """The function's value for each piece."""
 
 
 #: Finds candidates for some examples at some weights.
@@ -71,8 +67,6 @@ class Oracle:
         What is asked; it may be duck-typed.
     formulation : Formulation
         What is asked for, and how candidates become planes.
-    executor : Executor, optional
-        Runs batches of more than `BATCH` examples in pieces; by default one after the other.
 
     Attributes
     ----------
@@ -90,17 +84,18 @@ class Oracle:
         candidate's own value is the bound, here -inf.
     region : Region or None
         Where the weights may be, if there are constraints.
+    threads : Threads or None
+        What searches pieces of batches at the same time; see `in_threads`. By default each batch
+        is searched as a whole.
     rounding : float
         A slack, or a squared one where slacks are squared, that is no more than rounding. A mean
         may be so good that there are no others, and neither primal nor dual value to compare with.
     """
 
-    def __init__(
-        self, problem: Problem, formulation: Formulation, executor: Executor | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, formulation: Formulation) -> None:
         self.problem = problem
         self.formulation = formulation
-        self.executor = executor
+        self.threads: Threads | None = None
         self.n_examples = problem.n_examples
         self.n_features = int(problem.n_features or 0)
         self.accelerators = accelerators_of(problem, formulation)
@@ -130,6 +125,22 @@ class Oracle:
         """Whether slacks that are measured here are true ones, or bounds on them."""
         return self.exact or self.bounds is not None
 
+    @contextmanager
+    def in_threads(self, count: int) -> Iterator[None]:
+        """Within it, so many threads search, where the problem says that they may."""
+        if count == 1 or not getattr(self.problem, "in_threads", False):
+            yield
+            return
+        with Threads(count) as self.threads:
+            try:
+                yield
+            finally:
+                self.threads = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the threads, which a callback may meet when it makes a copy."""
+        return {**self.__dict__, "threads": None}
+
     # ----- weights ------------------------------------------------------------------------------
 
     @property
@@ -152,11 +163,27 @@ class Oracle:
 
         ``weights`` are the problem's own there, if they are at hand: to make them takes a while.
         """
-        search = self.accelerators.part_oracle if self.in_parts else self._search
-        parts = self.parts if self.in_parts else None
         at = w if weights is None else weights
-        known = weights is not None
-        return self._answer(search, examples, at, parts=parts, measures=True, known=known)
+        return self._answer(
+            self._part_search, examples, at, in_parts=True, measures=True, known=weights is not None
+        )
+
+    def ask_all(
+        self, examples: Ints, w: Floats, size: int = BATCH, *, in_parts: bool = False
+    ) -> Iterator[tuple[Ints, Answer]]:
+        """Batches of so many examples, and their most violated candidates at ``w``.
+
+        As by `ask`, where they are ``in_parts``, or by `ask_features`. Threads search ahead, so
+        ``w`` must stay as it is until the end.
+        """
+        w = self.weights(w)
+        search = self._part_search if in_parts else self._search
+        groups = list(batches(examples, size))
+        cut = [self._pieces(group) for group in groups]
+        found = self._searched(search, chain.from_iterable(cut), w)
+        for group, pieces in zip(groups, cut, strict=True):
+            planes, bounds = self._joined(islice(found, len(pieces)))
+            yield group, self._noted(group, planes, bounds, in_parts=in_parts, measures=True)
 
     def ask_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> Answer:
         """The most violated candidate of each example at ``scale * w``, in features."""
@@ -186,14 +213,31 @@ class Oracle:
         ``check`` is called after every batch, to end the pass.
         """
         found = Violations(np.empty(self.n_examples), np.empty(self.n_examples))
-        for examples in batches(np.arange(self.n_examples), BATCH):
-            answer = self.ask_features(examples, w)
-            found.values[examples] = violations(answer, w)
-            found.offsets[examples] = answer.offsets
-            self.compare(examples, found.values[examples])
+        for examples, values, offsets in self._measured(np.arange(self.n_examples), w):
+            found.values[examples] = values
+            found.offsets[examples] = offsets
+            self.compare(examples, values)
             if check is not None:
                 check()
         return found
+
+    def _measured(self, examples: Ints, w: Floats) -> Iterator[tuple[Ints, Floats, Floats]]:
+        """Some examples at a time, values of their most violated planes at ``w``, and offsets."""
+        if self.threads is None or self.region is not None or not self.trusted:
+            for batch, answer in self.ask_all(examples, w):
+                yield batch, violations(answer, w), answer.offsets
+            return
+
+        def measure(piece: Ints) -> tuple[Floats, Floats, Floats | None]:
+            planes, bounds = split_bounds(self._search(piece, w))
+            answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
+            return violations(answer, w), answer.offsets, bounds
+
+        pieces = self._pieces(examples)
+        found = self.threads.map(measure, pieces)
+        for piece, (values, offsets, bounds) in zip(pieces, found, strict=True):
+            self._note_calls(piece, bounds)
+            yield piece, values, offsets
 
     def count(self, calls: int) -> None:
         """Count calls that a kernel made by itself."""
@@ -245,13 +289,18 @@ class Oracle:
         """A method of the problem; what a duck-typed one lacks is taken from the base class."""
         return getattr(self.problem, name, None) or partial(getattr(Problem, name), self.problem)
 
+    @property
+    def _part_search(self) -> Search:
+        """The search in parts, where there are some."""
+        return self.accelerators.part_oracle if self.in_parts else self._search
+
     def _answer(
         self,
         search: Search,
         examples: Ints,
         w: Floats,
         *,
-        parts: Parts | None = None,
+        in_parts: bool = False,
         rows: int = 1,
         count: bool = True,
         measures: bool = False,
@@ -259,19 +308,45 @@ class Oracle:
     ) -> Answer:
         """Search for candidates, ``rows`` of each example, with entries in features or in parts.
 
-        Where the answer ``measures`` violations, its bounds are kept. Where they are ``known``, the
-        weights are the problem's.
+        Where they are ``known``, the weights are the problem's.
         """
         w = w if known else self.weights(w)
-        if self.executor is None or len(examples) <= BATCH:
-            planes, bounds = split_bounds(search(examples, w))
-        else:
-            pieces = batches(examples, BATCH)
-            planes, bounds = self._joined(self.executor.map(lambda piece: search(piece, w), pieces))
-        if count:
-            self.calls += len(examples)
-        if measures and (bounds is not None or self.bounds is not None):
-            self._keep_bounds(examples, bounds)
+        pieces = self._pieces(examples)
+        found = [search(examples, w)] if len(pieces) == 1 else self._searched(search, pieces, w)
+        planes, bounds = self._joined(found)
+        return self._noted(
+            examples, planes, bounds, in_parts=in_parts, rows=rows, count=count, measures=measures
+        )
+
+    def _pieces(self, examples: Ints) -> list[Ints]:
+        """What is searched at a time, whatever the number of threads; a whole batch without any."""
+        if self.threads is None:
+            return [examples]
+        size = int(np.clip(PIECE_WORK / max(self.work, 1.0), FEWEST, MOST))
+        return list(batches(examples, size)) or [examples]
+
+    def _searched(
+        self, search: Search, pieces: Iterable[Ints], w: Floats
+    ) -> Iterator[Planes | BoundedPlanes]:
+        """Candidates of each piece, at the problem's weights."""
+        if self.threads is None:
+            return (search(piece, w) for piece in pieces)
+        return self.threads.map(lambda piece: search(piece, w), pieces)
+
+    def _noted(
+        self,
+        examples: Ints,
+        planes: Planes,
+        bounds: Floats | None,
+        *,
+        in_parts: bool = False,
+        rows: int = 1,
+        count: bool = True,
+        measures: bool = False,
+    ) -> Answer:
+        """What was found, counted, checked and with the terms of its planes."""
+        parts = self.parts if in_parts and self.in_parts else None
+        self._note_calls(examples, bounds, count=count, measures=measures)
         if not self.trusted:
             asked = examples if rows == 1 else examples.repeat(rows)
             size = self.n_features if parts is None else parts.n_parts
@@ -284,6 +359,15 @@ class Oracle:
             )
         answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
         return answer if self.region is None else self._of_change(answer, self.region, parts)
+
+    def _note_calls(
+        self, examples: Ints, bounds: Floats | None, *, count: bool = True, measures: bool = True
+    ) -> None:
+        """Count calls, and keep their bounds where they measure violations."""
+        if count:
+            self.calls += len(examples)
+        if measures and (bounds is not None or self.bounds is not None):
+            self._keep_bounds(examples, bounds)
 
     def _of_change(self, answer: Answer, region: Region, parts: Parts | None) -> Answer:
         """Planes of the change from the weights' mean: what that decides is in their offsets."""
@@ -315,6 +399,8 @@ class Oracle:
     def _joined(self, pieces: Iterable[Planes | BoundedPlanes]) -> tuple[Planes, Floats | None]:
         """The planes of all pieces, and their bounds if any has some."""
         planes, bounds = zip(*map(split_bounds, pieces), strict=True)
+        if len(planes) == 1:
+            return planes[0], bounds[0]
         together = concatenate(planes)
         if all(bound is None for bound in bounds):
             return together, None
@@ -355,10 +441,13 @@ def violations(answer: Answer, w: Floats) -> Floats:
     return offsets - scales * np.bincount(row_of, products, minlength=len(planes.losses))
 
 
-def hinge_values(problem: Problem, formulation: Formulation, w: Floats) -> Floats:
+def hinge_values(
+    problem: Problem, formulation: Formulation, w: Floats, n_jobs: int | None = None
+) -> Floats:
     """Slacks ``xi_i`` at ``w``, by one true oracle call for each example, or bounds on them."""
     oracle = Oracle(problem, formulation)
-    return oracle.bounded(oracle.violations(oracle.change(w)).hinges)
+    with oracle.in_threads(count_threads(n_jobs)):
+        return oracle.bounded(oracle.violations(oracle.change(w)).hinges)
 
 
 def batches(examples: Ints, size: int) -> Iterator[Ints]:

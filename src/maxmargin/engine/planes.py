@@ -15,6 +15,7 @@ arithmetic is in `plane_kernels`; this file owns the arrays, their growth and th
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -42,7 +43,7 @@ from .joint_planes import (
     solve_planes_jointly,
 )
 from .joint_qp import JointPlanes, JointSolution, solve_jointly
-from .oracle import Answer, Oracle
+from .oracle import Answer, Oracle, batches
 from .parts import Parts, mean_part_size
 from .plane_kernels import (
     ENTRIES,
@@ -65,7 +66,7 @@ from .work import (
     WEIGHT,
 )
 
-__all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store"]
+__all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store", "visits"]
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +148,11 @@ class BlockStore(Protocol):
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle at the current ``w`` for each example, and improve its block."""
 
+    def survey(
+        self, examples: Ints, size: int, rule: StepRule
+    ) -> Iterator[tuple[Ints, BlockReport]]:
+        """Visit batches of so many examples by a rule without steps, so that ``w`` stays."""
+
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
 
@@ -202,6 +208,13 @@ def make_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
         return kind(oracle, caps, cache_bytes)
     store = oracle.accelerators.store(oracle, caps, cache_bytes)
     return store or PlaneStore(oracle, caps, cache_bytes)
+
+
+def visits(
+    store: BlockStore, examples: Ints, size: int, rule: StepRule
+) -> Iterator[tuple[Ints, BlockReport]]:
+    """Visit batches of so many examples, one after the other."""
+    return ((batch, store.visit(batch, rule)) for batch in batches(examples, size))
 
 
 class PlaneStore:
@@ -314,6 +327,19 @@ class PlaneStore:
         if len(examples) == 1 or rule.max_steps == 0:
             self.oracle.compare(examples, report.hinges)
         return report
+
+    def survey(
+        self, examples: Ints, size: int, rule: StepRule
+    ) -> Iterator[tuple[Ints, BlockReport]]:
+        """See `BlockStore`."""
+        if self.oracle.threads is None:
+            yield from visits(self, examples, size, rule)
+            return
+        for batch, answer in self.oracle.ask_all(examples, self.w, size, in_parts=True):
+            self.work += len(batch) * self.oracle.work
+            report = self.absorb(batch, answer, rule)
+            self.oracle.compare(batch, report.hinges)
+            yield batch, report
 
     def _ask(self, examples: Ints) -> Answer:
         """The oracle's answers at the current ``w``."""

@@ -23,6 +23,7 @@ from .one_core import one_core
 from .oracle import Oracle
 from .stalling import ROUNDING, Looseness, Stalling
 from .state import Arrays, Kept, SolverState, from_text, inside, to_text, under
+from .threads import count_threads
 
 __all__ = ["CertifiedRun", "Run", "Saver", "StopTraining"]
 
@@ -57,6 +58,10 @@ class Limits(Protocol):
     def max_time(self) -> float | None:
         """Seconds to stop after."""
 
+    @property
+    def n_jobs(self) -> int | None:
+        """Threads that search, as joblib counts them."""
+
 
 class Saver(Protocol):
     """What keeps a run on disk; see `checkpoints.Checkpoint`."""
@@ -75,9 +80,9 @@ class Saver(Protocol):
 class Run(Kept, ABC):
     """Clock, counters, history and best weights of one call of `solve`.
 
-    Used as a context manager, in which no Ctrl-C is lost and one core does all the work. What it
-    has for arrays is all that the rest of the training depends on: taken at a `save_point`, it goes
-    on from there in another process, to the same bits.
+    Used as a context manager, in which no Ctrl-C is lost and no more cores are used than were
+    asked for. What it has for arrays is all that the rest of the training depends on: taken at a
+    `save_point`, it goes on from there in another process, to the same bits.
     """
 
     kept: ClassVar[tuple[str, ...]] = ("cache_hits",)
@@ -103,6 +108,8 @@ class Run(Kept, ABC):
     def __enter__(self) -> Run:
         try:
             self._guards.enter_context(one_core())
+            threads = count_threads(self.limits.n_jobs)
+            self._guards.enter_context(self.oracle.in_threads(threads))
             self._guards.enter_context(self._interrupts)
         except BaseException:  # a Ctrl-C on the way: what was entered has to be left
             self._guards.close()

@@ -424,7 +424,7 @@ class SequenceAligner(MaxMarginEstimator):
         """Partners, scores and offsets of the best alignments."""
         weights = self._weights
         xs, ys = self._encode(firsts, seconds)
-        partners, scores = self._aligner.align(xs, ys, weights)
+        partners, scores = self._aligner.align(xs, ys, weights, self.n_jobs)
         return partners, scores, xs.offsets
 
     def _encode(self, firsts: list[Any], seconds: list[Any]) -> tuple[Strings, Strings]:

@@ -21,6 +21,7 @@ from .._warn import warn_user
 from ..defaults import KEEPING
 from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
+from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
 from ..problem import Problem
 from ..progress import ProgressDisplay
@@ -272,7 +273,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             self._refuse_checkpoint("in a path of C")
         if self._choice is not None and self.checkpoint is not None:
             raise ValueError("checkpoint does not keep which weights held-out data have chosen")
-        self._warn_of_n_jobs()
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
             kept = None
@@ -401,7 +401,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for fit: partial_fit makes a single pass")
         solver = dataclasses.replace(self._make_solver(), max_passes=1)
-        self._warn_of_n_jobs()
         earlier = _beginning(getattr(self, "_online", None))
         content = fingerprint(*data, sample_weight)
         if earlier is not None:
@@ -427,11 +426,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         self._online = result
         self.result_ = dataclasses.replace(result, state=None)
 
-    def _warn_of_n_jobs(self) -> None:
-        """Say that more cores are not used."""
-        if self.n_jobs not in (None, 1):
-            warn_user(f"n_jobs={self.n_jobs} has no effect yet: training uses one core")
-
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
         if not isinstance(self.C, Real) or not (np.isfinite(self.C) and self.C > 0):
@@ -446,8 +440,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             )
         if self.resume and self.checkpoint is None:
             raise ValueError("resume needs checkpoint, the file to go on from")
-        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
-            raise ValueError(f"n_jobs must be None or a whole number, got {self.n_jobs!r}")
+        check_n_jobs(self.n_jobs)
         if self.on_interrupt not in ("raise", "return"):
             raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
         keeping = {name: getattr(self, name) for name in KEEPING}
@@ -459,6 +452,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             max_time=self.max_time,
             random_state=seed_of(self.random_state),
             **keeping,
+            n_jobs=self.n_jobs,
         )
         if isinstance(self.solver, str) or not (self.checkpoint or self.resume):
             return solver

@@ -234,7 +234,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         if fixed is not None:
             ranked = self._decoder.decode_k_best(fields, weights, 1, self._allowed(fixed, fields))
             return Outputs(self._output(tree.heads[1:], tree.labels[1:]) for (tree,) in ranked)
-        found = self._decoder.decode(fields, weights)
+        found = self._decoder.decode(fields, weights, self.n_jobs)
         bounds = fields.bounds.tolist()
         return Outputs(
             self._output(found.heads[first + 1 : end], found.labels[first + 1 : end])
@@ -290,7 +290,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         weights = self._weights
         fields = _fields(X)
         trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
-        found = self._decoder.decode(fields, weights)
+        found = self._decoder.decode(fields, weights, self.n_jobs)
         is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
         is_token[fields.bounds[:-1]] = False
         right = found.heads[is_token] == trees.heads

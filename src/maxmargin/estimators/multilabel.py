@@ -223,7 +223,7 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         array of int, or CSR matrix if y was sparse, of shape (n_examples, n_labels)
             1 where an example has a label, 0 elsewhere.
         """
-        found = predict_labels(*self._asked(X))
+        found = predict_labels(*self._asked(X), self.n_jobs)
         return sp.csr_matrix(found, dtype=np.int64) if self._sparse_output else found.astype(int)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:

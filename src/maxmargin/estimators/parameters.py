@@ -58,9 +58,9 @@ class SharedParameters:
     solver : str or Solver, default="auto"
         "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
         (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own
-        ``tol``, ``epsilon``, ``max_passes``, ``max_time`` and ``random_state`` are then used in
-        place of the estimator's. The online solvers ("perceptron", "mira", "sgd", "pegasos") make
-        ``max_passes`` passes, 10 by default, whatever the gap.
+        ``tol``, ``epsilon``, ``max_passes``, ``max_time``, ``random_state`` and ``n_jobs`` are then
+        used in place of the estimator's. The online solvers ("perceptron", "mira", "sgd",
+        "pegasos") make ``max_passes`` passes, 10 by default, whatever the gap.
     tol : float or None, default=1e-2
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Predictions for unseen data are
         hardly ever better for smaller ones; to compare objectives or weights, take 1e-4, say.
@@ -88,7 +88,11 @@ class SharedParameters:
         next fit. A second Ctrl-C, or one before the first iteration is over (while kernels are
         compiled, say), raises at once and leaves the estimator as it was.
     n_jobs : int, optional
-        Reserved: training uses one core, and says so if more are asked for.
+        Threads for predictions, and in training for the passes over all examples that certify a
+        result and those of solver "one-slack" and "n-slack". None is 1, unless joblib's
+        ``parallel_config`` says otherwise; -1 is all cores. Predictions, and the weights of these
+        two solvers, are the same bits for any number. Oracles of your own run in one thread, unless
+        they say ``in_threads``.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the order of visits; None draws one from numpy's global generator. The same seed,
         data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.

@@ -210,7 +210,7 @@ class ParserMixin(GrammarParameters, Savable):
     ) -> Iterator[tuple[Nodes, float]]:
         """Best derivation of each sentence; a score of -inf says that there is none."""
         short = [sentence for sentence in tokens if self._is_short(sentence)]
-        found = decoder.parse(self._encode(short), weights)
+        found = decoder.parse(self._encode(short), weights, getattr(self, "n_jobs", None))
         none = Nodes(*[np.empty(0, np.int32)] * len(Nodes._fields))
         for sentence in tokens:
             yield next(found) if self._is_short(sentence) else (none, -np.inf)

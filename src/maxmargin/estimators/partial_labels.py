@@ -64,7 +64,6 @@ class PartialLabels(MaxMarginEstimator):
             raise ValueError("weights are chosen by held-out data where all labels are known")
         self._refuse_checkpoint("where labels are known in part")
         solver = self._make_solver()
-        self._warn_of_n_jobs()
         with self._shown(solver, problem.n_examples) as callbacks:
             found = alternate(
                 problem,

@@ -270,7 +270,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         """Best segments of sequences whose features are known."""
         tokens, offsets = packed
         rows = sparse_rows(tokens, self._has_intercept)
-        found = self._decoder.decode(rows, offsets, self._weights)
+        found = self._decoder.decode(rows, offsets, self._weights, self.n_jobs)
         classes = self.classes_.tolist()
         return Outputs(
             [

@@ -738,7 +738,10 @@ class SequenceTagger(
         decode, weights = self._decoder.decode, self._weights
         parts = self._parts(X, tokens, offsets)
         return np.concatenate(
-            [decode(part.rows, part.offsets, weights, part.of(allowed)) for part in parts]
+            [
+                decode(part.rows, part.offsets, weights, part.of(allowed), self.n_jobs)
+                for part in parts
+            ]
         )
 
     def _parts(self, X: Any, tokens: Any, offsets: Ints) -> Iterator[_Part]:

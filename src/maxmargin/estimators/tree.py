@@ -218,10 +218,11 @@ class TreeLabeler(PartConfidences, PartialLabels):
         weights = self._weights
         if isinstance(self._layout, GridLayout):
             maps = self._maps(X)
-            return find_parts(maps, self._layout, weights, self._choices(fixed, maps))
+            return find_parts(maps, self._layout, weights, self._choices(fixed, maps), self.n_jobs)
         rows = self._rows(X)
         allowed = self._allowed(fixed, rows.n_rows)
-        return self._decoded(decode_label_trees(rows, self._layout, weights, allowed))
+        found = decode_label_trees(rows, self._layout, weights, allowed, self.n_jobs)
+        return self._decoded(found)
 
     def predict_k(
         self, X: Any, k: int, fixed: Any = None

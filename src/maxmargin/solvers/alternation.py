@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..engine.oracle import Oracle
+from ..engine.threads import count_threads
 from ..formulation import Formulation
 from ..objective import primal_value
 from ..problem import Problem
@@ -139,6 +140,10 @@ def alternate(
             problem, formulation, C, sample_weight=own, warm_start=warm, callbacks=callbacks
         )
 
+    def objective_of(problem: Problem, w: Floats) -> float:
+        n_jobs = getattr(solver, "n_jobs", None)  # solvers may be duck-typed
+        return _objective(problem, formulation, C, w, weights, n_jobs)
+
     begun: list[Result] = []
 
     def first(problem: Problem, origins: Ints) -> Floats:
@@ -148,7 +153,7 @@ def alternate(
     w = partial.first_weights(first)
     completion = partial.complete(w)
     if begun and begun[-1].status == "interrupted":
-        value = _objective(partial.completed(completion), formulation, C, w, weights)
+        value = objective_of(partial.completed(completion), w)
         # No multipliers are known, and 0 is the dual value of none.
         dual = None if begun[-1].dual is None else 0.0
         step = dataclasses.replace(begun[-1], w=w, primal=value, dual=dual, state=None)
@@ -162,7 +167,7 @@ def alternate(
         step = train(problem, weights, warm)
         bound = step.primal
         if bound is None:
-            bound = _objective(problem, formulation, C, step.w, weights)
+            bound = objective_of(problem, step.w)
         if kept is not None and bound >= rounds[-1].objective:
             if step.status == "interrupted":
                 kept = dataclasses.replace(kept, status=step.status)
@@ -172,7 +177,7 @@ def alternate(
         objective = bound
         if len(changed):
             following = partial.completed(better)
-            objective = min(bound, _objective(following, formulation, C, step.w, weights))
+            objective = min(bound, objective_of(following, step.w))
         before = rounds[-1].objective if rounds else np.inf
         rounds.append(Round(objective, bound, step.gap, len(changed), step.n_passes))
         kept, completion = step, better
@@ -185,12 +190,18 @@ def alternate(
 
 
 def _objective(
-    problem: Problem, formulation: Formulation, C: float, w: Floats, weights: Floats
+    problem: Problem,
+    formulation: Formulation,
+    C: float,
+    w: Floats,
+    weights: Floats,
+    n_jobs: int | None,
 ) -> float:
     """The primal value at ``w``, by one true oracle call for each example."""
     oracle = Oracle(problem, formulation)
     change = oracle.change(w)
-    slacks = oracle.bounded(oracle.violations(change).hinges)
+    with oracle.in_threads(count_threads(n_jobs)):
+        slacks = oracle.bounded(oracle.violations(change).hinges)
     return primal_value(change, slacks, formulation, C, weights)
 
 

@@ -16,6 +16,7 @@ from .._version import __version__
 from ..defaults import CHECKPOINT_EVERY, TOL
 from ..engine.run import Run
 from ..engine.state import fingerprint
+from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
 from ..problem import Problem
 from ..registry import import_name
@@ -28,7 +29,7 @@ __all__ = ["Solver", "checked_weights"]
 LARGEST_C = 1e100
 #: What a training that goes on may have another value of.
 MAY_CHANGE = (
-    *("max_passes", "max_time", "random_state"),
+    *("max_passes", "max_time", "random_state", "n_jobs"),
     *("checkpoint", "checkpoint_every", "resume"),
 )
 
@@ -60,6 +61,11 @@ class Solver:
         formulation, C, sample weights and solver have to be the same, but for the limits
         ``max_passes`` and ``max_time``, which count what was done before. ``random_state`` and a
         warm start have no effect then. A training that was over returns its result at once.
+    n_jobs : int, optional
+        Threads that search for planes: None is 1, unless joblib's ``parallel_config`` says
+        otherwise, and -1 all cores. They are used for the passes over all examples that certify,
+        and for those of cutting planes, where the problem is one of this package, or says
+        ``in_threads``. The order of all sums stays the same.
     """
 
     tol: float | None = TOL
@@ -70,6 +76,7 @@ class Solver:
     checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
     checkpoint_every: float = field(default=CHECKPOINT_EVERY, kw_only=True)
     resume: bool = field(default=False, kw_only=True)
+    n_jobs: int | None = field(default=None, kw_only=True)
 
     name: ClassVar[str] = ""
     #: Slacks the solver can handle.
@@ -192,6 +199,7 @@ class Solver:
             getattr(self, name) is None for name in ("tol", "epsilon", "max_passes", "max_time")
         ):
             raise ValueError("give at least one of tol, epsilon, max_passes and max_time")
+        check_n_jobs(self.n_jobs)
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")
         self._check_checkpoint(problem)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.bounds import BoundPrices
-from ..engine.oracle import BATCH, Oracle, batches, violations
+from ..engine.oracle import Oracle, violations
+from ..engine.threads import count_threads
 from ..formulation import Formulation
 from ..objective import Certificate, line_step, primal_value
 from ..problem import Problem
@@ -75,8 +76,7 @@ def certificate_of(
         raise ValueError(f"certificates are made for slack='l1', got {formulation}")
     slacks = np.empty(oracle.n_examples)
     total, linear = np.zeros(len(w)), 0.0
-    for indices in batches(np.arange(oracle.n_examples), BATCH):
-        answer = oracle.ask_features(indices, w)
+    for indices, answer in oracle.ask_all(np.arange(oracle.n_examples), w):
         planes, offsets, scales = answer
         values = violations(answer, w)
         oracle.compare(indices, values)
@@ -104,6 +104,7 @@ def certify(
     result: Result,
     *,
     sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
 ) -> Result:
     """Return the result of an online solver with its primal value and a dual bound.
 
@@ -119,6 +120,8 @@ def certify(
         Weights, with or without the state of their training, which makes the bound tighter.
     sample_weight : array of shape (n_examples,), optional
         Multiplies each example's slack.
+    n_jobs : int, optional
+        Threads for the oracle calls, as solvers have it; the bits do not depend on it.
 
     Returns
     -------
@@ -131,7 +134,8 @@ def certify(
     if isinstance(result.state, HasDualPoint) and result.state.trained_on is problem:
         start = result.state.dual_point(C * weights)
     oracle = Oracle(problem, formulation)
-    certificate = certificate_of(oracle, C, oracle.change(result.w), weights, start)
+    with oracle.in_threads(count_threads(n_jobs)):
+        certificate = certificate_of(oracle, C, oracle.change(result.w), weights, start)
     return dataclasses.replace(
         result,
         primal=certificate.primal,

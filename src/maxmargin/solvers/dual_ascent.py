@@ -220,8 +220,8 @@ class DualAscentRun(CertifiedRun):
         hinges = np.empty(self.n)
         found, done = 0.0, 0
         size = CHEAP_CERTIFY_BATCH if self.store.oracle_is_cheap else CERTIFY_BATCH
-        for batch in batches(order, LIMITED_BATCH if limited else size):
-            report = self.store.visit(batch, rule)
+        size = LIMITED_BATCH if limited else size
+        for batch, report in self.store.survey(order, size, rule):
             self.gaps[batch], hinges[batch] = report.gaps, report.hinges
             done += len(batch)
             found += float(report.gaps.sum())

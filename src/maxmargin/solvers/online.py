@@ -493,9 +493,8 @@ class OnlineRun(Run):
         """``lambda/2 |w|^2`` plus the mean hinge of the examples, by true oracle calls."""
         hinges = np.empty(len(examples))
         place = 0
-        for batch in batches(examples, BATCH):
-            values = violations(self.oracle.ask_features(batch, w), w)
-            hinges[place : place + len(batch)] = values
+        for batch, answer in self.oracle.ask_all(examples, w):
+            hinges[place : place + len(batch)] = violations(answer, w)
             place += len(batch)
             self.check()
         mean = np.average(np.maximum(hinges, 0.0), weights=self.weights[examples])

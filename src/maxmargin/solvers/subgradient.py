@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..engine.online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
-from ..engine.oracle import BATCH, batches, violations
+from ..engine.oracle import violations
 from ..formulation import Formulation
 from ..problem import Problem
 from .online import OnlineRun, OnlineSolver
@@ -164,8 +164,7 @@ class Pegasos(OnlineSolver):
         if oracle.region is not None:
             start[oracle.region.bounded] = np.clip(0.0, oracle.region.low, oracle.region.high)
         if training.has_new_examples or seen.measured == 0.0:
-            for batch in batches(training.examples, BATCH):
-                answer = oracle.ask_features(batch, start)
+            for batch, answer in oracle.ask_all(training.examples, start):
                 found = violations(answer, start) if oracle.has_bounds else answer.offsets
                 seen.losses += float(training.weights[batch] @ np.maximum(found, 0.0))
                 seen.measured += float(training.weights[batch].sum())

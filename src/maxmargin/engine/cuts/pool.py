@@ -17,7 +17,7 @@ from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
 from ..compaction import keep_parts_by_use, keep_rows
 from ..local_weights import LocalWeights
-from ..oracle import BATCH, Oracle, batches
+from ..oracle import Oracle
 from ..parts import Parts
 from ..state import Arrays, copied, inside, named_arrays, under
 from .bundle import stored_dense
@@ -212,8 +212,8 @@ class CandidatePool(TablePool):
         w = self.expand(w)
         n = len(self.slots.start)
         values, chosen = np.empty(n), np.full(n, -1)
-        for examples in batches(np.arange(n), BATCH):
-            planes, offsets, scales = self.oracle.ask(examples, w)
+        for examples, answer in self.oracle.ask_all(np.arange(n), w, in_parts=True):
+            planes, offsets, scales = answer
             check()
             products = np.empty(len(planes.indices))
             done = 0

@@ -57,6 +57,8 @@ class HomologueProblem(NativeProblem):
         What has a weight.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         natives: Strings,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...engine.native import pieces_of
+from ...engine.threads import each_range
 from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_weights
 from ...types import Floats, Ints, Ints32
@@ -165,11 +166,20 @@ class Aligner:
             counts=np.zeros(self.layout.size),
         )
 
-    def align(self, xs: Strings, ys: Strings, w: Floats) -> tuple[Ints32, Floats]:
+    def align(
+        self, xs: Strings, ys: Strings, w: Floats, n_jobs: int | None = None
+    ) -> tuple[Ints32, Floats]:
         """Partners (flat like xs.letters) and scores of the best alignments."""
         partners = np.empty(len(xs.letters), dtype=np.int32)
         scores = np.empty(len(xs.offsets) - 1)
-        align_pairs(xs, ys, self.layout.scoring(w), self.scratch(xs, ys), partners, scores)
+        scoring, tables = self.layout.scoring(w), np.diff(xs.offsets) * np.diff(ys.offsets)
+
+        def align(first: int, end: int) -> None:
+            own = slice(first, end + 1)
+            x, y = (strings._replace(offsets=strings.offsets[own]) for strings in (xs, ys))
+            align_pairs(x, y, scoring, self.scratch(x, y), partners, scores[first:end])
+
+        each_range(n_jobs, np.concatenate([[0], np.cumsum(tables)]), align)
         return partners, scores
 
     def align_k(self, xs: Strings, ys: Strings, w: Floats, k: int) -> list[list[Ranked]]:

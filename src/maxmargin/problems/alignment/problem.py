@@ -84,6 +84,8 @@ class AlignmentProblem(NativeProblem):
         one) is not the true one; or 1 if the alignments differ.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         xs: Strings,

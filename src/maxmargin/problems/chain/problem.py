@@ -26,6 +26,7 @@ from ...engine.native import (
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
+from ...engine.threads import each_range
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...problem import Problem
@@ -158,14 +159,26 @@ class ChainDecoder:
             )
         return as_weights(w, self.layout.size)
 
-    def decode(self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None) -> Ints32:
+    def decode(
+        self,
+        rows: Rows,
+        offsets: Ints,
+        w: Floats,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
+    ) -> Ints32:
         """Best labels of all tokens, of those that ``allowed`` (n_tokens, n_labels) marks."""
-        paths = self.decode_possible(rows, offsets, w, allowed)
+        paths = self.decode_possible(rows, offsets, w, allowed, n_jobs)
         refuse_impossible(paths[offsets[:-1]] < 0)
         return paths
 
     def decode_possible(
-        self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None
+        self,
+        rows: Rows,
+        offsets: Ints,
+        w: Floats,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
     ) -> Ints32:
         """The same, with -1 for all tokens of sequences that no labelling is allowed for."""
         w = self._checked(rows, w)
@@ -173,8 +186,13 @@ class ChainDecoder:
         if len(offsets) > 1:
             K, mask = self.layout.n_labels, self._mask(rows, allowed)
             transition, start, stop = self.potentials(w)
-            work = self.scratch(int(np.diff(offsets).max()), start, stop)
-            decode_chains(rows, offsets, w, K, transition, mask, work, paths)
+
+            def decode(first: int, end: int) -> None:
+                own = offsets[first : end + 1]
+                work = self.scratch(int(np.diff(own).max()), start, stop)
+                decode_chains(rows, own, w, K, transition, mask, work, paths)
+
+            each_range(n_jobs, offsets, decode)
         return paths
 
     def _mask(self, rows: Rows, allowed: Bools | None) -> Bools:
@@ -259,6 +277,8 @@ class ChainProblem(NativeProblem):
     constraints : ChainConstraints, optional
         Forbidden transitions; they hold in the oracles and in `decode`.
     """
+
+    in_threads = True
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -116,6 +117,13 @@ class ChainStore(PlaneStore):
         report = self._pass(examples, rule, cached=False)
         self.oracle.count(len(examples))
         return report
+
+    def survey(
+        self, examples: Ints, size: int, rule: StepRule
+    ) -> Iterator[tuple[Ints, BlockReport]]:
+        """See `BlockStore`."""
+        self._return_to_all_weights()
+        return super().survey(examples, size, rule)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes and maybe recombinations; returns the blocks' gaps before."""

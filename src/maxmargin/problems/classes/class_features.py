@@ -63,6 +63,8 @@ class ClassFeatureProblem(NativeProblem):
         Append a constant input.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         X: Any,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...engine.block_steps import ALL_PLANES
 from ...engine.oracle import Oracle
-from ...engine.planes import BlockReport, BlockStore, StepRule
+from ...engine.planes import BlockReport, BlockStore, StepRule, visits
 from ...engine.rows import row_square_norms
 from ...engine.state import Arrays, named_arrays
 from ...engine.work import BLOCK, WEIGHT, scoring_work
@@ -99,6 +100,12 @@ class ClassStore:
         self._pass(examples, rule, False, report)
         self.oracle.count(len(examples))
         return report
+
+    def survey(
+        self, examples: Ints, size: int, rule: StepRule
+    ) -> Iterator[tuple[Ints, BlockReport]]:
+        """See `BlockStore`."""
+        return visits(self, examples, size, rule)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks over the classes already met."""

@@ -49,6 +49,8 @@ class MulticlassProblem(NativeProblem):
         Append a constant feature.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         X: Any,

@@ -19,6 +19,7 @@ from ...engine.accelerators import Accelerators
 from ...engine.native import NativeProblem, counted_loss, pieces_of, sparse_row
 from ...engine.oracle import Oracle
 from ...engine.rows import check_codes
+from ...engine.threads import cubes, each_range
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...search.bounded_search import Violation
@@ -98,18 +99,25 @@ class DependencyDecoder:
         """Keys of the nodes of sentences."""
         return arc_keys(fields, self.templates, self.hash_bits, self.n_labels)
 
-    def decode(self, fields: TokenFields, w: Floats) -> FoundTrees:
+    def decode(self, fields: TokenFields, w: Floats, n_jobs: int | None = None) -> FoundTrees:
         """Best tree of each sentence, by node, with their scores."""
-        return self.decode_keys(self.keys(fields), w)
+        return self.decode_keys(self.keys(fields), w, n_jobs)
 
-    def decode_keys(self, keys: ArcKeys, w: Floats) -> FoundTrees:
+    def decode_keys(self, keys: ArcKeys, w: Floats, n_jobs: int | None = None) -> FoundTrees:
         """The same, of sentences whose keys are known."""
         w = as_weights(w, self.size)
-        longest = int(np.diff(keys.bounds).max(initial=1))
-        found = _new_trees(int(keys.bounds[-1]), len(keys.bounds) - 1)
-        unknown = np.full(longest, -1, dtype=np.int32)
-        work = make_work(keys, longest, self.options.projective)
-        decode_trees(keys, w, self.options, unknown, work, found)
+        lengths = np.diff(keys.bounds)
+        found = _new_trees(int(keys.bounds[-1]), len(lengths))
+
+        def decode(first: int, end: int) -> None:
+            longest = int(lengths[first:end].max(initial=1))
+            own = keys._replace(bounds=keys.bounds[first : end + 1])
+            work = make_work(own, longest, self.options.projective)
+            unknown = np.full(longest, -1, dtype=np.int32)
+            into = found._replace(losses=found.losses[first:end])
+            decode_trees(own, w, self.options, unknown, work, into)
+
+        each_range(n_jobs, cubes(lengths), decode)
         return found
 
     def decode_k_best(
@@ -201,6 +209,8 @@ class DependencyProblem(NativeProblem):
     hash_bits : int
         Arcs have ``2 ** hash_bits`` weights.
     """
+
+    in_threads = True
 
     def __init__(
         self,

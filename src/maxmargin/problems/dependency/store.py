@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from ...engine.arena import new_scratch
 from ...engine.joint_planes import PlaneRows
 from ...engine.oracle import Oracle
 from ...engine.parts import Parts
-from ...engine.planes import BlockReport, PlaneStore, StepRule
+from ...engine.planes import BlockReport, PlaneStore, StepRule, visits
 from ...engine.work import PART_ENTRY
 from ...plane_rows import empty_planes
 from ...types import Floats, Ints, Ints32
@@ -90,6 +91,12 @@ class TreeStore(PlaneStore):
                 self.oracle.count(len(examples))
                 return report
             self._reserve(self._longest_row + int(self.blocks.n_features[examples[done:]].max()))
+
+    def survey(
+        self, examples: Ints, size: int, rule: StepRule
+    ) -> Iterator[tuple[Ints, BlockReport]]:
+        """See `BlockStore`; the oracle outside has no planes in arcs."""
+        return visits(self, examples, size, rule)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""

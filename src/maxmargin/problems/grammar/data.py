@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
+from ...engine.threads import count_threads, cubes, each_range
 from ...search.limits import as_weights
 from ...types import Floats, Ints, Ints32
 from .features import N_BUCKETS, list_features
@@ -161,7 +163,9 @@ class GrammarDecoder:
             np.zeros(self.n_features),
         )
 
-    def parse(self, sentences: Sentences, w: Floats) -> Iterator[tuple[Nodes, float]]:
+    def parse(
+        self, sentences: Sentences, w: Floats, n_jobs: int | None = None
+    ) -> Iterator[tuple[Nodes, float]]:
         """Best derivation of each sentence and its score, -inf if there is none.
 
         The nodes are only valid until the next ones are asked for.
@@ -169,12 +173,27 @@ class GrammarDecoder:
         w = as_weights(w, self.n_features)
         if len(sentences.offsets) < 2:
             return
-        longest = int(np.diff(sentences.offsets).max())
-        work = self.scratch(longest, len(sentences.view_sizes))
-        found = empty_nodes(2 * longest)
-        for i in range(len(sentences.offsets) - 1):
-            score = parse_sentence(self.grammar.arrays, sentences, i, w, work, found)
-            yield found, float(score)
+        lengths = np.diff(sentences.offsets)
+
+        def parse(first: int, end: int) -> Iterator[tuple[Nodes, float]]:
+            longest = int(lengths[first:end].max())
+            work = self.scratch(longest, len(sentences.view_sizes))
+            found = empty_nodes(2 * longest)
+            for i in range(first, end):
+                score = parse_sentence(self.grammar.arrays, sentences, i, w, work, found)
+                yield found, float(score)
+
+        def parse_and_keep(first: int, end: int) -> list[tuple[Nodes, float]]:
+            parsed = zip(parse(first, end), lengths[first:end].tolist(), strict=True)
+            return [
+                (Nodes(*(array[: 2 * length].copy() for array in nodes)), score)
+                for (nodes, score), length in parsed
+            ]
+
+        if count_threads(n_jobs) == 1:
+            yield from parse(0, len(lengths))
+        else:
+            yield from chain(*each_range(n_jobs, cubes(lengths), parse_and_keep))
 
     def psi(self, sentences: Sentences, i: int, nodes: Nodes, base: int) -> Ints:
         """Features of a derivation of sentence i, each as often as it counts."""

@@ -55,6 +55,8 @@ class GrammarProblem(NativeProblem):
     cannot leave out.
     """
 
+    in_threads = True
+
     def __init__(
         self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: GrammarLoss = "f1"
     ) -> None:

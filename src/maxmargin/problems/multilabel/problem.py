@@ -17,6 +17,7 @@ from ...engine.accelerators import PartAccelerators
 from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.parts import rows_under_labels, write_part
 from ...engine.rows import Rows, add_scores, make_rows, row_scores
+from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -53,6 +54,8 @@ class MultilabelProblem(NativeProblem):
     fit_intercept : bool
         Append a constant input.
     """
+
+    in_threads = True
 
     def __init__(
         self,
@@ -211,11 +214,16 @@ class MultilabelAccelerators(PartAccelerators):
             self.oracle_work += 10.0 * 2.0**problem.n_labels
 
 
-def predict_labels(rows: Rows, graph: LabelGraph, w: Floats) -> Bools:
+def predict_labels(rows: Rows, graph: LabelGraph, w: Floats, n_jobs: int | None = None) -> Bools:
     """The set of labels of the largest score for every row."""
     scores = label_scores(rows, graph, w)
     pairs = w[len(w) - len(graph.edges) :]
-    return find_labels(scores, graph, pairs, np.zeros(scores.shape, np.bool_), 0, PREDICT)
+
+    def find(first: int, end: int) -> Bools:
+        own = scores[first:end]
+        return find_labels(own, graph, pairs, np.zeros(own.shape, np.bool_), 0, PREDICT)
+
+    return np.concatenate(each_range(n_jobs, np.arange(len(scores) + 1), find))
 
 
 def flipped_labels(rows: Rows, graph: LabelGraph, w: Floats, found: Bools) -> Bools:

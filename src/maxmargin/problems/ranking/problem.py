@@ -78,6 +78,8 @@ class RankingProblem(NativeProblem):
         For "swaps" of either kind, with margin rescaling.
     """
 
+    in_threads = True
+
     def __init__(
         self,
         X: Any,

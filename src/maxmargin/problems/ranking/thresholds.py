@@ -51,6 +51,8 @@ class ThresholdProblem(NativeProblem):
         Number of grades, at least 2.
     """
 
+    in_threads = True
+
     def __init__(self, X: Any, grades: ArrayLike, n_grades: int) -> None:
         # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
         rows = make_rows(X, sparse=True)

@@ -14,6 +14,7 @@ from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, spar
 from ...engine.native import pieces_of as entries_within
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, make_rows
+from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -83,7 +84,7 @@ class SegmentDecoder:
             np.empty(longest, np.int32),
         )
 
-    def decode(self, rows: Rows, offsets: Ints, w: Floats) -> Pieces:
+    def decode(self, rows: Rows, offsets: Ints, w: Floats, n_jobs: int | None = None) -> Pieces:
         """Best segmentations, by token; rows as `sparse_rows` makes them."""
         if rows.n_inputs != self.layout.n_inputs:
             raise ValueError(
@@ -91,8 +92,13 @@ class SegmentDecoder:
             )
         w = as_weights(w, self.layout.size)
         labels, lengths = np.empty(rows.n_rows, np.int32), np.empty(rows.n_rows, np.int32)
-        work = self.scratch(int(np.diff(offsets).max(initial=1)))
-        decode_segments(self.layout.model, rows, offsets, w, work, labels, lengths)
+
+        def decode(first: int, end: int) -> None:
+            own = offsets[first : end + 1]
+            work = self.scratch(int(np.diff(own).max(initial=1)))
+            decode_segments(self.layout.model, rows, own, w, work, labels, lengths)
+
+        each_range(n_jobs, offsets, decode)
         return Pieces(labels, lengths)
 
     def features(self, pieces: Pieces) -> tuple[Ints, Ints, Ints]:
@@ -136,6 +142,8 @@ class SegmentProblem(NativeProblem):
     last_tokens : bool
         Whether last tokens of segments have weights of their own, as first ones do.
     """
+
+    in_threads = True
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.native import pieces_of
+from ...engine.threads import each_range
 from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights
 from ...search.modes import SearchMode
@@ -345,15 +346,27 @@ class GridPartsProblem(TreeProblem):
         return empty_planes(len(examples), len(examples) * self.layout.size)
 
 
-def find_parts(maps: Maps, layout: GridLayout, w: Floats, choices: Choices | None = None) -> Ints:
+def find_parts(
+    maps: Maps,
+    layout: GridLayout,
+    w: Floats,
+    choices: Choices | None = None,
+    n_jobs: int | None = None,
+) -> Ints:
     """Best positions in every image, shape (n_examples, n_parts, 2)."""
     if choices is not None:
         return np.array([best[0] for best, _ in rank_parts(maps, layout, w, 1, choices)])
     w = as_weights(w, layout.size)
     n, V = len(maps.grids), len(layout.parent)
     labels = np.empty((n, V), np.int64)
-    work = layout.work(maps.grids, w)
-    decode_parts(layout.shape, maps, w, _strip(maps, np.arange(n)), work, labels)
+
+    def decode(first: int, end: int) -> None:
+        grids = maps.grids[first:end]
+        own = maps._replace(offsets=maps.offsets[first : end + 1], grids=grids)
+        strip = _strip(maps, np.arange(first, end))
+        decode_parts(layout.shape, own, w, strip, layout.work(grids, w), labels[first:end])
+
+    each_range(n_jobs, maps.offsets, decode)
     return as_pixels(labels, maps.grids)
 
 

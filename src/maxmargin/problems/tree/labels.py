@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.rows import Rows, check_codes, make_rows
+from ...engine.threads import each_range
 from ...plane_rows import Planes, empty_planes
 from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
@@ -363,7 +364,11 @@ class LabelTreeProblem(TreeProblem):
 
 
 def decode_label_trees(
-    rows: Rows, layout: LabelLayout, w: Floats, allowed: Bools | None = None
+    rows: Rows,
+    layout: LabelLayout,
+    w: Floats,
+    allowed: Bools | None = None,
+    n_jobs: int | None = None,
 ) -> Ints:
     """Best labels of all nodes of every row, of those that ``allowed`` marks.
 
@@ -374,7 +379,13 @@ def decode_label_trees(
     w = as_weights(w, size)
     labels = np.empty((rows.n_rows, len(layout.parent)), np.int64)
     mask = np.empty((0, 0, 0), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
-    decode_labels(shape, rows, columns, w, mask, layout.work(0), labels)
+
+    def decode(first: int, end: int) -> None:
+        own = rows._replace(indptr=rows.indptr[first : end + 1])
+        part = slice(first, end)
+        decode_labels(shape, own, columns, w, mask[part], layout.work(0), labels[part])
+
+    each_range(n_jobs, rows.indptr, decode)
     return labels
 
 

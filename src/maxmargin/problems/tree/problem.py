@@ -84,6 +84,8 @@ class TreeProblem(NativeProblem):
         All losses are multiples of it; 0 if they may have any value.
     """
 
+    in_threads = True
+
     labels: Ints
     shape: TreeShape
     loss_name: str

@@ -24,6 +24,7 @@ from ....engine.native import (
 )
 from ....engine.parts import rows_under_labels
 from ....engine.rows import check_codes
+from ....engine.threads import each_range
 from ....engine.work import scoring_work
 from ....formulation import Formulation, Rescaling
 from ....plane_rows import Planes, empty_planes, trim
@@ -102,7 +103,12 @@ class HistoryDecoder:
         return self.layout.n_inputs, self.layout.n_pair_inputs
 
     def decode(
-        self, inputs: HistoryInputs, offsets: Ints, w: Floats, allowed: Bools | None = None
+        self,
+        inputs: HistoryInputs,
+        offsets: Ints,
+        w: Floats,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
     ) -> Ints32:
         """Best labels of all tokens, of those that ``allowed[token, label]`` tells."""
         if allowed is not None:  # the k best tell whether there is any
@@ -111,9 +117,15 @@ class HistoryDecoder:
             )
         w = as_weights(w, self.layout.size)
         paths = np.zeros(int(offsets[-1]), dtype=np.int32)
-        work = make_scratch(self.layout.model, int(np.diff(offsets).max(initial=1)))
-        given = work.all_allowed
-        decode_histories(self.layout.model, inputs, offsets, w, self.forbidden, given, work, paths)
+        model = self.layout.model
+
+        def decode(first: int, end: int) -> None:
+            own = offsets[first : end + 1]
+            work = make_scratch(model, int(np.diff(own).max(initial=1)))
+            given = work.all_allowed
+            decode_histories(model, inputs, own, w, self.forbidden, given, work, paths)
+
+        each_range(n_jobs, offsets, decode)
         return paths
 
     def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
@@ -188,6 +200,8 @@ class HistoryChainProblem(NativeProblem):
     constraints : ChainConstraints, optional
         Forbidden transitions; they hold in the oracles and in `decode`.
     """
+
+    in_threads = True
 
     def __init__(
         self,

@@ -1,0 +1,118 @@
+"""Two cores against one, by the wall: certificates, one-slack passes, predictions, training.
+
+The figures need a machine with nothing else to do. On a busy one the CPU seconds still tell what
+threads cost beyond the work itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import maxmargin as mm
+from maxmargin.engine.cuts.pool import make_pool
+from maxmargin.engine.one_core import one_core
+from maxmargin.engine.oracle import Oracle
+from maxmargin.problem import Problem
+from maxmargin.solvers import make_solver
+
+from .case import FORMULATION, Case, Contestant, Options, Outcome, Target
+from .data import chain_problem
+from .datasets import conll2000, ocr_letters, ptb
+from .predicting import EPSILON, of_vectors
+
+PASSES = 10  # in one timed run: single ones are over too soon
+CACHE = 2**30
+MUST = 1.8
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """Letters and chunks, with features built; then parse trees."""
+    words = ocr_letters.load()
+    letters = chain_problem(words.pixels, words.offsets, words.letters, 26, options.size(60))
+    chunks = conll2000.Chunking(options.quick).problem(None)
+    for name, problem in (("OCR letters", letters), ("CoNLL-2000", chunks)):
+        yield _compared(f"{name}, certificates", _certificates(problem), MUST)
+        yield _compared(f"{name}, one-slack passes", _one_slack(problem), MUST)
+        for solver in ("one-slack", "auto"):
+            yield _compared(f"{name}, training by {solver}", _training(problem, solver))
+    limit = conll2000.limit_of(options.quick)
+    tagger = conll2000.fit_tagger(limit, EPSILON)
+    packed = tagger.features_.transform(conll2000.read("test", limit).select([0, 1]))
+    yield _compared("CoNLL-2000, prediction", _prediction(of_vectors(tagger), packed), MUST)
+    trees = ptb.load(25)[: options.size(60)]
+    parser = mm.GrammarParser(max_passes=1, tol=None, random_state=0, **ptb.GRAMMAR).fit(trees)
+    sentences = [tree.words() if parser.terminals == "words" else tree for tree in trees]
+    yield _compared("Penn sample, prediction", _prediction(parser, sentences, 1), MUST)
+
+
+def _compared(name: str, run: Callable[[int], Any], must: float | None = None) -> Case:
+    """The same work by one thread and by two."""
+
+    def contestant(n_jobs: int) -> Contestant:
+        def timed_run() -> Outcome:
+            run(n_jobs)
+            return Outcome()
+
+        return Contestant(f"n_jobs={n_jobs}", timed_run, lambda: run(n_jobs) and None)
+
+    one, two = "n_jobs=1", "n_jobs=2"
+    return Case(
+        name,
+        [contestant(1), contestant(2)],
+        [
+            Target("one core", one, "wall", unit="s"),
+            Target("two cores", two, "wall", unit="s"),
+            Target("times as fast", one, "wall", at_least=must, relative_to=(two, "wall")),
+            Target("CPU time of two, of that of one", two, "cpu", relative_to=(one, "cpu")),
+        ],
+    )
+
+
+def _certificates(problem: Problem) -> Callable[[int], Any]:
+    """Passes of true oracle calls that measure all slacks."""
+    w = 0.01 * np.random.default_rng(0).normal(size=problem.n_features)
+
+    def run(n_jobs: int) -> None:
+        oracle = Oracle(problem, FORMULATION)
+        with one_core(), oracle.in_threads(n_jobs):
+            for _ in range(PASSES):
+                oracle.violations(w)
+
+    return run
+
+
+def _one_slack(problem: Problem) -> Callable[[int], Any]:
+    """Passes whose candidates are compared with those that are kept, and known already."""
+    pools = {n_jobs: make_pool(Oracle(problem, FORMULATION), 10, CACHE) for n_jobs in (1, 2)}
+
+    def run(n_jobs: int) -> None:
+        pool = pools[n_jobs]
+        with one_core(), pool.oracle.in_threads(n_jobs):
+            for _ in range(PASSES):
+                pool.ask(np.zeros(pool.n_weights), lambda: None)
+
+    return run
+
+
+def _training(problem: Problem, name: str) -> Callable[[int], Any]:
+    """To a certified gap of five per cent."""
+
+    def run(n_jobs: int) -> None:
+        solver = make_solver(name, tol=0.05, random_state=0, n_jobs=n_jobs)
+        solver.solve(problem, FORMULATION, 0.1)
+
+    return run
+
+
+def _prediction(model: Any, X: Any, passes: int = PASSES) -> Callable[[int], Any]:
+    """Predictions, some times over."""
+
+    def run(n_jobs: int) -> None:
+        model.set_params(n_jobs=n_jobs)
+        for _ in range(passes):
+            model.predict(X)
+
+    return run
