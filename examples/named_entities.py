@@ -129,12 +129,13 @@ def color_of(tag):
 def draw_sentence(axis, height, words, predicted, truth):
     """Words in the colours of their predicted types; what was right stands below wrong ones."""
     x = 0.0
-    for word, tag, true in zip(words[:16], predicted, truth, strict=False):
+    for word, tag, true in zip(words, predicted, truth, strict=True):
         bold = "bold" if tag != "O" else "normal"
-        axis.text(x, height, word, color=color_of(tag), weight=bold, fontsize=9)
+        axis.text(x, height, word, color=color_of(tag), weight=bold, fontsize=9, clip_on=True)
         if tag != true:
-            axis.text(x, height - 0.36, f"right: {true}", color=color_of(true), fontsize=7)
-        x += 0.008 * max(len(word), 10 if tag != true else 0) + 0.01
+            right = f"right: {true}"
+            axis.text(x, height - 0.36, right, color=color_of(true), fontsize=7, clip_on=True)
+        x += 0.0095 * max(len(word), 10 if tag != true else 0) + 0.01
 
 
 def draw_evidence(axis, words, decision):
@@ -195,9 +196,10 @@ def main(picture="named_entities.png", *paths):
     middle.set(title="test sentences", ylim=(len(names) - 0.5, -0.5))
     draw_evidence(right, X_test[i], decision)
     below = figure.add_subplot(grid[1, :])
-    for row, (p, i, _) in enumerate(mistakes[:SHOWN]):
+    for row, (p, i, t) in enumerate(mistakes[:SHOWN]):
         below.text(-0.05, -row, f"{p:.0%}", fontsize=8, color="0.4")
-        draw_sentence(below, -row, X_test[i], tagger.predict(X_test[i : i + 1])[0], y_test[i])
+        predicted, shown = tagger.predict(X_test[i : i + 1])[0], slice(max(0, t - 6), t + 9)
+        draw_sentence(below, -row, X_test[i][shown], predicted[shown], y_test[i][shown])
     below.set(xlim=(-0.06, 1.0), ylim=(-SHOWN + 0.4, 0.6), title="its most confident mistakes")
     below.axis("off")
     figure.savefig(picture, dpi=110)
