@@ -403,7 +403,6 @@ def test_keys_that_no_features_have_are_refused(key):
         WindowFeatures.from_state({**state, "keys": keys})
 
 
-
 @pytest.mark.parametrize(
     ("X", "message"),
     [

@@ -479,7 +479,7 @@ def test_outputs_without_a_hash_that_cannot_be_pickled_are_named():
         def __repr__(self):
             return "an output"
 
-    with pytest.raises(ValueError, match="an output has no hash.* give Own a method __hash__"):
+    with pytest.raises(ValueError, match=r"an output has no hash.* give Own a method __hash__"):
         output_key(Own())
 
 
