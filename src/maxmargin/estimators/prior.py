@@ -32,7 +32,8 @@ def all_classes(seen: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     """The classes of some data and those that a prior knows; ValueError if they cannot be mixed."""
     try:
         together = np.union1d(seen, known)
-        lost = together.dtype.kind in "US" and {seen.dtype.kind, known.dtype.kind} - {"U", "S"}
+        texts = [classes.dtype.kind in "US" for classes in (seen, known, together)]
+        lost = texts[2] and not (texts[0] and texts[1])
     except TypeError:  # of objects that have no order
         lost = True
     if lost:  # numbers would have become strings
