@@ -178,6 +178,12 @@ def test_labels_of_arcs_and_of_sets():
     assert f"label {label}: x{f}" in read(model.report(*examples).html)
 
 
+def test_tokens_outside_of_segments_are_called_so():
+    segmenter, examples, _ = _segments()
+    text = read(segmenter.report(*examples).html)
+    assert "for (outside)" in text and "for None" not in text
+
+
 def test_ranking():
     X, score, _ = rows()
     y, qid = np.clip(np.rint(score), 0, 3), np.repeat(np.arange(9), 10)

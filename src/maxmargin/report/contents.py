@@ -118,7 +118,10 @@ def _features(estimator: Any, top: int, label: str | None) -> dict[str, Any]:
     except ValueError as error:  # of kernels there are none
         return {"note": str(error)}
     found = {
-        str(name): {"for": speak_for[name], "against": against[name]}
+        _OUTSIDE if name is None else str(name): {
+            "for": speak_for[name],
+            "against": against[name],
+        }
         for name in speak_for
         if label is None or str(name) == label
     }
