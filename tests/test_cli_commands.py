@@ -10,7 +10,6 @@ from maxmargin.cli import main
 #: Whose score is not a sum over examples.
 OF_ALL_ROWS = ("measure",)
 #: Whose examples cannot be taken apart, so far.
-WHOLE = ("label-tree",)
 #: Where the report has the score that models are chosen by.
 PLACES = {
     "tag": {"accuracy": ["accuracy"]},
@@ -83,10 +82,6 @@ def test_training_is_watched(folder, task, capsys):
 def test_cross_validation_and_path(folder, task, capsys):
     options = [*make_files(task, 1).options, "--tol", "0.5", "-q"]
     data = str(folder / f"{task}.train")
-    if task in WHOLE:
-        assert main(["cross-validate", task, data, *options]) == 1
-        assert "cannot be trained on parts of its file yet" in capsys.readouterr().err
-        return
     report = report_of(capsys, "cross-validate", task, data, "--folds", 2, *options)
     scores = [fold["scores"] for fold in report["folds"]]
     assert len(scores) == 2 and list(scores[0]) == list(report["mean"])

@@ -399,6 +399,7 @@ def test_options_without_effect_are_noted(words, tmp_path, capsys):
         ["-l", "7"],
         ["-p", "3"],
         ["-t", "2"],
+        ["-w", "3", "-p", "2"],
         ["--t", "1", "--e", "2"],
         ["--t", "0", "--e", "1"],
     ],

@@ -147,7 +147,7 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option]) -> N
 
 
 def tell_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None:
-    """Say of options that they have no effect; refuse kernels, and -w 2 to 4 with -p 2."""
+    """Say of options without effect that they have none; refuse what cannot be."""
     if getattr(arguments, "t", 0):
         raise UsageError("-t: only 0, the linear kernel; kernel= of the estimators has others")
     if getattr(arguments, "w", None) in (2, 3, 4) and arguments.p == 2:
