@@ -123,7 +123,7 @@ def test_text_and_html():
     assert table.count("<table>") == 3 == table.count("</table>")
 
 
-def test_names_are_listed_once(monkeypatch):
+def test_names_of_other_features_are_not_listed(monkeypatch):
     X, y = (
         [["Anna", "lives", "in", "Oslo"], ["Oslo", "is", "cold"]],
         [["P", "O", "O", "L"], ["L", "O", "O"]],
@@ -134,7 +134,7 @@ def test_names_are_listed_once(monkeypatch):
         WindowFeatures, "get_feature_names_out", lambda own: calls.append(1) or listed(own)
     )
     model.explain(X[0])
-    assert len(calls) == 1  # of large models it takes longer than all else
+    assert not calls  # of large models they would take longer than all else
 
 
 def test_what_is_refused(tagger):

@@ -399,7 +399,7 @@ def test_names_of_some_features_are_those_among_all(features, monkeypatch):
     assert len(set(every)) == len(every)
     for numbers in ([], [3, 0, 3], list(range(len(every)))[::-1]):
         found = tagger.features_.names_of(np.array(numbers, np.int64))
-        assert found.tolist() == [every[f] for f in numbers]
+        assert list(found) == [every[f] for f in numbers]
     # Of millions of features an explanation names those of its tokens alone.
     monkeypatch.delattr(type(tagger.features_), "get_feature_names_out")
     shown = {one.name for d in tagger.explain(X[0]).decisions for one in d.evidence}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -194,12 +193,14 @@ def test_hinge_values_are_bounds():
 
 
 def test_pieces_of_a_batch_keep_their_bounds(monkeypatch):
-    monkeypatch.setattr(asking, "BATCH", 4)
+    monkeypatch.setattr(asking, "MOST", 4)
+    monkeypatch.setattr(asking, "FEWEST", 1)
     problem = Sloppy(np.random.default_rng(5), n=11)
     whole, w = Oracle(problem, Formulation()), np.full(D, -0.4)
     whole.ask(np.arange(11), w)
-    with ThreadPoolExecutor(2) as threads:
-        pieces = Oracle(problem, Formulation(), threads)
+    problem.in_threads = True
+    pieces = Oracle(problem, Formulation())
+    with pieces.in_threads(2):
         pieces.ask(np.arange(11), w)
     assert np.array_equal(whole.bounds, pieces.bounds)
 
