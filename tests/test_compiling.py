@@ -204,7 +204,8 @@ print(double(1.5))
 
 
 def run_kernel(folder, cache, prepare=None):
-    (folder / "kernels.py").write_text(SCRIPT)
+    if not (folder / "kernels.py").exists():  # written anew, it would be another source
+        (folder / "kernels.py").write_text(SCRIPT)
     return subprocess.run(
         [sys.executable, "kernels.py"],
         cwd=folder,
