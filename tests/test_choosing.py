@@ -96,7 +96,7 @@ def mm_objective(model):
 
 
 def test_judgements_are_passes_apart():
-    model = mm.MulticlassSVM(random_state=0, tol=1e-6, solver="sdm")
+    model = mm.MulticlassSVM(random_state=0, tol=1e-9, solver="sdm")
     choice, _ = chosen(model, [0.5], pause=3.0)
     passes = np.array([judgement.passes for judgement in choice.judgements[:-1]])
     assert len(passes) > 2 and np.all(np.diff(passes) >= 3.0)
