@@ -10,7 +10,7 @@ from ..formats.trees import Tree, as_tree
 from .convergence import INK, MUTED, ORANGE
 from .figure import figure_class, save_figure
 
-__all__ = ["plot_tree"]
+__all__ = ["plot_tree", "tree_height"]
 
 
 def plot_tree(
@@ -50,14 +50,14 @@ def plot_tree(
     tree = as_tree(tree)
     words = tree.words()
     if axes is None:
-        size = (max(4.0, 0.75 * len(words)), 1.0 + 0.5 * _height(tree))
+        size = (max(4.0, 0.75 * len(words)), 1.0 + 0.5 * tree_height(tree))
         axes = Figure(figsize=size, dpi=150, layout="constrained").add_subplot()
     expected = None if truth is None else Counter(as_tree(truth).spans())
     _draw(tree, 0, axes, expected)
     for t, word in enumerate(words):
         axes.text(t, -0.8, word, ha="center", va="center", color=INK, fontsize=9, style="italic")
     axes.set_xlim(-0.6, len(words) - 0.4)
-    axes.set_ylim(-1.3, _height(tree) + 0.5)
+    axes.set_ylim(-1.3, tree_height(tree) + 0.5)
     axes.axis("off")
     if title:
         axes.set_title(title, color=INK, fontsize=10)
@@ -67,16 +67,16 @@ def plot_tree(
     return figure
 
 
-def _height(tree: Tree) -> int:
+def tree_height(tree: Tree) -> int:
     """Number of steps from a node down to its farthest tag."""
-    return 1 + max((_height(c) for c in tree.children if isinstance(c, Tree)), default=-1)
+    return 1 + max((tree_height(c) for c in tree.children if isinstance(c, Tree)), default=-1)
 
 
 def _draw(
     tree: Tree, start: int, axes: Any, expected: Counter[tuple[str, int, int]] | None
 ) -> tuple[float, int]:
     """Draw a subtree that begins at a word; returns its node's place and where it ends."""
-    height = _height(tree)
+    height = tree_height(tree)
     if tree.is_tag:
         _label(axes, start, height, tree.label, MUTED)
         return float(start), start + 1
@@ -84,7 +84,7 @@ def _draw(
     for child in tree.children:
         if isinstance(child, Tree):
             place, end = _draw(child, end, axes, expected)
-            places.append((place, _height(child)))
+            places.append((place, tree_height(child)))
     middle = (places[0][0] + places[-1][0]) / 2
     for place, below in places:
         # Right angles: straight lines to tags far below would cross other nodes.

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from ...formats.trees import Tree, as_tree
+from ..trees import tree_height
 
 __all__ = ["parse_tree"]
 
@@ -29,11 +30,11 @@ class _Drawing:
 
     def __init__(self, tree: Tree, expected: Counter[tuple[str, int, int]] | None) -> None:
         self.expected = expected
-        self.height = LEVEL * (_height(tree) + 2)
+        self.height = LEVEL * (tree_height(tree) + 2)
         self.parts: list[str] = []
         self.places: list[float] = []
         x = 8.0
-        for word, tag in zip(tree.words(), _tags(tree), strict=True):
+        for word, tag in zip(tree.words(), tree.tags(), strict=True):
             width = LETTER * max(len(word), len(tag))
             self.places.append(x + 0.5 * width)
             self._text(self.places[-1], self.height, word, "--ink", "font-style:italic")
@@ -43,7 +44,7 @@ class _Drawing:
 
     def _node(self, tree: Tree, start: int) -> tuple[float, float, int]:
         """Draw a subtree that begins at a word; its place, level and end."""
-        level = self.height - LEVEL * (_height(tree) + 1)
+        level = self.height - LEVEL * (tree_height(tree) + 1)
         if tree.is_tag:
             self._text(self.places[start], level, tree.label, "--muted")
             return self.places[start], level, start + 1
@@ -70,15 +71,3 @@ class _Drawing:
             f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" '
             f'style="fill:var({color});{style}">{escape(text)}</text>'
         )
-
-
-def _height(tree: Tree) -> int:
-    """Number of steps from a node down to its farthest tag."""
-    return 1 + max((_height(c) for c in tree.children if isinstance(c, Tree)), default=-1)
-
-
-def _tags(tree: Tree) -> list[str]:
-    """The tags of the words."""
-    if tree.is_tag:
-        return [tree.label]
-    return [tag for child in tree.children if isinstance(child, Tree) for tag in _tags(child)]
