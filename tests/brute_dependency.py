@@ -40,14 +40,14 @@ def field(tokens, node, part):
     return hash_string(text[name])
 
 
-def key(tokens, node, number, side):
+def key(tokens, node, number, side, role):
     """The key of a node for one side of a template."""
     if not side:
         return 0
     total = hash_string(side)
     for part in side.split():
         total = mix(total ^ field(tokens, node, part))
-    return ((total * (hash_string(f"template {number}") | 1)) & ALL_BITS) >> 32
+    return ((total * (hash_string(f"template {number}{role}") | 1)) & ALL_BITS) >> 32
 
 
 def bucket(distance):
@@ -62,8 +62,8 @@ def arc_psi(tokens, h, m, label, templates, hash_bits, n_labels):
     direction = RIGHT if h < m else LEFT
 
     def base(number, head_side, modifier_side):
-        head = key(tokens, h, number, head_side)
-        return head ^ key(tokens, m, number, modifier_side) ^ direction
+        head = key(tokens, h, number, head_side, "")
+        return head ^ key(tokens, m, number, modifier_side, " modifier") ^ direction
 
     for number, (head_side, modifier_side) in enumerate(templates.arcs):
         place = base(number, head_side, modifier_side) % size
@@ -71,7 +71,7 @@ def arc_psi(tokens, h, m, label, templates, hash_bits, n_labels):
         yield place ^ bucket(abs(h - m))
     for number, (head_side, modifier_side, part) in enumerate(templates.between, 2000):
         nodes = range(min(h, m) + 1, max(h, m))
-        for value in {key(tokens, b, number, part) for b in nodes}:
+        for value in {key(tokens, b, number, part, " between") for b in nodes}:
             yield (base(number, head_side, modifier_side) ^ value) % size
     if label is not None:
         for number, (head_side, modifier_side) in enumerate(templates.labels, 1000):

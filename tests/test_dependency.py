@@ -10,7 +10,9 @@ from checking import check_oracle
 from maxmargin.problem import Problem
 from maxmargin.problems.dependency.features import (
     DEFAULT_TEMPLATES,
+    ArcTemplates,
     TokenFields,
+    arc_keys,
 )
 from maxmargin.problems.dependency.kernels import best_tree
 from maxmargin.problems.dependency.problem import (
@@ -19,10 +21,24 @@ from maxmargin.problems.dependency.problem import (
     check_trees,
     count_crossing,
 )
+from maxmargin.problems.dependency.scores import arc_features, count_fixed
 from maxmargin.problems.dependency.work import DependencyOptions, make_work
 from solving import solve
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def test_heads_and_modifiers_have_features_of_their_own():
+    """Of two tokens either way round, and of two equal tokens, whatever their value."""
+    pairs = [("a", "b"), ("b", "a"), ("a", "a"), ("b", "b")]
+    fields = TokenFields.of([[("w", tag) for tag in pair] for pair in pairs])
+    keys = arc_keys(fields, ArcTemplates(arcs=(("tag", "tag"),), between=(), labels=()), 20)
+    out = np.empty(count_fixed(keys), np.int32)
+    found = set()
+    for first in fields.bounds[:-1]:
+        assert arc_features(keys, first, 1, 2, -1, out) == 2
+        found.add(tuple(out.tolist()))
+    assert len(found) == len(pairs)
 
 
 def test_default_templates():

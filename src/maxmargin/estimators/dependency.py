@@ -478,6 +478,7 @@ class DependencyParser(PartConfidences, PartialLabels):
             decoder.templates,
             decoder.options.projective,
             decoder.options.single_root,
+            decoder.sides_apart,
         )
 
     def _set_state(self, state: DependencyState) -> None:
@@ -489,6 +490,7 @@ class DependencyParser(PartConfidences, PartialLabels):
             0 if self.labels_ is None else len(self.labels_),
             projective=state.projective,
             single_root=state.single_root,
+            sides_apart=state.sides_apart,
         )
 
     def _n_weights(self) -> int:
@@ -504,6 +506,7 @@ class DependencyState(NamedTuple):
     templates: ArcTemplates
     projective: bool
     single_root: bool
+    sides_apart: bool = False  # the first files did not say
 
 
 def _fields(X: Any) -> TokenFields:

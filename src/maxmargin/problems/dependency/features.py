@@ -200,6 +200,16 @@ class TokenFields(NamedTuple):
     LABEL_ALONE_MODIFIER,
 ) = range(11)
 
+#: What is hashed besides the number of the template; nothing for heads.
+ROLES = {
+    PAIR_MODIFIER: " modifier",
+    ALONE_MODIFIER: " modifier",
+    BETWEEN_MODIFIER: " modifier",
+    BETWEEN_VALUE: " between",
+    LABEL_PAIR_MODIFIER: " modifier",
+    LABEL_ALONE_MODIFIER: " modifier",
+}
+
 
 class ArcKeys(NamedTuple):
     """What the kernels need to know of the tokens: the keys of all nodes, template by template.
@@ -221,7 +231,12 @@ class ArcKeys(NamedTuple):
 
 
 def arc_keys(
-    fields: TokenFields, templates: ArcTemplates, hash_bits: int, n_labels: int = 0
+    fields: TokenFields,
+    templates: ArcTemplates,
+    hash_bits: int,
+    n_labels: int = 0,
+    *,
+    sides_apart: bool = True,
 ) -> ArcKeys:
     """Compute the keys of all nodes.
 
@@ -236,20 +251,24 @@ def arc_keys(
     n_labels : int
         Number of labels; 0 for trees without labels. Labels have ``2 ** (hash_bits - 5)`` rows of
         ``n_labels`` weights behind those of the arcs.
+    sides_apart : bool
+        Whether the same fields have other keys in a head than in a modifier. The first models had
+        not: "noun <- verb" was "verb <- noun", and all pairs of two equal values were one feature.
 
     Returns
     -------
     ArcKeys
     """
     groups = columns_of(templates, labeled=n_labels > 0)
-    chosen = [column for group in groups for column in group]
+    chosen = [(group, *column) for group, columns in enumerate(groups) for column in columns]
     n_nodes = int(fields.bounds[-1])
     keys = np.empty((n_nodes, len(chosen)), dtype=np.uint32)
     sides: dict[str, Hashes] = {}
-    for column, (number, side) in enumerate(chosen):
+    for column, (group, number, side) in enumerate(chosen):
         if side not in sides:
             sides[side] = fields.side(side)
-        factor = np.uint64(_hash_string(f"template {number}") | 1)
+        role = ROLES.get(group, "") if sides_apart else ""
+        factor = np.uint64(_hash_string(f"template {number}{role}") | 1)
         keys[:, column] = (sides[side] * factor) >> np.uint64(32) if side else 0
     same = np.empty((n_nodes, len(templates.between), 2), dtype=np.int32)
     for t, (_, _, value) in enumerate(templates.between):

@@ -74,6 +74,8 @@ class DependencyDecoder:
         Number of labels, 0 for trees without.
     projective, single_root : bool
         Which trees there are.
+    sides_apart : bool
+        See `arc_keys`.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class DependencyDecoder:
         *,
         projective: bool = True,
         single_root: bool = True,
+        sides_apart: bool = True,
     ) -> None:
         if not 8 <= hash_bits <= LARGEST_HASH:
             raise ValueError(f"hash_bits must be from 8 to {LARGEST_HASH}, got {hash_bits!r}")
@@ -91,13 +94,16 @@ class DependencyDecoder:
         self.templates = templates
         self.hash_bits = int(hash_bits)
         self.n_labels = n_labels
+        self.sides_apart = sides_apart
         self.options = DependencyOptions(bool(projective), bool(single_root), False, False)
         self.size = 2**self.hash_bits + 2 ** (self.hash_bits - 5) * n_labels
         check_number_of_weights(self.size, f"hash_bits={hash_bits} with {n_labels} labels makes")
 
     def keys(self, fields: TokenFields) -> ArcKeys:
         """Keys of the nodes of sentences."""
-        return arc_keys(fields, self.templates, self.hash_bits, self.n_labels)
+        return arc_keys(
+            fields, self.templates, self.hash_bits, self.n_labels, sides_apart=self.sides_apart
+        )
 
     def decode(self, fields: TokenFields, w: Floats, n_jobs: int | None = None) -> FoundTrees:
         """Best tree of each sentence, by node, with their scores."""
