@@ -70,6 +70,11 @@ def test_grades_have_any_type_and_a_given_order(loss):
     assert np.array_equal(halves.predict(X), expected.predict(X) / 2 + 0.5)
 
 
+def test_the_order_of_words_is_told():
+    with pytest.warns(UserWarning, match="'excellent', 'fair', 'good', 'poor'"):
+        mm.OrdinalSVM().fit(X, np.array(WORDS)[Y])
+
+
 def test_grades_that_no_example_has():
     """Between two others it has no place; above or below all, its threshold is beyond them."""
     between = ordinal(grades=range(5), C=10.0, tol=1e-6).fit(X, Y + (Y > 1))

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
+from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows, row_scores
 from ..problems.ranking.problem import RankingProblem
@@ -327,6 +328,11 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
         found = np.unique(y)
         if len(found) < 2:
             raise ValueError(f"y has one class, {found.tolist()[0]!r}; expected 2 grades or more")
+        if len(found) > 2 and isinstance(found.tolist()[0], str):
+            warn_user(
+                f"words have no order but the alphabet's, so the grades are {found.tolist()!r:.200} "
+                "from the lowest to the highest; give another order as grades=[...]"
+            )
         return found
 
     def _encoded(self, y: Any) -> Ints:

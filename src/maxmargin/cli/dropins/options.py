@@ -120,6 +120,7 @@ def make_parser(commands: Any, name: str, description: str) -> argparse.Argument
     """A parser that is not listed one by one; -h is an option of most learners."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
+        aliases=[name.replace("-", "_")] if "-" in name else [],
         description=description,
         add_help=False,
         allow_abbrev=False,
