@@ -330,8 +330,9 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
             raise ValueError(f"y has one class, {found.tolist()[0]!r}; expected 2 grades or more")
         if len(found) > 2 and isinstance(found.tolist()[0], str):
             warn_user(
-                f"words have no order but the alphabet's, so the grades are {found.tolist()!r:.200} "
-                "from the lowest to the highest; give another order as grades=[...]"
+                "words have no order but the alphabet's, so the grades are "
+                f"{found.tolist()!r:.200} from the lowest to the highest; "
+                "give another order as grades=[...]"
             )
         return found
 
