@@ -126,6 +126,27 @@ def test_low_rank_is_the_optimum_of_its_own_matrix():
     assert report.trace_residual_share == pytest.approx(report.trace_residual / 16)
 
 
+@pytest.mark.parametrize("kind", ["classes", "chains", "measures"])
+def test_supports_are_those_of_a_kernel_map(kind, monkeypatch, tmp_path):
+    """Classes of inputs reach it, and the model is made of its basis."""
+    monkeypatch.setattr(kernel_map, "LEAST", 2)
+    options = {"n_basis": 4, "basis": "supports", **RBF, **EXACT}
+    y = {"classes": CLASSES, "chains": LABELS, "measures": CLASSES == 1}[kind]
+    if kind == "chains":
+        model = mm.SequenceTagger(2.0, **options).fit(sequences(X), sequences(y))
+    else:
+        estimator = mm.MulticlassSVM if kind == "classes" else mm.PerformanceSVM
+        model = estimator(2.0, **options).fit(X, y)
+    mapping = KernelMap("rbf", gamma=GAMMA, n_basis=4, basis="supports", random_state=0).fit(X, y)
+    assert model.support_.tolist() == mapping.basis_indices_.tolist()
+    assert model.kernel_report_.trace_residual == mapping.trace_residual_
+    other = KernelMap("rbf", gamma=GAMMA, n_basis=4, basis="supports", random_state=0)
+    assert other.fit(X, np.sort(y)).basis_indices_.tolist() != model.support_.tolist()
+    model.save(tmp_path / "model.mm")
+    loaded, new = mm.load(tmp_path / "model.mm"), [NEW] if kind == "chains" else NEW
+    assert np.array_equal(loaded.predict(new), model.predict(new))
+
+
 # ----- what is kept -----------------------------------------------------------------------------
 
 
@@ -398,6 +419,8 @@ def test_labels_known_in_part():
     model = mm.SequenceTagger(kernel=linear_kernel, **EXACT).fit(sequences(X), y)
     assert model.result_.primal == pytest.approx(linear.result_.primal, rel=1e-4)
     assert "_kernel_map" not in vars(model) and len(model.support_) == 3
+    with pytest.raises(ValueError, match="needs y, with the class of every row"):
+        mm.SequenceTagger(basis="supports", **RBF).fit(sequences(X), y)
     new, labels = sequences(NEW[:16]), sequences(LABELS)
     scores = [t.score_outputs(new, labels) for t in (model, linear)]
     assert np.allclose(*scores, atol=0.05)

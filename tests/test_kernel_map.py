@@ -14,13 +14,18 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from maxmargin.features import KernelMap, kernel_map, pivoted_cholesky
 
-BASES = pivoted_cholesky.BASES
+BASES = kernel_map.BASES
 
 
 def rows(seed, n=30, d=4, repeated=0):
     X = np.random.default_rng(seed).normal(size=(n, d))
     X[n - repeated :] = X[:repeated]
     return X
+
+
+def classes(X):
+    """Two, not linearly separable."""
+    return (np.abs(X[:, 0]) > 0.7).astype(int)
 
 
 def values(kernel, X, Y=None):
@@ -35,8 +40,9 @@ def make(kernel, **parameters):
     return KernelMap(kernel, gamma=0.3, degree=2, coef0=1.0, **parameters)
 
 
-def test_check_estimator():
-    results = check_estimator(KernelMap(), on_fail=None, on_skip=None)
+@pytest.mark.parametrize("model", [KernelMap(), KernelMap(n_basis=5, basis="supports")])
+def test_check_estimator(model):
+    results = check_estimator(model, on_fail=None, on_skip=None)
     assert [r["check_name"] for r in results if r["status"] in ("failed", "xfail")] == []
 
 
@@ -55,7 +61,7 @@ def test_full_rank_is_exact(seed, kernel, basis, n, repeated, block):
         patch.setattr(pivoted_cholesky, "BLOCK", block)
         patch.setattr(pivoted_cholesky, "FIRST_WIDTH", 4)
         fitted = make(kernel, basis=basis, random_state=seed)
-        Z = fitted.fit_transform(X)
+        Z = fitted.fit_transform(X, classes(X))
     K = values(kernel, X)
     assert np.abs(Z @ Z.T - K).max() < 1e-8 * K.max()
     assert Z.flags.c_contiguous and Z.shape[1] <= n - min(repeated, n // 2)
@@ -78,8 +84,9 @@ def test_the_residual_is_a_bound(seed, kernel, basis, n_basis, block):
     X = rows(seed, 40)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pivoted_cholesky, "BLOCK", block)
+        patch.setattr(kernel_map, "LEAST", 4)
         fitted = make(kernel, n_basis=n_basis, basis=basis, random_state=seed)
-        Z = fitted.fit_transform(X)
+        Z = fitted.fit_transform(X, classes(X))
     K = values(kernel, X)
     missing = K - Z @ Z.T
     assert Z.shape == (40, n_basis) == (40, len(set(fitted.basis_indices_.tolist())))
@@ -119,14 +126,53 @@ def test_kmeans_draws_rows_far_from_each_other():
     assert found["kmeans++"] >= 58 and found["random"] <= 40
 
 
+def test_supports_are_rows_near_the_boundary():
+    """Between two classes there is a sparse zone: random rows are rarely there."""
+    X = rows(0, 2000, 2)
+    y = (X[:, 0] > 0).astype(int)
+    distance = np.abs(X[:, 0])
+    far = {}
+    for basis in BASES:
+        fitted = KernelMap(gamma=1.0, n_basis=30, basis=basis, random_state=0).fit(X, y)
+        far[basis] = float(np.median(distance[fitted.basis_indices_]))
+    assert far["supports"] < 0.1 < 0.5 < min(far[basis] for basis in BASES[:-1])
+    # Any names of classes do, and any kernel that has values.
+    named = KernelMap(gamma=1.0, n_basis=30, basis="supports", random_state=0)
+    expected = named.fit(X, y).basis_indices_
+    assert np.array_equal(named.fit(X, np.array(["no", "yes"])[y]).basis_indices_, expected)
+    given_values = clone(named).set_params(kernel="precomputed").fit(rbf_kernel(X, gamma=1.0), y)
+    assert np.array_equal(given_values.basis_indices_, expected)
+    # The scale of the kernel does not matter to the first model, either.
+    own = clone(named).set_params(kernel=lambda X, Y: 100.0 * rbf_kernel(X, Y, gamma=1.0)).fit(X, y)
+    assert np.array_equal(own.basis_indices_, expected)
+
+
+def test_supports_that_say_too_little():
+    """A basis goes on with other rows where nothing is left of those near the boundary."""
+    X = np.concatenate([np.zeros((60, 3)), np.repeat(np.eye(3), 20, axis=0)])
+    y = np.repeat([0, 1, 0, 1], [30, 30, 30, 30])  # only the first 60 are confused
+    fitted = KernelMap("linear", n_basis=3, basis="supports", random_state=0)
+    Z = fitted.fit_transform(X, y)
+    assert np.allclose(Z @ Z.T, X @ X.T)
+    one_class = KernelMap(n_basis=5, basis="supports", random_state=0).fit(rows(0, 200), [1] * 200)
+    assert len(one_class.basis_indices_) == 5
+
+
+def test_supports_need_classes():
+    for y in (None, np.linspace(0, 1, 30)):
+        with pytest.raises(ValueError, match=r"requires y to be passed|continuous"):
+            KernelMap(basis="supports").fit(rows(0), y)
+
+
 @pytest.mark.parametrize("basis", BASES)
 def test_the_same_seed_gives_the_same_bits(basis):
     X = rows(0, 300)
+    y = classes(X)
     first, second = (
-        make("rbf", n_basis=50, basis=basis, random_state=3).fit_transform(X) for _ in range(2)
+        make("rbf", n_basis=50, basis=basis, random_state=3).fit_transform(X, y) for _ in range(2)
     )
     assert np.array_equal(first, second)
-    other = make("rbf", n_basis=50, basis=basis, random_state=4).fit_transform(X)
+    other = make("rbf", n_basis=50, basis=basis, random_state=4).fit_transform(X, y)
     assert np.array_equal(first, other) == (basis == "pivots")
 
 

@@ -62,8 +62,8 @@ class KernelMethods:
 
     # ----- training -----------------------------------------------------------------------------
 
-    def _fit_kernel(self, X: Any) -> Any:
-        """Features to train on: those of the kernel, or X itself."""
+    def _fit_kernel(self, X: Any, labels: Any) -> Any:
+        """Features to train on: those of the kernel, or X itself; each row of X has a label."""
         self.__dict__.pop("_kernel_basis", None)
         self.__dict__.pop("kernel_report_", None)
         if isinstance(self.kernel, str) and self.kernel == "linear":
@@ -72,7 +72,7 @@ class KernelMethods:
         options = {name: getattr(self, name) for name in names}
         seed = None if self.basis == "pivots" else seed_of(self.random_state)
         mapping = KernelMap(**options, random_state=seed)
-        features = mapping._fit_checked(X)
+        features = mapping._fit_checked(X, labels)
         self._kernel_map, self._kernel_basis = mapping, mapping.basis_
         self.kernel_report_ = KernelReport(
             len(mapping.basis_),
@@ -192,8 +192,9 @@ class KernelParameters(KernelMethods):
     n_basis : int, optional
         Rank of the approximation by which kernels other than "linear" are trained; by default they
         are exact, which takes memory for a square of the number of inputs, and time for its cube.
-    basis : {"pivots", "random", "kmeans++"}, default="pivots"
-        Which inputs are its basis; see `KernelMap`.
+    basis : {"pivots", "random", "kmeans++", "supports"}, default="pivots"
+        Which inputs are its basis; see `KernelMap`. "supports", inputs that a first model nearly
+        confuses, often needs the lowest rank.
     """
 
     kernel: Any = "linear"
@@ -202,7 +203,7 @@ class KernelParameters(KernelMethods):
     coef0: float = 0.0
     kernel_params: Any = None
     n_basis: int | None = None
-    basis: Literal["pivots", "random", "kmeans++"] = "pivots"
+    basis: Literal["pivots", "random", "kmeans++", "supports"] = "pivots"
 
 
 def sequences_at_a_time(offsets: Ints, width: int) -> Iterator[tuple[int, int]]:

@@ -174,7 +174,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         given = X, y
-        X = self._fit_kernel(canonical(X))
+        X = self._fit_kernel(canonical(X), codes)
         X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)

@@ -173,7 +173,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
                 if not np.any(weights[y == label]):
                     raise ValueError(f"the weights of all rows of class {label!r} are 0")
         self._has_intercept = bool(self.fit_intercept and measure.has_threshold)
-        X = self._fit_kernel(canonical(X))
+        X = self._fit_kernel(canonical(X), y)
         labels = np.where(y == self.classes_[1], 1, -1)
         data = (X, labels, measure, weights, self._has_intercept)
 

@@ -234,7 +234,7 @@ class SequenceTagger(
             raise ValueError(
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
-        inputs = self._fit_kernel(tokens)
+        inputs = self._fit_kernel(tokens, None if is_partial else encoder.encode(labels))
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         extra = self._fit_transition_features(X, tokens)
         tokens = inputs

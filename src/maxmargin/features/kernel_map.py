@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -12,18 +12,26 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..declared import Count, SparseParts, as_sparse, sparse_parts
 from ..engine.one_core import one_core
 from ..types import Floats, Ints
 from .kernel_functions import FLOATS, KERNELS, PRECOMPUTED, Kernel, make_kernel
-from .pivoted_cholesky import BASES, pivoted_cholesky
+from .pivoted_cholesky import BASES as UNLABELLED
+from .pivoted_cholesky import pivoted_cholesky
+from .support_rows import least_margins
 
 __all__ = ["KernelBasis", "KernelMap", "KernelState", "rows_at_a_time", "slices_of_rows"]
 
 #: Coefficients of basis vectors count as zero below this share of the largest.
 ZERO = 1e-8
+SUPPORTS = "supports"
+BASES = (*UNLABELLED, SUPPORTS)
+#: Basis vectors are drawn from so many times their number of rows, which a model of this share of
+#: their number finds; there are at least so many of both.
+CANDIDATES, FIRST_RANK, LEAST = 2, 0.25, 50
 VALUES_AT_A_TIME = 2**24  # of kernels, in predictions: 128 MB
 
 
@@ -126,15 +134,18 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Number of basis vectors, and of features; fewer where they represent all training rows. By
         default as many as that takes: features are exact, there may be as many as rows, and the
         kernel's values of all training rows are computed, a block of columns at a time.
-    basis : {"pivots", "random", "kmeans++"}, default="pivots"
+    basis : {"pivots", "random", "kmeans++", "supports"}, default="pivots"
         Which rows become basis vectors: those that the basis so far represents worst (within a
         factor of 2), any, or rows drawn by their squared distance in the kernel's space to the
-        nearest one drawn before (as many at a time as there are, up to 128).
+        nearest one drawn before (as many at a time as there are, up to 128). "supports" draws like
+        that, too, but from the 2 `n_basis` rows that a first classifier, of a quarter of the rank
+        and random rows, tells from other classes by the least margins. It represents the kernel
+        worse, and the models that are trained with it better; it needs y.
     tol : float, default=1e-10
         Rows are represented exactly if no more than this share of the kernel matrix's trace is
         missing (with single precision 1e-4, if that is more).
     random_state : int, Generator or None, default=None
-        Seed of the last two.
+        Seed of all but "pivots".
 
     Attributes
     ----------
@@ -189,13 +200,14 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
             Training rows.
-        y : ignored
+        y : array of shape (n_rows,), optional
+            Their classes, for ``basis="supports"``; ignored by others.
 
         Returns
         -------
         self
         """
-        self.fit_transform(X)
+        self.fit_transform(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
@@ -205,19 +217,26 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
             Training rows.
-        y : ignored
+        y : array of shape (n_rows,), optional
+            Their classes, for ``basis="supports"``; ignored by others.
 
         Returns
         -------
         ndarray of shape (n_rows, n_basis)
             In single precision if X is.
         """
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
-        return self._fit_checked(X)
+        if self.basis != SUPPORTS:
+            X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
+            return self._fit_checked(X)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS)
+        check_classification_targets(y)
+        return self._fit_checked(X, y)
 
-    def _fit_checked(self, X: Any) -> NDArray[Any]:
+    def _fit_checked(self, X: Any, y: Any = None) -> NDArray[Any]:
         """See `fit_transform`; X is known to be a matrix of finite numbers."""
         self._check_parameters()
+        if self.basis == SUPPORTS and y is None:
+            raise ValueError("basis='supports' needs y, with the class of every row")
         parameters = (self.gamma, self.degree, self.coef0, self.kernel_params)
         kernel = make_kernel(self.kernel, *parameters, X)
         is_precomputed = kernel.name == PRECOMPUTED
@@ -230,14 +249,20 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n = int(X.shape[0])
         diagonal = kernel.diagonal(X)
         _check_diagonal(diagonal)
+        max_rank = n if self.n_basis is None else min(int(self.n_basis), n)
+        basis, random_state, preferred = self.basis, self.random_state, None
+        if basis == SUPPORTS:
+            basis, random_state = "kmeans++", np.random.default_rng(random_state)
+            preferred = _supports(columns, diagonal, y, max_rank, random_state)
         with one_core():
             pivots, features, residuals = pivoted_cholesky(
                 columns,
                 diagonal,
-                max_rank=n if self.n_basis is None else min(int(self.n_basis), n),
-                basis=self.basis,  # type: ignore[arg-type]  # checked above
+                max_rank=max_rank,
+                basis=basis,  # type: ignore[arg-type]  # checked above
                 tol=self.tol,
-                random_state=self.random_state,
+                random_state=random_state,
+                preferred=preferred,
             )
         self.basis_ = KernelBasis(kernel, pivots, None if is_precomputed else X[pivots])
         self.basis_indices_ = pivots
@@ -313,8 +338,25 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        tags.target_tags.required = self.basis == SUPPORTS
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _supports(
+    columns: Callable[[Ints], NDArray[Any]],
+    diagonal: Floats,
+    y: Any,
+    n_basis: int,
+    generator: np.random.Generator,
+) -> Ints | None:
+    """The rows to draw from; None where that is all of them."""
+    classes, codes = np.unique(y, return_inverse=True)
+    count, rank = max(CANDIDATES * n_basis, LEAST), max(int(FIRST_RANK * n_basis), LEAST)
+    if count >= len(diagonal) or len(classes) < 2:
+        return None
+    with one_core():
+        return least_margins(columns, diagonal, codes, count, rank=rank, generator=generator)
 
 
 def rows_at_a_time(width: int) -> int:

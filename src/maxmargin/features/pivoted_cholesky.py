@@ -57,14 +57,16 @@ def pivoted_cholesky(
     basis: Basis,
     tol: float,
     random_state: Any,
+    preferred: Ints | None = None,
 ) -> Factor:
     """Factor of at most this rank, or of the least that leaves no more than tol of the trace.
 
-    Raises ValueError where the matrix is found not to be positive semidefinite.
+    "kmeans++" draws from the preferred rows as long as something is left of one of them. Raises
+    ValueError where the matrix is found not to be positive semidefinite.
     """
     n, residuals = len(diagonal), diagonal.copy()
     largest = float(diagonal.max(initial=0.0))
-    chooser = _Chooser(basis, diagonal, random_state)
+    chooser = _Chooser(basis, diagonal, random_state, preferred)
     features: NDArray[Any] = np.empty((n, 0))  # those of the pivots first, in their order
     places = _Places(n)
     known, floor, negative = 0, 0.0, 0.0
@@ -156,13 +158,19 @@ def _factor(S: NDArray[Any], floor: float, least: float, most: int) -> tuple[Int
 class _Chooser:
     """Where candidates come from."""
 
-    def __init__(self, basis: Basis, diagonal: Floats, random_state: Any) -> None:
+    def __init__(
+        self, basis: Basis, diagonal: Floats, random_state: Any, preferred: Ints | None
+    ) -> None:
         self.basis, self.diagonal = basis, diagonal
+        self.preferred = np.full(len(diagonal), preferred is None)
+        if preferred is not None:
+            self.preferred[preferred] = True
         self.distances: Floats | None = None  # to the nearest of the rows drawn
         self.drawn = 1
         if basis != "pivots":
             self.generator = np.random.default_rng(random_state)
-            self.waiting: Ints = self.generator.permutation(len(diagonal)).astype(np.int64)
+            order = self.generator.permutation(len(diagonal)).astype(np.int64)
+            self.waiting: Ints = order[np.argsort(~self.preferred[order], kind="stable")]
 
     def candidates(self, residuals: Floats, floor: float, most: int) -> _Candidates:
         """The next rows; none where all residuals are as small as the floor."""
@@ -170,7 +178,9 @@ class _Chooser:
             return self._largest(residuals, floor)
         if self.basis == "kmeans++" and self.distances is not None:
             # Those of the smallest keys are a sample without replacement, by distance.
-            weights = np.where(residuals > floor, self.distances, 0.0)
+            left = residuals > floor
+            chosen = left & self.preferred
+            weights = np.where(chosen if chosen.any() else left, self.distances, 0.0)
             keys = self.generator.exponential(size=len(weights))
             keys = np.divide(keys, weights, out=np.full(len(weights), np.inf), where=weights > 0)
             drawn = np.argsort(keys, kind="stable")[: min(self.drawn, BLOCK, most)]
