@@ -194,7 +194,7 @@ class KernelParameters(KernelMethods):
         are exact, which takes memory for a square of the number of inputs, and time for its cube.
     basis : {"pivots", "random", "kmeans++", "supports"}, default="pivots"
         Which inputs are its basis; see `KernelMap`. "supports", inputs that a first model nearly
-        confuses, often needs the lowest rank.
+        confuses, may make fewer errors at the same rank.
     """
 
     kernel: Any = "linear"

@@ -140,7 +140,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         nearest one drawn before (as many at a time as there are, up to 128). "supports" draws like
         that, too, but from the 2 `n_basis` rows that a first classifier, of a quarter of the rank
         and random rows, tells from other classes by the least margins. It represents the kernel
-        worse, and the models that are trained with it better; it needs y.
+        worse, and the models trained with it often better, where ranks are high; it needs y.
     tol : float, default=1e-10
         Rows are represented exactly if no more than this share of the kernel matrix's trace is
         missing (with single precision 1e-4, if that is more).
