@@ -1,8 +1,12 @@
 """n_jobs: threads change no bits, end with the work, and let errors and interrupts through."""
 
+import contextvars
+import os
 import pickle
 import signal
 import threading
+import time
+import warnings
 from itertools import pairwise
 
 import joblib
@@ -12,6 +16,7 @@ import pytest
 import maxmargin as mm
 from every_estimator import KINDS, make
 from maxmargin.engine import oracle as asking
+from maxmargin.engine import threads
 from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.engine.threads import Threads, count_threads, each_range
 from maxmargin.formulation import Formulation
@@ -23,11 +28,28 @@ from test_same_bits import chains
 BIT_FOR_BIT = ("one-slack", "n-slack", "perceptron", "mira", "sgd", "pegasos")
 
 
+def own_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("maxmargin")]
+
+
 @pytest.fixture(autouse=True)
-def no_thread_is_left():
+def no_work_is_left():
+    threads._pool.before_fork()  # ends the threads, if nobody uses them
+    threads._pool.after_fork()
+    assert not own_threads()
     yield
-    names = [thread.name for thread in threading.enumerate()]
-    assert not [name for name in names if name.startswith("maxmargin")]
+    assert threads._pool.wanted == 0
+    most = max(2, joblib.cpu_count())  # for three, or for all cores
+    for _ in range(1000):
+        if len(own_threads()) <= most:  # those of a pool that was too small are about to end
+            break
+        time.sleep(0.01)
+    assert len(own_threads()) <= most
+
+
+@pytest.fixture
+def all_work_is_shared(monkeypatch):
+    monkeypatch.setattr(threads, "WORTH_SHARING", 0.0)
 
 
 @pytest.fixture
@@ -96,6 +118,7 @@ def test_certificates():
     assert slacks[0] == slacks[1]
 
 
+@pytest.mark.usefixtures("all_work_is_shared")
 @pytest.mark.parametrize("kind", KINDS)
 def test_predictions_of_every_estimator(kind):
     X, y = KINDS[kind].first
@@ -158,6 +181,10 @@ class Signs(Problem):
 
 class ThreadedSigns(Signs):
     in_threads = True
+
+    def most_violated(self, x, y, w, rescaling):
+        time.sleep(1e-3)  # lets others have the GIL
+        return super().most_violated(x, y, w, rescaling)
 
 
 class OracleOfOnesOwn(ThreadedSigns):
@@ -224,19 +251,149 @@ def test_an_interrupt_in_the_middle_of_a_pass():
 
 def test_what_is_no_longer_asked_for_is_dropped():
     done = []
-    with Threads(2) as threads:
-        values = threads.map(lambda i: done.append(i) or i, range(10_000))
-        assert [next(values) for _ in range(3)] == [0, 1, 2]
-        values.close()
+    values = Threads(2).map(lambda i: done.append(i) or i, range(10_000))
+    assert [next(values) for _ in range(3)] == [0, 1, 2]
+    values.close()
     assert len(done) < 100
 
 
+@pytest.mark.usefixtures("all_work_is_shared")
 def test_ranges_make_up_all():
     for bounds in ([0, 5], [0, 1, 2], [0, 9, 10, 11, 12], list(range(40)), [0, 0, 0, 0, 0, 7]):
         for n_jobs in (1, 2, 3):
-            found = each_range(n_jobs, np.array(bounds), lambda first, end: (first, end))
+            found = each_range(n_jobs, np.array(bounds), 1.0, lambda first, end: (first, end))
             assert found[0][0] == 0 and found[-1][1] == len(bounds) - 1
             assert all(a[1] == b[0] for a, b in pairwise(found))
+
+
+def test_little_work_is_not_shared():
+    bounds = np.arange(1001)
+    few = threads.WORTH_SHARING / 1001
+    assert each_range(2, bounds, few, lambda *ends: ends) == [(0, 1000)]
+    assert len(each_range(2, bounds, 2.0 * few, lambda *ends: ends)) > 2
+
+
+# ----- one pool -----------------------------------------------------------------------------------
+
+
+def meet(parties):
+    """A piece of work that ends only where so many threads are at it."""
+    together = threading.Barrier(parties, timeout=30.0)
+    return lambda item: together.wait() if item else threading.get_ident()
+
+
+def test_threads_stay():
+    first, second = (
+        {thread.ident for thread in own_threads()}
+        for _ in range(2)
+        if list(Threads(3).map(meet(3), range(4)))
+    )
+    assert first == second and len(first) == 2
+
+
+def test_nested_work_and_work_of_several_threads():
+    def inner(item):
+        return sum(Threads(3).map(lambda k: k * item, range(20)))
+
+    expected = [190 * item for item in range(30)]
+    found = []
+    callers = [
+        threading.Thread(target=lambda: found.append(list(Threads(2).map(inner, range(30)))))
+        for _ in range(3)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert found == 3 * [expected]
+
+
+def test_errors_are_raised_in_the_order_of_the_pieces():
+    def work(item):
+        if item >= 5:
+            raise RuntimeError(str(item))
+        return item
+
+    for _ in range(20):
+        given = []
+        with pytest.raises(RuntimeError, match=r"^5$"):
+            given.extend(Threads(3).map(work, range(50)))
+        values = Threads(3).map(work, range(50))
+        assert [next(values) for _ in range(5)] == list(range(5))
+
+
+def test_pieces_see_the_context_of_who_asks():
+    level = contextvars.ContextVar("level", default=0)
+    level.set(7)
+    together = meet(2)
+
+    def work(item):
+        together(item)
+        before = level.get()
+        if threading.current_thread() is not threading.main_thread():
+            level.set(item)  # for this piece alone
+        return before
+
+    assert list(Threads(2).map(work, range(9))) == 9 * [7]
+    assert level.get() == 7
+
+
+def test_an_interrupt_of_who_asks_ends_the_work():
+    seen = []
+
+    def work(item):
+        seen.append(item)
+        if item == 4:
+            signal.raise_signal(signal.SIGINT)
+        return item
+
+    with pytest.raises(KeyboardInterrupt):
+        for _ in Threads(2).map(work, range(100_000)):
+            pass
+    assert len(seen) < 100_000 and threads._pool.wanted == 0
+
+
+def test_without_threads_who_asks_does_all(monkeypatch):
+    monkeypatch.setattr(threads._Pool, "begin", lambda pool, work: False)
+    assert list(Threads(3).map(lambda k: k * k, range(40))) == [k * k for k in range(40)]
+
+
+def in_child(work):
+    """What the work prints in the child of a fork; it has a minute."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            os.write(writer, str(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader) as answer:
+        printed = answer.read()
+    os.waitpid(child, 0)
+    return printed, [str(warning.message) for warning in caught]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork():
+    def work():
+        return list(Threads(3).map(meet(3), range(4)))[1:] and len(own_threads())
+
+    assert work() == 2
+    printed, warned = in_child(work)
+    assert printed == "2" and not [text for text in warned if "multi-threaded" in text]
+    assert work() == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_in_the_middle_of_work():
+    values = Threads(2).map(lambda k: k, range(1000))
+    assert next(values) == 0 and next(values) == 1
+    assert in_child(lambda: sum(Threads(2).map(lambda k: k, range(100))))[0] == "4950"
+    assert list(values) == list(range(2, 1000))
 
 
 def fitted_in_process(n_jobs):

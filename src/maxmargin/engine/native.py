@@ -18,6 +18,7 @@ __all__ = [
     "NativeProblem",
     "counted_loss",
     "entries_of",
+    "entries_per_row",
     "matrix_of",
     "pieces_of",
     "rows_at",
@@ -25,6 +26,13 @@ __all__ = [
     "same_columns",
     "sparse_row",
 ]
+
+
+def entries_per_row(rows: Rows) -> float:
+    """Entries of a row, on average, for counted work."""
+    if rows.dense.shape[0] > 0:
+        return float(rows.n_inputs)
+    return float(rows.indptr[-1] - rows.indptr[0]) / max(rows.n_rows, 1)
 
 
 class PackedExamples(Sequence[Any]):

@@ -131,11 +131,11 @@ class Oracle:
         if count == 1 or not getattr(self.problem, "in_threads", False):
             yield
             return
-        with Threads(count) as self.threads:
-            try:
-                yield
-            finally:
-                self.threads = None
+        self.threads = Threads(count)
+        try:
+            yield
+        finally:
+            self.threads = None
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the threads, which a callback may meet when it makes a copy."""

@@ -2,18 +2,23 @@
 
 Kernels release the GIL, so that threads that call them run at the same time. What a piece of work
 is does not depend on the number of threads, and answers come in the order of the pieces.
+
+The process has one pool of threads, which begin when they are first needed and stay. Who asks for
+work does its share of it, so that it is done even where no other thread can begin: calls may be
+nested, or come from several threads at once, and none waits for another's work.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import islice
 from numbers import Integral
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import joblib
 import numpy as np
@@ -27,6 +32,7 @@ Value = TypeVar("Value")
 
 AHEAD = 4  # pieces for each thread that are begun before they are asked for
 RANGES = 4  # pieces for each thread where all are wanted at once: the last ones end together
+WORTH_SHARING = 1e6  # counted work (about nanoseconds) below which threads cost more than they do
 
 
 def check_n_jobs(n_jobs: Any) -> None:
@@ -44,31 +50,202 @@ def count_threads(n_jobs: Any) -> int:
     return int(joblib.effective_n_jobs(n_jobs))
 
 
+class _Pool:
+    """The threads of this process: as many as were ever wanted at once, if there are the cores."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a handler of signals may fork, wherever it comes
+        self._executor: ThreadPoolExecutor | None = None
+        self._size = 0
+        self.wanted = 0
+
+    def enter(self, threads: int) -> None:
+        """Announce work for so many: until `leave`, they stay."""
+        with self._lock:
+            self.wanted += threads
+            size = max(threads, min(self.wanted, joblib.cpu_count()))
+            if size > self._size:
+                self._size = size
+                if self._executor is not None:  # its threads end with the work that they have
+                    self._executor.shutdown(wait=False)
+                    self._executor = None
+
+    def leave(self, threads: int) -> None:
+        """The work is done."""
+        with self._lock:
+            self.wanted -= threads
+
+    def begin(self, work: Callable[[], None]) -> bool:
+        """Let a thread do that; returns whether one will."""
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self._size, "maxmargin")
+            try:
+                self._executor.submit(work)
+            except RuntimeError:  # at the end of the interpreter, or of what the system gives
+                return False
+            return True
+
+    def before_fork(self) -> None:
+        """End threads without work, for none of them would live on in the child."""
+        self._lock.acquire()
+        if self._executor is not None and self.wanted == 0:
+            self._executor.shutdown()
+            self._executor = None
+
+    def after_fork(self) -> None:
+        """Go on in the parent."""
+        self._lock.release()
+
+
+_pool = _Pool()
+
+
+def _begin_anew() -> None:
+    """In the child of a fork there are no threads, whatever the parent's were doing."""
+    global _pool
+    _pool = _Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lambda: _pool.before_fork(),
+        after_in_parent=lambda: _pool.after_fork(),
+        after_in_child=_begin_anew,
+    )
+
+
+class _Task(Generic[Item, Value]):
+    """A piece of work, and what came of it."""
+
+    __slots__ = ("done", "error", "item", "value")
+
+    value: Value
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.done = False
+        self.error: BaseException | None = None
+
+
+class _Shared(Generic[Item, Value]):
+    """A function's values for items, which the threads that come take one after the other."""
+
+    def __init__(
+        self, function: Callable[[Item], Value], items: Iterator[Item], helpers: int, ahead: int
+    ) -> None:
+        self._function, self._items = function, items
+        self._most_helpers, self._ahead = helpers, ahead
+        self._helpers = 0  # that have been sent for and have not left
+        self._running = 0  # pieces that helpers are at
+        self._tasks: deque[_Task[Item, Value]] = deque()  # begun, and not asked for yet
+        self._is_over = False
+        self._changed = threading.Condition()
+        # Each piece in a context of its own: what NumPy does about overflow, say, is in it.
+        self._context = copy_context()
+
+    def values(self) -> Iterator[Value]:
+        """All values, in the order of the items; who asks for them does pieces, too."""
+        pool, threads = _pool, self._most_helpers
+        pool.enter(threads)
+        try:
+            self._send_for_helpers()
+            while (task := self._next_of_caller()) is not None:
+                if not task.done:
+                    self._do(task)
+                    continue
+                self._tasks.popleft()
+                self._send_for_helpers()
+                if task.error is not None:
+                    raise task.error
+                yield task.value
+        finally:
+            task = None  # see `_do`
+            try:
+                self._end()
+            finally:
+                pool.leave(threads)
+
+    def _next_of_caller(self) -> _Task[Item, Value] | None:
+        """The first piece, where it is done, or else one to do; None where all were given."""
+        with self._changed:
+            while True:
+                if self._tasks and self._tasks[0].done:
+                    return self._tasks[0]
+                task = self._take()
+                if task is not None or not self._tasks:
+                    return task
+                self._changed.wait()
+
+    def _take(self) -> _Task[Item, Value] | None:
+        """The next piece to do, if there is one; under the lock."""
+        if self._is_over or len(self._tasks) >= self._ahead:
+            return None
+        try:
+            task: _Task[Item, Value] = _Task(next(self._items))
+        except StopIteration:
+            self._is_over = True
+            return None
+        self._tasks.append(task)
+        return task
+
+    def _do(self, task: _Task[Item, Value]) -> None:
+        """Do a piece of work; what it raises is kept, but for an interrupt of who asks."""
+        try:
+            task.value = self._function(task.item)
+        except Exception as error:
+            task.error = error
+        task.done = True
+        del task  # its error knows this place: the circle would keep alive all that asked
+
+    def _help(self) -> None:
+        """What a thread of the pool does: pieces, as long as there are some."""
+        while True:
+            with self._changed:
+                task = self._take()
+                if task is None:
+                    self._helpers -= 1
+                    return
+                self._running += 1
+            try:
+                self._context.copy().run(self._do, task)
+            except BaseException as error:
+                task.error, task.done = error, True
+            with self._changed:
+                self._running -= 1
+                self._changed.notify()
+
+    def _send_for_helpers(self) -> None:
+        """See that there are as many as there is work for; not for a single piece."""
+        while (
+            self._helpers < self._most_helpers
+            and not self._is_over
+            and len(self._tasks) <= self._ahead // 2
+        ):
+            with self._changed:
+                self._helpers += 1
+            if not _pool.begin(self._help):
+                self._most_helpers = 0
+
+    def _end(self) -> None:
+        """Drop what has not begun, and wait for what has."""
+        with self._changed:
+            self._is_over = True
+            self._changed.wait_for(lambda: self._running == 0)
+
+
 class Threads:
-    """So many threads, which begin with the first piece of work; a context manager.
+    """So many threads, which begin with the second piece of work.
 
     Parameters
     ----------
     count : int
-        How many; one does the work itself, in the thread that asks.
+        How many, with the one that asks; one does the work by itself.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._pool: ThreadPoolExecutor | None = None
-
-    def __enter__(self) -> Threads:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        self._compiled = False
 
     def map(self, function: Callable[[Item], Value], items: Iterable[Item]) -> Iterator[Value]:
         """The function's values, in the order of the items; a few are worked on ahead.
@@ -80,28 +257,12 @@ class Threads:
         if self.count == 1:
             yield from map(function, rest)
             return
-        if self._pool is None:
+        if not self._compiled:
             # Kernels are compiled here, where that is counted once and open to Ctrl-C.
             yield from map(function, islice(rest, 1))
-            self._pool = ThreadPoolExecutor(self.count, "maxmargin")
-        pool = self._pool
-        begun: deque[Future[Value]] = deque()
-
-        def begin(n: int) -> None:
-            # Each in a context of its own: what NumPy does about overflow, say, is in it.
-            begun.extend(
-                pool.submit(copy_context().run, function, item) for item in islice(rest, n)
-            )
-
-        try:
-            begin(AHEAD * self.count)
-            while begun:
-                value = begun.popleft().result()
-                begin(1)
-                yield value
-        finally:
-            for future in begun:
-                future.cancel()
+            self._compiled = True
+        shared = _Shared(function, rest, self.count - 1, AHEAD * self.count)
+        yield from shared.values()
 
 
 def cubes(lengths: Ints) -> Floats:
@@ -110,20 +271,23 @@ def cubes(lengths: Ints) -> Floats:
 
 
 def each_range(
-    n_jobs: int | None, bounds: Ints | Floats, work: Callable[[int, int], Value]
+    n_jobs: int | None,
+    bounds: Ints | Floats,
+    unit: float,
+    work: Callable[[int, int], Value],
 ) -> list[Value]:
     """Let threads do the work of examples ``first`` to ``end - 1``, for ranges that make up all.
 
-    ``bounds`` says how much there is to do before each example, and in all: ranges have about the
-    same share of it. What is found must not depend on how examples are cut into ranges.
+    ``bounds`` says how much there is to do before each example, and in all, in units of so much
+    counted work: ranges have about the same share of it, and little work is not shared. What is
+    found must not depend on how examples are cut into ranges.
     """
     n = len(bounds) - 1
-    count = count_threads(n_jobs) if n > 2 else 1
-    if count == 1:
+    count = count_threads(n_jobs)
+    if count == 1 or n <= 2 or unit * (bounds[-1] - bounds[0]) < WORTH_SHARING:
         return [work(0, n)]
     shares = np.linspace(bounds[0], bounds[-1], RANGES * count + 1)
     # The first example by itself: the caller does it, and compiles what others find compiled.
     cuts = np.unique(np.concatenate([[0, 1], np.searchsorted(bounds, shares[1:-1]), [n]]))
-    with Threads(count) as threads:
-        ranges = zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
-        return list(threads.map(lambda ends: work(*ends), ranges))
+    ranges = zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+    return list(Threads(count).map(lambda ends: work(*ends), ranges))

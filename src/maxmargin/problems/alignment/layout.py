@@ -141,6 +141,9 @@ def pack_alignments(alignments: Sequence[ArrayLike], xs: Strings, ys: Strings) -
     return partners
 
 
+CELL_WORK = 5.0  # counted work of a pair of letters
+
+
 class Aligner:
     """Aligns strings with given weights; holds no examples."""
 
@@ -179,7 +182,7 @@ class Aligner:
             x, y = (strings._replace(offsets=strings.offsets[own]) for strings in (xs, ys))
             align_pairs(x, y, scoring, self.scratch(x, y), partners, scores[first:end])
 
-        each_range(n_jobs, np.concatenate([[0], np.cumsum(tables)]), align)
+        each_range(n_jobs, np.concatenate([[0], np.cumsum(tables)]), CELL_WORK, align)
         return partners, scores
 
     def align_k(self, xs: Strings, ys: Strings, w: Floats, k: int) -> list[list[Ranked]]:

@@ -16,6 +16,7 @@ from ...engine.native import (
     NativeProblem,
     counted_loss,
     entries_of,
+    entries_per_row,
     matrix_of,
     pieces_of,
     rows_at,
@@ -27,6 +28,7 @@ from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
 from ...engine.threads import each_range
+from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...problem import Problem
@@ -192,8 +194,13 @@ class ChainDecoder:
                 work = self.scratch(int(np.diff(own).max()), start, stop)
                 decode_chains(rows, own, w, K, transition, mask, work, paths)
 
-            each_range(n_jobs, offsets, decode)
+            each_range(n_jobs, offsets, self.token_work(rows), decode)
         return paths
+
+    def token_work(self, rows: Rows) -> float:
+        """Counted work of a token."""
+        K = self.layout.n_labels
+        return scoring_work(entries_per_row(rows), K) + 0.5 * K * K
 
     def _mask(self, rows: Rows, allowed: Bools | None) -> Bools:
         """What kernels take for the labels that are allowed."""

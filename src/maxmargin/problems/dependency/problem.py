@@ -60,6 +60,8 @@ logger = logging.getLogger(__name__)
 DependencyLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LARGEST_HASH = 30
 
+ARC_WORK = 10.0  # counted work of a sentence, for each third power of a node
+
 
 class DependencyDecoder:
     """Finds best trees of new sentences with given weights; holds no examples.
@@ -123,7 +125,7 @@ class DependencyDecoder:
             into = found._replace(losses=found.losses[first:end])
             decode_trees(own, w, self.options, unknown, work, into)
 
-        each_range(n_jobs, cubes(lengths), decode)
+        each_range(n_jobs, cubes(lengths), ARC_WORK, decode)
         return found
 
     def decode_k_best(

@@ -190,10 +190,11 @@ class GrammarDecoder:
                 for (nodes, score), length in parsed
             ]
 
+        unit = 0.2 * len(self.grammar.arrays.left)
         if count_threads(n_jobs) == 1:
             yield from parse(0, len(lengths))
         else:
-            yield from chain(*each_range(n_jobs, cubes(lengths), parse_and_keep))
+            yield from chain(*each_range(n_jobs, cubes(lengths), unit, parse_and_keep))
 
     def psi(self, sentences: Sentences, i: int, nodes: Nodes, base: int) -> Ints:
         """Features of a derivation of sentence i, each as often as it counts."""

@@ -223,7 +223,7 @@ def predict_labels(rows: Rows, graph: LabelGraph, w: Floats, n_jobs: int | None 
         own = scores[first:end]
         return find_labels(own, graph, pairs, np.zeros(own.shape, np.bool_), 0, PREDICT)
 
-    return np.concatenate(each_range(n_jobs, np.arange(len(scores) + 1), find))
+    return np.concatenate(each_range(n_jobs, np.arange(len(scores) + 1), 1e3, find))
 
 
 def flipped_labels(rows: Rows, graph: LabelGraph, w: Floats, found: Bools) -> Bools:

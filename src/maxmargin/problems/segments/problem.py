@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import PartAccelerators
-from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, sparse_row
+from ...engine.native import (
+    NativeProblem,
+    entries_of,
+    entries_per_row,
+    matrix_of,
+    rows_at,
+    sparse_row,
+)
 from ...engine.native import pieces_of as entries_within
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, make_rows
@@ -98,8 +105,14 @@ class SegmentDecoder:
             work = self.scratch(int(np.diff(own).max(initial=1)))
             decode_segments(self.layout.model, rows, own, w, work, labels, lengths)
 
-        each_range(n_jobs, offsets, decode)
+        each_range(n_jobs, offsets, self.token_work(rows), decode)
         return Pieces(labels, lengths)
+
+    def token_work(self, rows: Rows) -> float:
+        """Counted work of a token."""
+        layout = self.layout
+        moves = 2.0 * float(layout.longest.sum()) + (layout.n_labels + 1.0) ** 2
+        return scoring_work(entries_per_row(rows), layout.n_columns) + moves
 
     def features(self, pieces: Pieces) -> tuple[Ints, Ints, Ints]:
         """Tokens and columns of all token features of one sequence, and its single weights."""
@@ -326,10 +339,8 @@ class SegmentAccelerators(PartAccelerators):
 
     def __init__(self, problem: SegmentProblem, formulation: Formulation) -> None:
         super().__init__(problem, formulation)
-        rows, layout = problem.data.rows, problem.layout
-        tokens, K = float(rows.n_rows), layout.n_labels
-        total = scoring_work(float(rows.indptr[-1]), layout.n_columns)
-        total += tokens * (2.0 * float(layout.longest.sum()) + (K + 1.0) ** 2)
+        rows = problem.data.rows
+        total = rows.n_rows * problem.decoder.token_work(rows)
         self.oracle_work = total / max(problem.n_examples, 1)
         mode = problem._mode(formulation.rescaling, formulation.uses_sqrt_loss)
         if mode.kind in (LEVELS, DEVIATION):

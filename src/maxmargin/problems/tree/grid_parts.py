@@ -366,7 +366,7 @@ def find_parts(
         strip = _strip(maps, np.arange(first, end))
         decode_parts(layout.shape, own, w, strip, layout.work(grids, w), labels[first:end])
 
-    each_range(n_jobs, maps.offsets, decode)
+    each_range(n_jobs, maps.offsets, float(V * maps.patch**2), decode)
     return as_pixels(labels, maps.grids)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row
 from ...engine.rows import Rows, check_codes, make_rows
 from ...engine.threads import each_range
+from ...engine.work import scoring_work
 from ...plane_rows import Planes, empty_planes
 from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
@@ -385,7 +386,8 @@ def decode_label_trees(
         part = slice(first, end)
         decode_labels(shape, own, columns, w, mask[part], layout.work(0), labels[part])
 
-    each_range(n_jobs, rows.indptr, decode)
+    widest = int(layout.n_labels.max())
+    each_range(n_jobs, rows.indptr, scoring_work(1.0, widest), decode)
     return labels
 
 

@@ -17,6 +17,7 @@ from ....engine.native import (
     NativeProblem,
     counted_loss,
     entries_of,
+    entries_per_row,
     matrix_of,
     pieces_of,
     rows_at,
@@ -97,6 +98,15 @@ class HistoryDecoder:
             )
         return HistoryInputs(rows, pair_rows)
 
+    def token_work(self, inputs: HistoryInputs) -> float:
+        """Counted work of a token."""
+        model, K = self.layout.model, self.layout.n_labels
+        return (
+            scoring_work(entries_per_row(inputs.rows), model.n_columns)
+            + scoring_work(entries_per_row(inputs.pair_rows), model.n_pairs)
+            + (0.25 * model.states.n_states + len(model.states.core_last)) * K
+        )
+
     @property
     def _n_inputs(self) -> tuple[int, int]:
         """Features of a token, and transition features."""
@@ -125,7 +135,7 @@ class HistoryDecoder:
             given = work.all_allowed
             decode_histories(model, inputs, own, w, self.forbidden, given, work, paths)
 
-        each_range(n_jobs, offsets, decode)
+        each_range(n_jobs, offsets, self.token_work(inputs), decode)
         return paths
 
     def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
