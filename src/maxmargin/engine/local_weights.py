@@ -13,8 +13,11 @@ from .._jit import kernel
 from ..types import Floats, Ints, Ints32
 from .arena import grown
 from .parts import Parts
+from .threads import Threads, each_range
 
 __all__ = ["LocalWeights"]
+
+SPREAD_WORK = 5.0  # counted work of a weight that is written to where it belongs
 
 
 class LocalWeights:
@@ -108,13 +111,25 @@ class LocalWeights:
             self.unit,
         )
 
-    def expand(self, w: Floats) -> Floats:
+    def expand(self, w: Floats, threads: Threads | int = 1) -> Floats:
         """The problem's own weights, in an array that the next call overwrites."""
         if len(self._full) == 0:
             self._full = np.zeros(len(self.place))
-        self._full[self.columns[: len(w)]] = w
-        self._full[self.columns[len(w) : self.size]] = 0.0
-        return self._full
+        full, columns = self._full, self.columns
+
+        def spread(first: int, end: int) -> None:
+            spread_weights(columns, w, first, end, full)
+
+        each_range(threads, len(w), SPREAD_WORK, spread)
+        full[columns[len(w) : self.size]] = 0.0
+        return full
+
+
+@kernel(allocates=False)
+def spread_weights(columns, w, first, end, full):
+    """Weights from ``first`` to ``end - 1`` to where they belong."""
+    for k in range(first, end):
+        full[columns[k]] = w[k]
 
 
 @kernel(allocates=False)

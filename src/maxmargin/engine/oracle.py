@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from ..types import Floats, Ints
 from ..weight_constraints import Region
 from .accelerators import PartsAlone, accelerators_of
 from .parts import Parts, row_products, single_weights
+from .processes import Processes, in_processes
 from .threads import Threads, count_threads
 
 __all__ = ["Answer", "Oracle", "batches", "hinge_values", "violations"]
@@ -45,6 +46,8 @@ PIECE_WORK = 5e6  # counted work that a thread is given at a time: long against 
 FEWEST, MOST = 8, BATCH  # examples of such a piece
 LOW_BOUND = 1e-6  # by so much, relatively, a candidate's value may exceed its bound: rounding
 
+
+Found = TypeVar("Found")
 
 #: Finds candidates for some examples at some weights.
 Search = Callable[[Ints, Floats], Planes | BoundedPlanes]
@@ -127,9 +130,18 @@ class Oracle:
 
     @contextmanager
     def in_threads(self, count: int) -> Iterator[None]:
-        """Within it, so many threads search, where the problem says that they may."""
-        if count == 1 or not getattr(self.problem, "in_threads", False):
+        """Within it, so many threads search, where the problem says that they may, or processes."""
+        if count == 1:
             yield
+            return
+        if not getattr(self.problem, "in_threads", False):
+            own = self._search
+            with in_processes(count, own) as processes:
+                self._search = partial(self._search_in_processes, processes)
+                try:
+                    yield
+                finally:
+                    self._search = own
             return
         self.threads = Threads(count)
         try:
@@ -138,8 +150,9 @@ class Oracle:
             self.threads = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the threads, which a callback may meet when it makes a copy."""
-        return {**self.__dict__, "threads": None}
+        """All but threads and processes, which a callback may meet when it makes a copy."""
+        own = search_of(self.problem, *self._kind)
+        return {**self.__dict__, "threads": None, "_search": own}
 
     # ----- weights ------------------------------------------------------------------------------
 
@@ -184,6 +197,28 @@ class Oracle:
         for group, pieces in zip(groups, cut, strict=True):
             planes, bounds = self._joined(islice(found, len(pieces)))
             yield group, self._noted(group, planes, bounds, in_parts=in_parts, measures=True)
+
+    def ask_candidates(self, examples: Ints, w: Floats) -> Iterator[tuple[Ints, Answer, Floats]]:
+        """As `ask_all`, in parts, with the products of rows and ``w``, which threads find too."""
+        at, part_search = self.weights(w), self._part_search
+
+        def search(piece: Ints, at: Floats) -> tuple[Planes | BoundedPlanes, Floats | None]:
+            found = part_search(piece, at)
+            if not self.trusted:  # and may be anything
+                return found, None
+            return found, row_products(split_bounds(found)[0], self.parts, w)
+
+        groups = list(batches(examples, BATCH))
+        cut = [self._pieces(group) for group in groups]
+        found = self._searched(search, chain.from_iterable(cut), at)
+        for group, pieces in zip(groups, cut, strict=True):
+            rows, products = zip(*islice(found, len(pieces)), strict=True)
+            planes, bounds = self._joined(rows)
+            answer = self._noted(group, planes, bounds, in_parts=True, measures=True)
+            if self.trusted:
+                yield group, answer, np.concatenate(products)
+            else:
+                yield group, answer, row_products(answer.planes, self.parts, w)
 
     def ask_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> Answer:
         """The most violated candidate of each example at ``scale * w``, in features."""
@@ -285,6 +320,17 @@ class Oracle:
         found = self.accelerators.oracle_at_scale(examples, v, scale)
         return self._search(examples, scale * v) if found is None else found
 
+    def _search_in_processes(
+        self, processes: Processes, examples: Ints, w: Floats
+    ) -> Planes | BoundedPlanes:
+        """The search, of which processes do their share."""
+        pieces = []
+        for piece, found in processes.find(examples, w):
+            validate_planes(split_bounds(found)[0], piece, self.n_features)
+            pieces.append(found)
+        planes, bounds = self._joined(pieces)
+        return planes if bounds is None else BoundedPlanes(planes, bounds)
+
     def _method(self, name: str) -> Any:
         """A method of the problem; what a duck-typed one lacks is taken from the base class."""
         return getattr(self.problem, name, None) or partial(getattr(Problem, name), self.problem)
@@ -326,9 +372,9 @@ class Oracle:
         return list(batches(examples, size)) or [examples]
 
     def _searched(
-        self, search: Search, pieces: Iterable[Ints], w: Floats
-    ) -> Iterator[Planes | BoundedPlanes]:
-        """Candidates of each piece, at the problem's weights."""
+        self, search: Callable[[Ints, Floats], Found], pieces: Iterable[Ints], w: Floats
+    ) -> Iterator[Found]:
+        """What is found for each piece, at the problem's weights."""
         if self.threads is None:
             return (search(piece, w) for piece in pieces)
         return self.threads.map(lambda piece: search(piece, w), pieces)

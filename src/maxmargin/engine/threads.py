@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from itertools import islice
+from itertools import islice, pairwise
 from numbers import Integral
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from ..types import Floats, Ints
 
-__all__ = ["Threads", "check_n_jobs", "count_threads", "cubes", "each_range"]
+__all__ = ["Threads", "check_n_jobs", "count_threads", "cubes", "each_range", "in_ranges"]
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -241,11 +241,13 @@ class Threads:
     ----------
     count : int
         How many, with the one that asks; one does the work by itself.
+    compiled : bool
+        Whether such work was done before, so that they may begin with the first piece.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, compiled: bool = False) -> None:
         self.count = count
-        self._compiled = False
+        self._compiled = compiled
 
     def map(self, function: Callable[[Item], Value], items: Iterable[Item]) -> Iterator[Value]:
         """The function's values, in the order of the items; a few are worked on ahead.
@@ -270,24 +272,48 @@ def cubes(lengths: Ints) -> Floats:
     return np.concatenate([[0.0], np.cumsum(lengths.astype(np.float64) ** 3)])
 
 
-def each_range(
-    n_jobs: int | None,
-    bounds: Ints | Floats,
+_done_before: set[Any] = set()  # code of the work whose kernels are compiled
+
+
+def in_ranges(
+    n_jobs: int | Threads | None,
+    bounds: Ints | Floats | int,
     unit: float,
     work: Callable[[int, int], Value],
-) -> list[Value]:
+) -> Iterator[Value]:
     """Let threads do the work of examples ``first`` to ``end - 1``, for ranges that make up all.
 
     ``bounds`` says how much there is to do before each example, and in all, in units of so much
-    counted work: ranges have about the same share of it, and little work is not shared. What is
-    found must not depend on how examples are cut into ranges.
+    counted work; a number stands for so many examples of one unit. Ranges have about the same share
+    of the work, and little work is not shared. What is found must not depend on how examples are
+    cut into ranges. Values come in their order, while work on others goes on.
     """
-    n = len(bounds) - 1
-    count = count_threads(n_jobs)
-    if count == 1 or n <= 2 or unit * (bounds[-1] - bounds[0]) < WORTH_SHARING:
-        return [work(0, n)]
-    shares = np.linspace(bounds[0], bounds[-1], RANGES * count + 1)
-    # The first example by itself: the caller does it, and compiles what others find compiled.
-    cuts = np.unique(np.concatenate([[0, 1], np.searchsorted(bounds, shares[1:-1]), [n]]))
-    ranges = zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
-    return list(Threads(count).map(lambda ends: work(*ends), ranges))
+    n = bounds if isinstance(bounds, int) else len(bounds) - 1
+    units = n if isinstance(bounds, int) else bounds[-1] - bounds[0]
+    count = n_jobs.count if isinstance(n_jobs, Threads) else count_threads(n_jobs)
+    if count == 1 or n <= 2 or unit * units < WORTH_SHARING:
+        yield work(0, n)
+        return
+    shares = np.linspace(0.0, float(units), RANGES * count + 1)[1:-1]
+    inner = (
+        shares.astype(np.int64)
+        if isinstance(bounds, int)
+        else np.searchsorted(bounds, bounds[0] + shares)
+    )
+    cuts = [0, *inner.tolist(), n]
+    is_new = work.__code__ not in _done_before
+    if is_new:  # the first example by itself, where what others find compiled is compiled
+        cuts.append(1)
+    ends = pairwise(np.unique(cuts).tolist())
+    yield from Threads(count, compiled=not is_new).map(lambda own: work(*own), ends)
+    _done_before.add(work.__code__)
+
+
+def each_range(
+    n_jobs: int | Threads | None,
+    bounds: Ints | Floats | int,
+    unit: float,
+    work: Callable[[int, int], Value],
+) -> list[Value]:
+    """All that `in_ranges` gives."""
+    return list(in_ranges(n_jobs, bounds, unit, work))

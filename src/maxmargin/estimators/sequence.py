@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
+from ..engine.threads import in_ranges
 from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
@@ -26,7 +27,12 @@ from ..problems.chain.histories.problem import (
 from ..problems.chain.layout import ChainLayout
 from ..problems.chain.marginals import ChainDistribution
 from ..problems.chain.partial import PartialChains, costs_of_choices
-from ..problems.chain.problem import ChainConstraints, ChainDecoder, ChainProblem
+from ..problems.chain.problem import (
+    ChainConstraints,
+    ChainDecoder,
+    ChainProblem,
+    refuse_impossible,
+)
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import OnlineMethod, checked_k
@@ -63,6 +69,7 @@ from .token_inputs import TokenInputs
 __all__ = ["SequenceTagger"]
 
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
+WORD_WORK = 1e3  # counted work of a token, from its word to its label
 
 
 @with_inherited_parameters
@@ -512,10 +519,45 @@ class SequenceTagger(
             Labels of the tokens of each sequence. As an array, it is one of lists.
         """
         self._check_fitted()
+        outputs = Outputs()
+        for codes, offsets in self._decoded_pieces(X, fixed):
+            refuse_impossible(codes[offsets[:-1]] < 0, len(outputs))
+            labels = self._labels(codes)
+            outputs.extend(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
+        return outputs
+
+    def _decoded_pieces(self, X: Any, fixed: Any) -> Iterator[tuple[Ints32, Ints]]:
+        """Numbers of the best labels of some sequences at a time, and their offsets."""
+        decoder, weights = self._decoder, self._weights
+        if (
+            isinstance(self.features_, WindowFeatures)
+            and isinstance(decoder, ChainDecoder)
+            and self._kernel_basis is None
+        ):
+            yield from self._decoded_words(self.features_, decoder, X, fixed)
+            return
         tokens, offsets = self._packed(X)
         allowed = self._allowed(fixed, offsets)
-        labels = self._labels(self._decoded(X, tokens, offsets, allowed))
-        return Outputs(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
+        for part in self._parts(X, tokens, offsets):
+            own = part.of(allowed)
+            yield from decoder.decode_pieces(part.rows, part.offsets, weights, own, self.n_jobs)
+
+    def _decoded_words(
+        self, features: WindowFeatures, decoder: ChainDecoder, X: Any, fixed: Any
+    ) -> Iterator[tuple[Ints32, Ints]]:
+        """The same from words: only to number these takes the GIL."""
+        coded, weights = features.code(X), self._weights
+        allowed = self._allowed(fixed, coded.offsets)
+
+        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
+            own = coded.offsets[first : end + 1]
+            tokens = features.features_of(coded, own)
+            rows = make_rows(tokens, fit_intercept=self._has_intercept)
+            mask = None if allowed is None else allowed[own[0] : own[-1]]
+            offsets = own - own[0]
+            return decoder.decode_possible(rows, offsets, weights, mask), offsets
+
+        return in_ranges(self.n_jobs, coded.offsets, WORD_WORK, decode)
 
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence, with their scores.
@@ -588,7 +630,14 @@ class SequenceTagger(
 
     def _labels(self, codes: Ints32) -> list[Any]:
         """Labels of numbers, of Python's own types."""
-        return list(map(self.classes_.tolist().__getitem__, codes.tolist()))
+        labels: list[Any] = self._label_objects[codes].tolist()
+        return labels
+
+    @property
+    def _label_objects(self) -> NDArray[np.object_]:
+        """The labels, of Python's own types, as an array."""
+        classes = self.classes_.tolist()
+        return np.fromiter(classes, object, len(classes))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right label.

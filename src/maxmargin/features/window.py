@@ -10,7 +10,7 @@ numbers; no feature is ever a string until its name is asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise, repeat
 from typing import Any, Literal, NamedTuple
@@ -26,7 +26,7 @@ from ..formats.columns import TokenColumns
 from ..formats.opening import PathLike
 from ..types import Ints, Ints32
 from .crf_templates import is_crf_template, parse_crf_template, read_templates
-from .packing import PackedSequences
+from .packing import PackedSequences, offsets_of
 from .templates import (
     Atom,
     chunking_templates,
@@ -35,14 +35,16 @@ from .templates import (
     words_templates,
 )
 from .tokens import as_token_columns
+from .window_kernels import NOTHING, WindowTables, find_features, pack_features
 
 __all__ = ["WindowFeatures"]
 
 _OUTSIDE = "<pad>"
-# Up to this many possible keys a table indexed by key beats sorting and searching,
+_PLAIN = ("", 0)  # the view of strings as they are
+# Up to this many possible keys a table indexed by key beats sorting,
 _LARGEST_TABLE = 2**20
-# and up to this many for each key that is looked up, for the table has to be filled first.
-_TABLE_PER_KEY = 16
+# and up to so many for each key that there is, or so many in all, it beats searching.
+_TABLE_PER_KEY, _SMALL_TABLE = 4, 2**12
 
 View = tuple[str, str, int]
 Keys = Ints
@@ -58,6 +60,14 @@ class _Template(NamedTuple):
     sizes: tuple[int, ...]
     keys: Keys
     ids: Ints32
+
+
+class CodedTokens(NamedTuple):
+    """Tokens with numbers for their strings: codes (n_tokens, n_views), offsets, and tables."""
+
+    codes: Ints32
+    offsets: Ints
+    tables: WindowTables
 
 
 class _State(NamedTuple):
@@ -191,6 +201,21 @@ class WindowFeatures(BaseEstimator):
         PackedSequences
             CSR matrix of ones, and offsets.
         """
+        coded = self.code(X)
+        return PackedSequences(self.features_of(coded, coded.offsets), coded.offsets)
+
+    def code(self, X: Any) -> CodedTokens:
+        """Number the strings of all tokens: what takes Python's own time of `transform`.
+
+        Parameters
+        ----------
+        X : TokenColumns, or list of sequences
+            As for `transform`.
+
+        Returns
+        -------
+        CodedTokens
+        """
         if not hasattr(self, "templates_"):
             raise NotFittedError("this WindowFeatures is not fitted yet: call fit first")
         data = as_token_columns(X)
@@ -199,20 +224,69 @@ class WindowFeatures(BaseEstimator):
                 f"expected {len(self.columns_)} columns ({', '.join(self.columns_)}) as in the "
                 f"training data, found {len(data.columns)}"
             )
-        windows = _Windows(data.offsets, _reach(t.atoms for t in self._templates))
+        numbers = {view: number for number, view in enumerate(self._codes)}
+        codes = np.empty((data.n_tokens, len(numbers)), np.int32)
         for name, views in _views_by_column(t.atoms for t in self._templates).items():
-            distinct, codes = _code_strings(data.columns[self.columns_.index(name)])
-            for view in views:
-                numbers = self._codes[view]
-                seen = map(transform_function(*view[1:]), distinct)
-                of_distinct = np.fromiter(
-                    map(numbers.get, seen, repeat(-1)), np.int32, len(distinct)
-                )
-                windows.add(view, of_distinct[codes])
-        ids = np.empty((data.n_tokens, len(self._templates)), dtype=np.int32)
-        for t, template in enumerate(self._templates):
-            ids[:, t] = _look_up(_combine(template.atoms, windows, template.sizes), template)
-        return PackedSequences(_to_csr(ids, self.n_features_out_), data.offsets)
+            column = data.columns[self.columns_.index(name)]
+            for view, found in self._codes_of(column, views):
+                codes[:, numbers[view]] = found
+        return CodedTokens(codes, data.offsets, self._tables())
+
+    def features_of(self, coded: CodedTokens, offsets: Ints) -> Any:
+        """Features of some sequences, the rest of `transform`, without the GIL.
+
+        Parameters
+        ----------
+        coded : CodedTokens
+            As `code` gives them.
+        offsets : ndarray of int
+            Those of ``coded``, or some in a row.
+
+        Returns
+        -------
+        CSR array
+            A row for each token of these sequences.
+        """
+        own = slice(int(offsets[0]), int(offsets[-1]))
+        ids = np.empty((own.stop - own.start, len(self._templates)), np.int32)
+        find_features(coded.tables, coded.codes[own], offsets - own.start, ids)
+        return _to_csr(ids, self.n_features_out_)
+
+    def _tables(self) -> WindowTables:
+        """What the kernel needs of the templates; kept."""
+        kept = getattr(self, "_kept_tables", None)
+        if kept is None or kept[0] is not self._templates:
+            kept = self._kept_tables = self._templates, _make_tables(self._templates, self._codes)
+        return kept[1]
+
+    def _codes_of(self, column: list[str], views: list[View]) -> Iterator[tuple[View, Ints32]]:
+        """Codes of all tokens of a column under its views.
+
+        Where the strings themselves are one of these, most are known, and what they are under the
+        other views is kept: only new ones are transformed.
+        """
+        plain = next((view for view in views if view[1:] == _PLAIN), None)
+        own: dict[str, int] = {} if plain is None else self._codes[plain]
+        codes = np.fromiter(map(own.get, column, repeat(-1)), np.int32, len(column))
+        new = np.flatnonzero(codes < 0)
+        distinct, which = _code_strings([column[t] for t in new.tolist()])
+        for view in views:
+            if view == plain:
+                yield view, codes
+                continue
+            found = codes if plain is None else self._codes_under(view, own)[codes]
+            found[new] = _coded(view, distinct, self._codes[view])[which]
+            yield view, found
+
+    def _codes_under(self, view: View, strings: Mapping[str, int]) -> Ints32:
+        """Codes under a view of the strings with each number, of which 0 is none; kept."""
+        kept: dict[View, tuple[Any, Ints32]] = self.__dict__.setdefault("_kept_codes", {})
+        numbers = self._codes[view]
+        known = kept.get(view)
+        if known is None or known[0] is not numbers:
+            of_strings = _coded(view, list(strings), numbers)
+            known = kept[view] = numbers, np.concatenate([[np.int32(-1)], of_strings])
+        return known[1]
 
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
         """Fit, and transform the same data; faster than one after the other.
@@ -491,6 +565,12 @@ def _numbered(strings: Iterable[str]) -> dict[str, int]:
     return {string: code for code, string in enumerate(dict.fromkeys(strings), 1)}
 
 
+def _coded(view: View, strings: list[str], numbers: Mapping[str, int]) -> Ints32:
+    """Codes of strings under a view, -1 for those that are not known."""
+    seen = map(transform_function(*view[1:]), strings)
+    return np.fromiter(map(numbers.get, seen, repeat(-1)), np.int32, len(strings))
+
+
 def _code_strings(column: Sequence[str]) -> tuple[list[str], Ints32]:
     """Distinct strings of a column, and which of them each token has."""
     index = {string: k for k, string in enumerate(dict.fromkeys(column))}
@@ -592,36 +672,50 @@ def _are_keys(template: _Template) -> bool:
     return is_sorted and 0 <= int(keys[0]) and int(keys[-1]) < math.prod(template.sizes)
 
 
-def _look_up(wanted: Keys | Ints32, template: _Template) -> Ints32:
-    """Feature number of each key; -1 for keys never seen (and for the key -1)."""
-    keys, ids, space = template.keys, template.ids, math.prod(template.sizes)
-    if space <= min(_LARGEST_TABLE, _TABLE_PER_KEY * len(wanted)):
-        table = np.full(space + 1, -1, dtype=np.int32)  # key -1 finds the extra, last place
-        table[keys] = ids
-        return table[wanted]
-    if len(keys) == 0:
-        return np.full(len(wanted), -1, dtype=np.int32)
-    position = np.searchsorted(keys, wanted)
-    position[position == len(keys)] = 0  # a key that the comparison below refuses
-    found = ids[position]
-    found[keys[position] != wanted] = -1
-    return found
+def _make_tables(templates: list[_Template], views: Iterable[View]) -> WindowTables:
+    """What the kernel needs of templates, with the views in order."""
+    numbers = {view: number for number, view in enumerate(views)}
+    atoms = [
+        (numbers[atom.view], atom.offset, size, int(atom.edges))
+        for template in templates
+        for atom, size in zip(template.atoms, template.sizes, strict=True)
+    ]
+    searched = [_is_searched(template) for template in templates]
+    starts, passed = [], 0
+    for template, in_order in zip(templates, searched, strict=True):
+        if in_order:
+            firsts = template.keys // math.prod(template.sizes[1:])
+            starts.append(passed + np.searchsorted(firsts, np.arange(template.sizes[0] + 1)))
+        else:
+            table = np.full(math.prod(template.sizes), NOTHING)
+            table[template.keys] = template.ids
+            starts.append(table)
+        passed += len(template.keys)
+    return WindowTables(
+        np.array(atoms, np.int64),
+        offsets_of([len(template.atoms) for template in templates]),
+        np.array(searched, np.int64),
+        np.concatenate(starts).astype(np.int32),
+        offsets_of([len(table) for table in starts]),
+        np.concatenate([template.keys for template in templates]).astype(np.int64),
+        np.concatenate([template.ids for template in templates]),
+    )
+
+
+def _is_searched(template: _Template) -> bool:
+    """Whether there are too many possible keys for a table of all."""
+    return math.prod(template.sizes) > _TABLE_PER_KEY * len(template.keys) + _SMALL_TABLE
 
 
 def _to_csr(ids: Ints32, n_features: int) -> Any:
     """Matrix of ones at the feature numbers of each row, -1 left out."""
     ids.sort(axis=1)
-    n_rows, width = ids.shape
-    if (ids[:, 0] >= 0).all():
-        indices, indptr = ids.ravel(), np.arange(0, ids.size + 1, width)
-    else:
-        known = ids >= 0
-        indices = ids[known]
-        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
-    index_type = np.int32 if len(indices) < 2**31 else np.int64
+    indices, indptr = np.empty(ids.size + 1, np.int32), np.zeros(len(ids) + 1, np.int64)
+    n = pack_features(ids, indices, indptr)
+    index_type = np.int32 if n < 2**31 else np.int64
     matrix = sparse.csr_array(
-        (np.ones(len(indices)), indices.astype(index_type, copy=False), indptr.astype(index_type)),
-        shape=(n_rows, n_features),
+        (np.ones(n), indices[:n].astype(index_type, copy=False), indptr.astype(index_type)),
+        shape=(len(ids), n_features),
     )
     matrix.has_canonical_format = True
     return matrix

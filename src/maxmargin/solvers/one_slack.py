@@ -143,7 +143,7 @@ class OneSlackRun(CertifiedRun):
             return
         plane = self.bundle.blank
         offset = self.pool.add_up(chosen, self.weights, plane)
-        self.bundle.add(plane, offset)
+        self.bundle.add(plane, offset, self.oracle.threads or 1)
 
     def is_stuck(self, gap_estimate: float) -> bool:
         """See `CertifiedRun`; only passes of the oracle can tell."""
@@ -316,7 +316,7 @@ class OneSlack(Solver):
         else:
             bundle.search_lines(stop_gap)
         bundle.drop(self.inactive_limit)
-        w = bundle.weights()
+        w = bundle.weights(search.oracle.threads or 1)
         dual = bundle.dual(w)
         rises = dual > search.dual + NEGLIGIBLE * abs(search.dual)
         search.n_useless = 0 if rises else search.n_useless + 1

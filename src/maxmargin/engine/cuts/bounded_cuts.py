@@ -13,6 +13,7 @@ from ..joint_planes import PlaneRows
 from ..joint_qp import JointPlanes, JointSolution
 from ..oracle import Oracle, batches
 from ..state import Arrays, inside, under
+from ..threads import Threads
 from .bundle import Bundle
 from .master import line_searches, master_gap
 from .working_sets import WorkingSets
@@ -113,9 +114,9 @@ class BoundedBundle(Bundle):
         self.prices.renew(super().weights())
         self.refresh()
 
-    def weights(self) -> Floats:
+    def weights(self, threads: Threads | int = 1) -> Floats:
         """See `Bundle`."""
-        w = super().weights()
+        w = super().weights(threads)
         self.prices.renew(w)
         return w
 
@@ -129,9 +130,9 @@ class BoundedBundle(Bundle):
         m = self.size
         self.scores[:m] -= self._columns @ self.prices.beta
 
-    def add(self, plane: Floats, offset: float) -> None:
+    def add(self, plane: Floats, offset: float, threads: Threads | int = 1) -> None:
         """See `Bundle`."""
-        super().add(plane, offset)
+        super().add(plane, offset, threads)
         self.refresh()
 
     def solve(self, stop_gap: float, threshold: float = 0.0, max_rounds: int = 2000) -> float:

@@ -11,6 +11,7 @@ from ..arena import grown
 from ..compaction import keep_rows
 from ..joint_qp import JointPlanes, solve_jointly
 from ..state import Arrays, from_text, to_text
+from ..threads import Threads, each_range
 from .master import fsmo, line_searches, master_gap
 from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
@@ -18,6 +19,7 @@ __all__ = ["Bundle", "stored_dense"]
 
 DENSE_BELOW = 2**16  # features up to which planes are stored dense
 KEPT = ("offset", "alpha", "scores", "idle", "gram", "matrix", "starts", "ids", "values")
+PRODUCT_WORK = 2.0  # counted work of an entry of a plane in a product or sum
 ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
 
 
@@ -82,13 +84,19 @@ class Bundle:
             self.n_features = n_features
             self.blank = np.zeros(n_features)
 
-    def weights(self) -> Floats:
+    def weights(self, threads: Threads | int = 1) -> Floats:
         """``w = sum alpha a``."""
         m = self.size
         if self.dense:
             return np.asarray(self.alpha[:m] @ self.matrix[:m])
         w = np.zeros(self.n_features)
-        sparse_combination(self.starts, self.ids, self.values, m, self.alpha, w)
+
+        def combine(first: int, end: int) -> None:
+            own = slice(first, end)
+            sparse_combination(self.starts, self.ids, self.values, m, self.alpha, first, w[own])
+
+        work = PRODUCT_WORK * int(self.starts[m]) / max(self.n_features, 1)
+        each_range(threads, self.n_features, work, combine)
         return w
 
     def dual(self, w: Floats | None = None) -> float:
@@ -103,19 +111,23 @@ class Bundle:
         m = self.size
         return float(self.alpha[:m] @ self.offset[:m])
 
-    def products(self, plane: Floats) -> Floats:
+    def products(self, plane: Floats, threads: Threads | int = 1) -> Floats:
         """Inner products of all planes with a vector."""
         m = self.size
         if self.dense:
             return np.asarray(self.matrix[:m] @ plane)
         out = np.empty(m)
-        sparse_products(self.starts, self.ids, self.values, m, plane, out)
+
+        def multiply(first: int, end: int) -> None:
+            sparse_products(self.starts, self.ids, self.values, first, end, plane, out)
+
+        each_range(threads, self.starts[: m + 1], PRODUCT_WORK, multiply)
         return out
 
-    def add(self, plane: Floats, offset: float) -> None:
+    def add(self, plane: Floats, offset: float, threads: Threads | int = 1) -> None:
         """Append a plane with multiplier 0, unless it is there; the vector is zero afterwards."""
         m = self.size
-        row, square = self.products(plane), float(plane @ plane)
+        row, square = self.products(plane, threads), float(plane @ plane)
         if self._has(plane, offset, row, square):
             plane[:] = 0.0
             return

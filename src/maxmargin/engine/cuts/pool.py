@@ -18,8 +18,10 @@ from ...types import Floats, Ints, Ints32
 from ..compaction import keep_parts_by_use, keep_rows
 from ..local_weights import LocalWeights
 from ..oracle import Oracle
-from ..parts import Parts
+from ..parts import Parts, mean_part_size
 from ..state import Arrays, copied, inside, named_arrays, under
+from ..threads import each_range
+from ..work import PART_ENTRY, PLANE_ENTRY
 from .bundle import stored_dense
 from .master import best_candidates, best_total, chosen_total, line_minimum
 from .pool_kernels import (
@@ -27,6 +29,7 @@ from .pool_kernels import (
     add_chosen,
     admit_candidates,
     score_candidates,
+    score_parts,
 )
 
 __all__ = ["CandidatePool", "Pool", "TablePool", "make_pool"]
@@ -185,7 +188,7 @@ class CandidatePool(TablePool):
 
     def expand(self, w: Floats) -> Floats:
         """The problem's weights for weights of the pool."""
-        return self.local.expand(w) if self.grows else w
+        return self.local.expand(w, self.oracle.threads or 1) if self.grows else w
 
     def _listed(self) -> tuple[Parts, Ints32]:
         """The parts that candidates are made of, in terms of the pool's weights."""
@@ -197,7 +200,18 @@ class CandidatePool(TablePool):
         """Table of the candidates' values at ``w``."""
         table = np.empty(self.slots.start.shape)
         parts, listed = self._listed()
-        score_candidates(self.slots, self.used, parts, listed, w, np.empty(self.used[1]), table)
+        entries, n_listed = self.used.tolist()
+        weights = np.empty(n_listed)
+
+        def score_listed(first: int, end: int) -> None:
+            score_parts(parts, listed, first, end, w, weights)
+
+        def score(first: int, end: int) -> None:
+            score_candidates(self.slots, first, end, weights, table)
+
+        threads, n = self.oracle.threads or 1, len(table)
+        each_range(threads, n_listed, PART_ENTRY * mean_part_size(parts), score_listed)
+        each_range(threads, n, PLANE_ENTRY * entries / max(n, 1), score)
         return table
 
     def renew(self, table: Floats, hinges: Floats, chosen: Ints) -> None:
@@ -212,24 +226,21 @@ class CandidatePool(TablePool):
         w = self.expand(w)
         n = len(self.slots.start)
         values, chosen = np.empty(n), np.full(n, -1)
-        for examples, answer in self.oracle.ask_all(np.arange(n), w, in_parts=True):
+        for examples, answer, products in self.oracle.ask_candidates(np.arange(n), w):
             planes, offsets, scales = answer
             check()
-            products = np.empty(len(planes.indices))
             done = 0
             while True:
                 done = admit_candidates(
                     self.slots,
                     self.place,
                     self.used,
-                    self.parts,
                     examples,
                     planes,
                     offsets,
                     scales,
-                    w,
-                    self.clock,
                     products,
+                    self.clock,
                     done,
                     values,
                     chosen,

@@ -16,24 +16,22 @@ def admit_candidates(
     slots,
     place,
     used,
-    parts,
     examples,
     rows,
     offsets,
     scales,
-    w,
-    clock,
     products,
+    clock,
     done,
     values,
     chosen,
 ):
     """Admit rows[done:] as candidates of their examples; returns how many are done.
 
-    Every row is scored at w. One that does not beat the given output is left out (``chosen`` -1).
-    One that is in the pool already only becomes its example's most recent; a new one takes the slot
-    of the least recently used. ``values`` gets the value of each row, by example. Fewer than all
-    are done where the arrays have no space for the next row.
+    ``products`` are those of the rows and w. A row that does not beat the given output is left out
+    (``chosen`` -1). One that is in the pool already only becomes its example's most recent; a new
+    one takes the slot of the least recently used. ``values`` gets the value of each row, by
+    example. Fewer than all are done where the arrays have no space for the next row.
     """
     f = slots.start.shape[1]
     for r in range(done, len(examples)):
@@ -42,11 +40,7 @@ def admit_candidates(
         length = end - first
         if used[ENTRIES] + length > len(slots.ids) or used[LOCALS] + length > len(slots.features):
             return r
-        gather_parts(parts, rows.indices, first, end, w, products)
-        product = 0.0
-        for e in range(first, end):
-            product += rows.values[e] * products[e]
-        values[i] = offsets[r] - scales[r] * product
+        values[i] = offsets[r] - scales[r] * products[r]
         chosen[i] = -1
         if values[i] <= 0.0:
             continue
@@ -95,12 +89,17 @@ def _same(slots, i, s, offset, at, length):
 
 
 @kernel
-def score_candidates(slots, used, parts, listed, w, weights, table):
-    """Values ``b - <a, w>`` of all candidates into ``table``; each listed part is scored once."""
-    gather_parts(parts, listed, 0, used[LOCALS], w, weights)
+def score_parts(parts, listed, first, end, w, weights):
+    """``weights`` of the listed parts from ``first`` to ``end - 1``, at w."""
+    gather_parts(parts, listed, first, end, w, weights)
+
+
+@kernel
+def score_candidates(slots, first, end, weights, table):
+    """Values ``b - <a, w>`` of the candidates of examples, from the weights of listed parts."""
     ids, values = slots.ids, slots.values
-    n, f = slots.start.shape
-    for i in range(n):
+    f = slots.start.shape[1]
+    for i in range(first, end):
         for s in range(f):
             if slots.last_used[i, s] < 0:
                 table[i, s] = EMPTY
@@ -136,9 +135,9 @@ def add_chosen(slots, used, parts, listed, chosen, weights, clock, sums, plane):
 
 
 @kernel
-def sparse_products(starts, ids, values, m, plane, out):
-    """out[k] = <plane k, plane> for sparse planes k < m and a dense one."""
-    for k in range(m):
+def sparse_products(starts, ids, values, first, end, plane, out):
+    """out[k] = <plane k, plane> for sparse planes k from ``first`` to ``end - 1``, a dense one."""
+    for k in range(first, end):
         product = 0.0
         for e in range(np.uint64(starts[k]), np.uint64(starts[k + 1])):
             product += values[e] * plane[np.uint64(ids[e])]
@@ -146,13 +145,17 @@ def sparse_products(starts, ids, values, m, plane, out):
 
 
 @kernel
-def sparse_combination(starts, ids, values, m, alpha, w):
-    """Add sum_k alpha[k] plane k, over the sparse planes k < m, to w."""
+def sparse_combination(starts, ids, values, m, alpha, first, w):
+    """Add sum_k alpha[k] plane k, over the sparse planes k < m, to w: entries from ``first`` on."""
+    end = first + len(w)
     for k in range(m):
         share = alpha[k]
         if share != 0.0:
-            for e in range(np.uint64(starts[k]), np.uint64(starts[k + 1])):
-                w[np.uint64(ids[e])] += share * values[e]
+            begin = starts[k] + np.searchsorted(ids[starts[k] : starts[k + 1]], first)
+            for e in range(np.uint64(begin), np.uint64(starts[k + 1])):
+                if ids[e] >= end:
+                    break
+                w[np.uint64(ids[e] - first)] += share * values[e]
 
 
 @kernel

@@ -7,6 +7,7 @@ Joint features are token features under labels, transitions, and on request firs
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from ...engine.native import (
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
-from ...engine.threads import each_range
+from ...engine.threads import in_ranges
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -183,19 +184,30 @@ class ChainDecoder:
         n_jobs: int | None = None,
     ) -> Ints32:
         """The same, with -1 for all tokens of sequences that no labelling is allowed for."""
+        found = [codes for codes, _ in self.decode_pieces(rows, offsets, w, allowed, n_jobs)]
+        return np.concatenate(found) if len(found) > 1 else found[0]
+
+    def decode_pieces(
+        self,
+        rows: Rows,
+        offsets: Ints,
+        w: Floats,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
+    ) -> Iterator[tuple[Ints32, Ints]]:
+        """The same of some sequences at a time, with their offsets."""
         w = self._checked(rows, w)
+        K, mask = self.layout.n_labels, self._mask(rows, allowed)
+        transition, start, stop = self.potentials(w)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
-        if len(offsets) > 1:
-            K, mask = self.layout.n_labels, self._mask(rows, allowed)
-            transition, start, stop = self.potentials(w)
 
-            def decode(first: int, end: int) -> None:
-                own = offsets[first : end + 1]
-                work = self.scratch(int(np.diff(own).max()), start, stop)
-                decode_chains(rows, own, w, K, transition, mask, work, paths)
+        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
+            own = offsets[first : end + 1]
+            work = self.scratch(int(np.diff(own).max(initial=0)), start, stop)
+            decode_chains(rows, own, w, K, transition, mask, work, paths)
+            return paths[own[0] : own[-1]], own - own[0]
 
-            each_range(n_jobs, offsets, self.token_work(rows), decode)
-        return paths
+        return in_ranges(n_jobs, offsets, self.token_work(rows), decode)
 
     def token_work(self, rows: Rows) -> float:
         """Counted work of a token."""
@@ -247,12 +259,12 @@ class ChainDecoder:
         return answers
 
 
-def refuse_impossible(impossible: Bools) -> None:
-    """Raise ValueError for the first sequence that no labelling is allowed for."""
+def refuse_impossible(impossible: Bools, before: int = 0) -> None:
+    """Raise ValueError for the first sequence, behind others, that no labelling is allowed for."""
     if impossible.any():
         raise ValueError(
-            f"sequence {int(np.argmax(impossible))}: no labelling has allowed labels and allowed "
-            "transitions only"
+            f"sequence {before + int(np.argmax(impossible))}: no labelling has allowed labels and "
+            "allowed transitions only"
         )
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from ....engine.native import (
 )
 from ....engine.parts import rows_under_labels
 from ....engine.rows import check_codes
-from ....engine.threads import each_range
+from ....engine.threads import in_ranges
 from ....engine.work import scoring_work
 from ....formulation import Formulation, Rescaling
 from ....plane_rows import Planes, empty_planes, trim
@@ -121,22 +122,33 @@ class HistoryDecoder:
         n_jobs: int | None = None,
     ) -> Ints32:
         """Best labels of all tokens, of those that ``allowed[token, label]`` tells."""
+        pieces = self.decode_pieces(inputs, offsets, w, allowed, n_jobs)
+        return np.concatenate([codes for codes, _ in pieces])
+
+    def decode_pieces(
+        self,
+        inputs: HistoryInputs,
+        offsets: Ints,
+        w: Floats,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
+    ) -> Iterator[tuple[Ints32, Ints]]:
+        """The same of some sequences at a time, with their offsets."""
         if allowed is not None:  # the k best tell whether there is any
-            return np.concatenate(
-                [best[0] for best, _ in self.decode_k_best(inputs, offsets, w, 1, allowed)]
-            )
+            found = self.decode_k_best(inputs, offsets, w, 1, allowed)
+            return iter([(np.concatenate([best[0] for best, _ in found]), offsets)])
         w = as_weights(w, self.layout.size)
         paths = np.zeros(int(offsets[-1]), dtype=np.int32)
         model = self.layout.model
 
-        def decode(first: int, end: int) -> None:
+        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
             own = offsets[first : end + 1]
             work = make_scratch(model, int(np.diff(own).max(initial=1)))
             given = work.all_allowed
             decode_histories(model, inputs, own, w, self.forbidden, given, work, paths)
+            return paths[own[0] : own[-1]], own - own[0]
 
-        each_range(n_jobs, offsets, self.token_work(inputs), decode)
-        return paths
+        return in_ranges(n_jobs, offsets, self.token_work(inputs), decode)
 
     def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
         """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
