@@ -12,6 +12,7 @@ from itertools import pairwise
 import joblib
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import maxmargin as mm
 from every_estimator import KINDS, make
@@ -118,15 +119,70 @@ def test_certificates():
     assert slacks[0] == slacks[1]
 
 
+def bits(value):
+    """What is equal only where all bits are."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.shape, value.tobytes()
+    if isinstance(value, float):
+        return value.hex()
+    return [bits(one) for one in value] if isinstance(value, (list, tuple)) else repr(value)
+
+
+def answers(model, X):
+    found = [bits(model.predict(X))]
+    for method, more in (("predict_k", (2,)), ("predict_margins", ()), ("decision_function", ())):
+        try:
+            found.append(bits(getattr(model, method)(X, *more)))
+        except (AttributeError, ValueError) as error:  # not of this kind of output
+            found.append(str(error))
+    return found
+
+
 @pytest.mark.usefixtures("all_work_is_shared")
 @pytest.mark.parametrize("kind", KINDS)
 def test_predictions_of_every_estimator(kind):
     X, y = KINDS[kind].first
     model = make(kind).fit(X, y)
     many = list(X) * 4 if isinstance(X, list) else np.concatenate([X] * 4)
-    expected = repr(model.predict(many))
+    expected = answers(model, many)
     for n_jobs in (1, 2, 3, -1):
-        assert repr(model.set_params(n_jobs=n_jobs).predict(many)) == expected
+        assert answers(model.set_params(n_jobs=n_jobs), many) == expected
+
+
+@pytest.mark.usefixtures("all_work_is_shared")
+@pytest.mark.parametrize("options", [{}, {"order": 2}, {"constraints": "bio"}])
+def test_predictions_from_words(options):
+    X = [["the", "cat", "sat"], ["a", "dog"], ["dogs", "sit", "on", "cats"]] * 3
+    y = [["B-x", "I-x", "O"], ["B-x", "I-x"], ["B-x", "O", "O", "B-x"]] * 3
+    model = mm.SequenceTagger(features=mm.features.WindowFeatures(), **options).fit(X, y)
+    X = [*X, ["unknown", "words", "sat"], ["sat"]]
+    fixed = [[None, "I-x", None], *[None] * 10]
+    expected = [*answers(model, X), bits(model.predict(X, fixed))]
+    assert expected[0] == [bits(model.predict([x])[0]) for x in X]
+    for n_jobs in (2, 3):
+        model.set_params(n_jobs=n_jobs)
+        assert [*answers(model, X), bits(model.predict(X, fixed))] == expected
+
+
+@pytest.mark.usefixtures("all_work_is_shared")
+def test_products_of_sparse_rows():
+    X, y = KINDS["classes"].first
+    X = csr_matrix(np.where(X > 1.0, X, 0.0))
+    model = mm.MulticlassSVM(random_state=0).fit(X, y)
+    expected = answers(model, X)
+    for n_jobs in (2, 3):
+        assert answers(model.set_params(n_jobs=n_jobs), X) == expected
+
+
+@pytest.mark.usefixtures("all_work_is_shared")
+def test_the_sequence_that_nothing_is_allowed_for_is_named():
+    X = [["a", "b"]] * 9
+    model = mm.SequenceTagger(
+        features=mm.features.WindowFeatures(["w[0]"]), constraints="bio", n_jobs=2
+    ).fit(X, [["B-x", "I-x"]] * 8 + [["O", "O"]])
+    fixed = [[None, None]] * 7 + [["I-x", None]] + [[None, None]]
+    with pytest.raises(ValueError, match="sequence 7: no labelling"):
+        model.predict(X, fixed)
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..problem import Problem
 from ..types import Bools, Floats, Ints
-from .rows import Rows, make_rows
+from .rows import Rows, make_rows, row_scores
+from .threads import each_range
 
 __all__ = [
     "NativeProblem",
@@ -24,6 +25,7 @@ __all__ = [
     "rows_at",
     "rows_of",
     "same_columns",
+    "scores_of_rows",
     "sparse_row",
 ]
 
@@ -33,6 +35,22 @@ def entries_per_row(rows: Rows) -> float:
     if rows.dense.shape[0] > 0:
         return float(rows.n_inputs)
     return float(rows.indptr[-1] - rows.indptr[0]) / max(rows.n_rows, 1)
+
+
+def scores_of_rows(rows: Rows, weights: Floats, n_jobs: int | None = None) -> Floats:
+    """`row_scores` by so many threads; of dense rows one, for there they would change last bits."""
+    if rows.dense.shape[0] > 0:
+        return row_scores(rows, weights)
+
+    def score(first: int, end: int) -> Floats:
+        starts = rows.indptr[first : end + 1]
+        entries = slice(starts[0], starts[-1])
+        own = (starts - starts[0], rows.indices[entries], rows.values[entries])
+        return row_scores(Rows(*own, rows.dense, rows.bias, rows.n_columns), weights)
+
+    width = 1 if weights.ndim == 1 else weights.shape[1]
+    found = each_range(n_jobs, rows.indptr, 2.0 * width + 2.0, score)
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 class PackedExamples(Sequence[Any]):

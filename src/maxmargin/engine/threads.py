@@ -56,6 +56,7 @@ class _Pool:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a handler of signals may fork, wherever it comes
         self._executor: ThreadPoolExecutor | None = None
+        self._retired: list[ThreadPoolExecutor] = []  # their threads end with the work they have
         self._size = 0
         self.wanted = 0
 
@@ -66,8 +67,9 @@ class _Pool:
             size = max(threads, min(self.wanted, joblib.cpu_count()))
             if size > self._size:
                 self._size = size
-                if self._executor is not None:  # its threads end with the work that they have
+                if self._executor is not None:
                     self._executor.shutdown(wait=False)
+                    self._retired.append(self._executor)
                     self._executor = None
 
     def leave(self, threads: int) -> None:
@@ -89,9 +91,12 @@ class _Pool:
     def before_fork(self) -> None:
         """End threads without work, for none of them would live on in the child."""
         self._lock.acquire()
-        if self._executor is not None and self.wanted == 0:
-            self._executor.shutdown()
+        if self.wanted == 0:
+            for executor in (self._executor, *self._retired):
+                if executor is not None:
+                    executor.shutdown()
             self._executor = None
+            self._retired.clear()
 
     def after_fork(self) -> None:
         """Go on in the parent."""
@@ -149,16 +154,18 @@ class _Shared(Generic[Item, Value]):
         pool, threads = _pool, self._most_helpers
         pool.enter(threads)
         try:
+            task = self._next_of_caller()  # so that the first piece is the caller's
             self._send_for_helpers()
-            while (task := self._next_of_caller()) is not None:
-                if not task.done:
+            while task is not None:
+                if task.done:
+                    self._tasks.popleft()
+                    self._send_for_helpers()
+                    if task.error is not None:
+                        raise task.error
+                    yield task.value
+                else:
                     self._do(task)
-                    continue
-                self._tasks.popleft()
-                self._send_for_helpers()
-                if task.error is not None:
-                    raise task.error
-                yield task.value
+                task = self._next_of_caller()
         finally:
             task = None  # see `_do`
             try:
@@ -228,10 +235,18 @@ class _Shared(Generic[Item, Value]):
                 self._most_helpers = 0
 
     def _end(self) -> None:
-        """Drop what has not begun, and wait for what has."""
-        with self._changed:
-            self._is_over = True
-            self._changed.wait_for(lambda: self._running == 0)
+        """Drop what has not begun, and wait for what has: it may write where others read."""
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                with self._changed:
+                    self._is_over = True
+                    self._changed.wait_for(lambda: self._running == 0)
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
 
 class Threads:
@@ -248,6 +263,14 @@ class Threads:
     def __init__(self, count: int, *, compiled: bool = False) -> None:
         self.count = count
         self._compiled = compiled
+
+    def each(self, function: Callable[[Item], Value], items: Iterable[Item]) -> list[Value]:
+        """The function's values; all work has ended when this does, also by an exception.
+
+        The first item is worked on by the thread that asks.
+        """
+        rest = list(items)
+        return list(_Shared(function, iter(rest), self.count - 1, len(rest)).values())
 
     def map(self, function: Callable[[Item], Value], items: Iterable[Item]) -> Iterator[Value]:
         """The function's values, in the order of the items; a few are worked on ahead.

@@ -274,7 +274,7 @@ class SequenceAligner(MaxMarginEstimator):
             xs, ys = self._encode(split_pairs(X), split_pairs(X, 1))
             return [
                 [(partners_as_pairs(best.partner), best.score) for best in ranked]
-                for ranked in self._aligner.align_k(xs, ys, weights, k)
+                for ranked in self._aligner.align_k(xs, ys, weights, k, self.n_jobs)
             ]
         orders = ((row, np.argsort(-row, kind="stable")[:k]) for row in self.decision_function(X))
         return [[(int(c), float(row[c])) for c in order] for row, order in orders]

@@ -158,10 +158,12 @@ class Confidences(MaxMarginEstimator):
 
     def _margins(self, outputs: Any) -> Any:
         """Margins as users get them."""
+        outputs.n_jobs = self.n_jobs
         return outputs.shown(outputs.margins())
 
     def _probabilities(self, outputs: Any) -> Any:
         """Probabilities as users get them."""
+        outputs.n_jobs = self.n_jobs
         tables = outputs.log_probabilities(self._temperature)
         return outputs.shown([_normalised(table) for table in tables])
 

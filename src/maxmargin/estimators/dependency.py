@@ -232,7 +232,9 @@ class DependencyParser(PartConfidences, PartialLabels):
         weights = self._weights
         fields = _fields(X)
         if fixed is not None:
-            ranked = self._decoder.decode_k_best(fields, weights, 1, self._allowed(fixed, fields))
+            ranked = self._decoder.decode_k_best(
+                fields, weights, 1, self._allowed(fixed, fields), self.n_jobs
+            )
             return Outputs(self._output(tree.heads[1:], tree.labels[1:]) for (tree,) in ranked)
         found = self._decoder.decode(fields, weights, self.n_jobs)
         bounds = fields.bounds.tolist()
@@ -263,7 +265,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         weights = self._weights
         fields = _fields(X)
         allowed = None if fixed is None else self._allowed(fixed, fields)
-        ranked = self._decoder.decode_k_best(fields, weights, k, allowed)
+        ranked = self._decoder.decode_k_best(fields, weights, k, allowed, self.n_jobs)
         return [
             [(self._output(tree.heads[1:], tree.labels[1:]), tree.score) for tree in trees]
             for trees in ranked

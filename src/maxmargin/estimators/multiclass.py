@@ -566,8 +566,8 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         def scores(inputs: Any) -> Floats:
             rows = make_rows(inputs, fit_intercept=self._has_intercept)
             if self._output_features is not None:
-                return described_class_scores(rows, weights, self._output_features)
-            return class_scores(rows, weights, len(self.classes_))
+                return described_class_scores(rows, weights, self._output_features, self.n_jobs)
+            return class_scores(rows, weights, len(self.classes_), self.n_jobs)
 
         return self._by_kernel_values(scores, X)
 

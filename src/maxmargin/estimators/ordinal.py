@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names
+from ..engine.native import scores_of_rows
 from ..engine.rows import make_rows, row_scores
 from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
@@ -182,7 +183,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
             self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
         )
         check_finite(X)
-        scores = row_scores(make_rows(X), weights[: self.n_features_in_])
+        scores = scores_of_rows(make_rows(X), weights[: self.n_features_in_], self.n_jobs)
         return np.asarray(scores, dtype=np.float64)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:

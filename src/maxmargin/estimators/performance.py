@@ -14,7 +14,8 @@ from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Labels, Names
 from ..defaults import MEASURE_TOL
-from ..engine.rows import make_rows, row_scores
+from ..engine.native import scores_of_rows
+from ..engine.rows import make_rows
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
 from ..types import Bools, Floats
@@ -207,7 +208,8 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         check_finite(X)
 
         def scores(inputs: Any) -> Floats:
-            return row_scores(make_rows(inputs, fit_intercept=self._has_intercept), weights)
+            rows = make_rows(inputs, fit_intercept=self._has_intercept)
+            return scores_of_rows(rows, weights, self.n_jobs)
 
         return np.asarray(self._by_kernel_values(scores, X), dtype=np.float64)
 

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Names
-from ..engine.rows import make_rows, row_scores
+from ..engine.native import scores_of_rows
+from ..engine.rows import make_rows
 from ..features.containers import is_frame
 from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
@@ -201,7 +202,7 @@ class RankSVM(MaxMarginEstimator):
             self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
         )
         check_finite(X)
-        return row_scores(make_rows(X), weights).astype(np.float64, copy=False)
+        return scores_of_rows(make_rows(X), weights, self.n_jobs).astype(np.float64, copy=False)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why a document stands above another: the features that decided.

@@ -586,7 +586,7 @@ class SequenceTagger(
         return [
             [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
             for part in self._parts(X, tokens, offsets)
-            for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed))
+            for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed), self.n_jobs)
         ]
 
     def _distribution(self, X: Any, fixed: Any = None) -> ChainDistribution | HistoryDistribution:

@@ -20,6 +20,9 @@ class Distribution(ABC):
     Where probabilities are asked for, an output has that of a Gibbs distribution.
     """
 
+    #: How many threads add up, as estimators have it.
+    n_jobs: int | None = None
+
     @abstractmethod
     def sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
         """Sums over the outputs with a choice at a position, and over all outputs of an example.

@@ -8,6 +8,7 @@ then, with ``own_ends``, the same for unpaired letters before the first and afte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -185,13 +186,21 @@ class Aligner:
         each_range(n_jobs, np.concatenate([[0], np.cumsum(tables)]), CELL_WORK, align)
         return partners, scores
 
-    def align_k(self, xs: Strings, ys: Strings, w: Floats, k: int) -> list[list[Ranked]]:
+    def align_k(
+        self, xs: Strings, ys: Strings, w: Floats, k: int, n_jobs: int | None = None
+    ) -> list[list[Ranked]]:
         """The k best alignments of each pair of strings, with their scores."""
-        scoring, work = self.layout.scoring(w), self.scratch(xs, ys)
-        return [
-            rank_alignments(string_at(xs, i), string_at(ys, i), scoring, k, work)
-            for i in range(len(xs.offsets) - 1)
-        ]
+        scoring, tables = self.layout.scoring(w), np.diff(xs.offsets) * np.diff(ys.offsets)
+
+        def align(first: int, end: int) -> list[list[Ranked]]:
+            work = self.scratch(xs, ys)
+            return [
+                rank_alignments(string_at(xs, i), string_at(ys, i), scoring, k, work)
+                for i in range(first, end)
+            ]
+
+        bounds = np.concatenate([[0], np.cumsum(tables)])
+        return list(chain.from_iterable(each_range(n_jobs, bounds, k * CELL_WORK, align)))
 
     def psi(self, xs: Strings, ys: Strings, partners: Ints32) -> Planes:
         """Joint features of given alignments as CSR rows; the losses mean nothing."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._jit import kernel
 from ...engine.rows import Rows, row_scores
+from ...engine.threads import each_range
 from ...search.distribution import Distribution, Tables
 from ...search.semiring import add_up
 from ...types import Bools, Floats, Ints
@@ -53,9 +54,15 @@ class ChainDistribution(Distribution):
     def sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
         """See `Distribution`."""
         found, totals = np.empty_like(self.unary), np.empty(len(self.offsets) - 1)
-        forward = np.empty((int(np.diff(self.offsets).max(initial=1)), self.unary.shape[1]))
         unary, transition = self.unary / temperature, self.transition / temperature
-        chain_sums(unary, self.offsets, transition, soft, forward, found, totals)
+        K = self.unary.shape[1]
+
+        def add_up(first: int, end: int) -> None:
+            own = self.offsets[first : end + 1]
+            forward = np.empty((int(np.diff(own).max(initial=1)), K))
+            chain_sums(unary, own, transition, soft, forward, found, totals[first:end])
+
+        each_range(self.n_jobs, self.offsets, 10.0 * K * K, add_up)
         return [found[first:end] for first, end in pairwise(self.offsets.tolist())], totals
 
     def refuse_impossible(self, example: int) -> None:

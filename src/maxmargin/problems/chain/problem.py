@@ -28,7 +28,7 @@ from ...engine.native import (
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
 from ...engine.rows import Rows, check_codes, make_rows, row_scores
-from ...engine.threads import in_ranges
+from ...engine.threads import each_range, in_ranges
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -235,21 +235,31 @@ class ChainDecoder:
         return np.add.reduceat(scores, first)
 
     def decode_k_best(
-        self, rows: Rows, offsets: Ints, w: Floats, k: int, allowed: Bools | None = None
+        self,
+        rows: Rows,
+        offsets: Ints,
+        w: Floats,
+        k: int,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
     ) -> list[tuple[Ints32, Floats]]:
         """The k best labellings of each sequence, best first, one in a row, and their scores."""
         w = self._checked(rows, w)
         n, K, lengths = len(offsets) - 1, self.layout.n_labels, np.diff(offsets)
         if n == 0:
             return []
-        longest = int(lengths.max())
         transition, start, stop = self.potentials(w)
-        work = self.scratch(longest, start, stop)
-        paths = make_k_best_scratch(longest, K, k)
         labels = np.empty(k * int(offsets[-1]), np.int32)
         scores, found = np.empty((n, k)), np.empty(n, np.int64)
         mask = self._mask(rows, allowed)
-        decode_k_best(rows, offsets, w, K, transition, mask, k, work, paths, labels, scores, found)
+
+        def decode(first: int, end: int) -> None:
+            own, longest = offsets[first : end + 1], int(lengths[first:end].max())
+            work = self.scratch(longest, start, stop), make_k_best_scratch(longest, K, k)
+            into = labels, scores[first:end], found[first:end]
+            decode_k_best(rows, own, w, K, transition, mask, k, *work, *into)
+
+        each_range(n_jobs, offsets, k * self.token_work(rows), decode)
         refuse_impossible(found == 0)
         answers = []
         for i, (length, count) in enumerate(zip(lengths.tolist(), found.tolist(), strict=True)):

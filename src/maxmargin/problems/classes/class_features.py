@@ -227,9 +227,11 @@ class ClassFeatureAccelerators(PartAccelerators):
         self.oracle_work = scoring_work(inputs, problem.output.n_columns) + 1e4
 
 
-def described_class_scores(rows: Rows, w: Floats, features: sp.csr_matrix) -> Floats:
+def described_class_scores(
+    rows: Rows, w: Floats, features: sp.csr_matrix, n_jobs: int | None = None
+) -> Floats:
     """Scores <w, psi(x, y)> of all classes of ``features`` for every row."""
-    products = class_scores(rows, w, features.shape[1])
+    products = class_scores(rows, w, features.shape[1], n_jobs)
     return np.ascontiguousarray(features.dot(np.asarray(products, np.float64).T).T)
 
 

@@ -12,10 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.accelerators import Accelerators
-from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
+from ...engine.native import (
+    NativeProblem,
+    entries_of,
+    matrix_of,
+    rows_at,
+    rows_of,
+    scores_of_rows,
+    sparse_row,
+)
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
-from ...engine.rows import Rows, check_codes, make_rows, row_scores
+from ...engine.rows import Rows, check_codes, make_rows
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_examples, as_weights, check_number_of_weights
@@ -289,7 +297,7 @@ def pair_terms(costs: Floats, formulation: Formulation) -> tuple[Floats, Floats]
     return offsets.reshape(costs.shape).copy(), scales.reshape(costs.shape).copy()
 
 
-def class_scores(rows: Rows, w: Floats, n_classes: int) -> Floats:
+def class_scores(rows: Rows, w: Floats, n_classes: int, n_jobs: int | None = None) -> Floats:
     """Scores <w, psi(x, y)> of all classes for every row."""
     weights = as_weights(w, rows.n_inputs * n_classes)
-    return row_scores(rows, weights.reshape(rows.n_inputs, n_classes))
+    return scores_of_rows(rows, weights.reshape(rows.n_inputs, n_classes), n_jobs)

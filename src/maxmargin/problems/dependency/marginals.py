@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..._jit import kernel
+from ...engine.threads import cubes, each_range
 from ...search.distribution import Distribution, Tables
 from ...search.limits import as_weights
 from ...search.semiring import plus
@@ -15,7 +17,7 @@ from ...types import Bools, Floats
 from .edmonds import edmonds
 from .eisner import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT
 from .features import TokenFields
-from .problem import DependencyDecoder, refuse_impossible, sentence_scores
+from .problem import ARC_WORK, DependencyDecoder, refuse_impossible, sentence_scores
 from .work import make_work
 
 __all__ = ["TreeDistribution"]
@@ -53,18 +55,25 @@ class TreeDistribution(Distribution):
 
     def sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
         """See `Distribution`: of each token a row, and in it all heads with all their labels."""
-        tables, totals = [], np.empty(len(self.scores))
-        for i, scores in enumerate(self.scores):
-            by_label = scores / temperature
-            arcs = (np.logaddexp if soft else np.maximum).reduce(by_label, axis=2)
-            found = np.full_like(arcs, -np.inf)
-            totals[i] = self._arc_sums(arcs, soft, found)
-            # Of the outputs with an arc, each label has the share that it has of the arc's score.
-            with np.errstate(invalid="ignore"):
-                shares = np.where(by_label == -np.inf, -np.inf, by_label - arcs[:, :, None])
-            table = np.moveaxis(found[:, :, None] + shares, 1, 0)[1:]
-            tables.append(table.reshape(len(table), -1))
-        return tables, totals
+
+        def add_up(first: int, end: int) -> list[tuple[Floats, float]]:
+            return [self._sums_of(scores, temperature, soft) for scores in self.scores[first:end]]
+
+        work = cubes(np.array([len(scores) for scores in self.scores]))
+        found = list(chain.from_iterable(each_range(self.n_jobs, work, ARC_WORK, add_up)))
+        return [table for table, _ in found], np.array([total for _, total in found])
+
+    def _sums_of(self, scores: Floats, temperature: float, soft: bool) -> tuple[Floats, float]:
+        """The same of one sentence."""
+        by_label = scores / temperature
+        arcs = (np.logaddexp if soft else np.maximum).reduce(by_label, axis=2)
+        found = np.full_like(arcs, -np.inf)
+        total = self._arc_sums(arcs, soft, found)
+        # Of the outputs with an arc, each label has the share that it has of the arc's score.
+        with np.errstate(invalid="ignore"):
+            shares = np.where(by_label == -np.inf, -np.inf, by_label - arcs[:, :, None])
+        table = np.moveaxis(found[:, :, None] + shares, 1, 0)[1:]
+        return table.reshape(len(table), -1), total
 
     def _arc_sums(self, arcs: Floats, soft: bool, found: Floats) -> float:
         """Sums over the trees with each arc, into ``found``; returns that over all trees."""

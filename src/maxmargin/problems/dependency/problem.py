@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -134,6 +134,7 @@ class DependencyDecoder:
         w: Floats,
         k: int,
         allowed: Sequence[tuple[Bools, Bools] | None] | None = None,
+        n_jobs: int | None = None,
     ) -> list[list[RankedTree]]:
         """The k best trees of each sentence, best first.
 
@@ -142,17 +143,22 @@ class DependencyDecoder:
         """
         w = as_weights(w, self.size)
         keys = self.keys(fields)
-        work = make_work(keys, int(np.diff(keys.bounds).max(initial=1)), self.options.projective)
-        ranked = []
-        for i in range(len(keys.bounds) - 1):
-            arcs, labels = sentence_scores(keys, i, w, work)
-            mask = None if allowed is None else allowed[i]
-            if mask is not None:
-                arcs[~mask[0]] = -np.inf
-                labels[~mask[1]] = -np.inf
-            ranked.append(rank_trees(arcs, labels, k, self.options, work))
-            refuse_impossible(i, ranked[-1], self.options.projective)
-        return ranked
+        lengths = np.diff(keys.bounds)
+
+        def rank(first: int, end: int) -> list[list[RankedTree]]:
+            work = make_work(keys, int(lengths[first:end].max(initial=1)), self.options.projective)
+            ranked = []
+            for i in range(first, end):
+                arcs, labels = sentence_scores(keys, i, w, work)
+                mask = None if allowed is None else allowed[i]
+                if mask is not None:
+                    arcs[~mask[0]] = -np.inf
+                    labels[~mask[1]] = -np.inf
+                ranked.append(rank_trees(arcs, labels, k, self.options, work))
+                refuse_impossible(i, ranked[-1], self.options.projective)
+            return ranked
+
+        return list(chain.from_iterable(each_range(n_jobs, cubes(lengths), k * ARC_WORK, rank)))
 
     def score(self, fields: TokenFields, heads: Ints32, labels: Ints32 | None, w: Floats) -> Floats:
         """Scores <w, psi(x, y)> of given trees, heads and labels by token; any tree will do."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...engine.threads import count_threads, cubes, each_range
+from ...engine.threads import count_threads, cubes, in_ranges
 from ...search.limits import as_weights
 from ...types import Floats, Ints, Ints32
 from .features import N_BUCKETS, list_features
@@ -194,7 +194,7 @@ class GrammarDecoder:
         if count_threads(n_jobs) == 1:
             yield from parse(0, len(lengths))
         else:
-            yield from chain(*each_range(n_jobs, cubes(lengths), unit, parse_and_keep))
+            yield from chain.from_iterable(in_ranges(n_jobs, cubes(lengths), unit, parse_and_keep))
 
     def psi(self, sentences: Sentences, i: int, nodes: Nodes, base: int) -> Ints:
         """Features of a derivation of sentence i, each as often as it counts."""

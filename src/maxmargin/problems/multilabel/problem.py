@@ -14,9 +14,17 @@ from numpy.typing import ArrayLike
 
 from ..._jit import kernel
 from ...engine.accelerators import PartAccelerators
-from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
+from ...engine.native import (
+    NativeProblem,
+    entries_of,
+    matrix_of,
+    rows_at,
+    rows_of,
+    scores_of_rows,
+    sparse_row,
+)
 from ...engine.parts import rows_under_labels, write_part
-from ...engine.rows import Rows, add_scores, make_rows, row_scores
+from ...engine.rows import Rows, add_scores, make_rows
 from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -216,7 +224,7 @@ class MultilabelAccelerators(PartAccelerators):
 
 def predict_labels(rows: Rows, graph: LabelGraph, w: Floats, n_jobs: int | None = None) -> Bools:
     """The set of labels of the largest score for every row."""
-    scores = label_scores(rows, graph, w)
+    scores = label_scores(rows, graph, w, n_jobs)
     pairs = w[len(w) - len(graph.edges) :]
 
     def find(first: int, end: int) -> Bools:
@@ -235,10 +243,10 @@ def flipped_labels(rows: Rows, graph: LabelGraph, w: Floats, found: Bools) -> Bo
     return find_labels(scores, graph, pairs, np.zeros(scores.shape, np.bool_), 0, PREDICT)
 
 
-def label_scores(rows: Rows, graph: LabelGraph, w: Floats) -> Floats:
+def label_scores(rows: Rows, graph: LabelGraph, w: Floats, n_jobs: int | None = None) -> Floats:
     """Scores of all labels for every row, by themselves."""
     weights = w[: len(w) - len(graph.edges)].reshape(-1, graph.n_labels)
-    return row_scores(rows, weights).astype(np.float64, copy=False)
+    return scores_of_rows(rows, weights, n_jobs).astype(np.float64, copy=False)
 
 
 @kernel(allocates=False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._jit import kernel
 from ...engine.rows import Rows
+from ...engine.threads import each_range
 from ...search.distribution import Distribution, Tables
 from ...search.limits import as_weights
 from ...search.semiring import plus
@@ -37,9 +38,14 @@ class LabelTreeDistribution(Distribution):
         """See `Distribution`; labels that a node does not have are impossible."""
         n, V, K = self.rows.n_rows, len(self.layout.parent), int(self.layout.n_labels.max())
         found, totals = np.full((n, V, K), -np.inf), np.empty(n)
-        scratch = np.empty((3, V, K))
-        data = (self.shape, self.rows, self.columns, self.w, self.allowed)
-        label_tree_sums(*data, 1.0 / temperature, soft, self.layout.work(0), scratch, found, totals)
+
+        def add_up(first: int, end: int) -> None:
+            rows = self.rows._replace(indptr=self.rows.indptr[first : end + 1])
+            data = (self.shape, rows, self.columns, self.w, self.allowed[first:end])
+            into = self.layout.work(0), np.empty((3, V, K)), found[first:end], totals[first:end]
+            label_tree_sums(*data, 1.0 / temperature, soft, *into)
+
+        each_range(self.n_jobs, n, 10.0 * V * K * K, add_up)
         return list(found), totals
 
     def refuse_impossible(self, example: int) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...._jit import kernel
+from ....engine.threads import each_range
 from ....search.distribution import Distribution, Tables
 from ....search.limits import as_weights
 from ....search.semiring import plus
@@ -40,10 +41,17 @@ class HistoryDistribution(Distribution):
         model, bounds = self.decoder.layout.model, self.offsets.tolist()
         found = np.full((bounds[-1], model.n_labels), -np.inf)
         totals = np.empty(len(bounds) - 1)
-        work = make_scratch(model, int(np.diff(self.offsets).max(initial=1)))
-        behind = np.empty((2, model.states.n_states))
-        data = (self.inputs, self.offsets, self.w, self.decoder.forbidden, self.allowed)
-        history_sums(model, *data, 1.0 / temperature, soft, work, behind, found, totals)
+
+        def add_up(first: int, end: int) -> None:
+            own = self.offsets[first : end + 1]
+            work = make_scratch(model, int(np.diff(own).max(initial=1)))
+            behind = np.empty((2, model.states.n_states))
+            data = (self.inputs, own, self.w, self.decoder.forbidden, self.allowed)
+            into = work, behind, found, totals[first:end]
+            history_sums(model, *data, 1.0 / temperature, soft, *into)
+
+        unit = 10.0 * model.states.n_states * model.n_labels
+        each_range(self.n_jobs, self.offsets, unit, add_up)
         return [found[first:end] for first, end in pairwise(bounds)], totals
 
     def refuse_impossible(self, example: int) -> None:

@@ -26,7 +26,7 @@ from ....engine.native import (
 )
 from ....engine.parts import rows_under_labels
 from ....engine.rows import check_codes
-from ....engine.threads import in_ranges
+from ....engine.threads import each_range, in_ranges
 from ....engine.work import scoring_work
 from ....formulation import Formulation, Rescaling
 from ....plane_rows import Planes, empty_planes, trim
@@ -135,7 +135,7 @@ class HistoryDecoder:
     ) -> Iterator[tuple[Ints32, Ints]]:
         """The same of some sequences at a time, with their offsets."""
         if allowed is not None:  # the k best tell whether there is any
-            found = self.decode_k_best(inputs, offsets, w, 1, allowed)
+            found = self.decode_k_best(inputs, offsets, w, 1, allowed, n_jobs)
             return iter([(np.concatenate([best[0] for best, _ in found]), offsets)])
         w = as_weights(w, self.layout.size)
         paths = np.zeros(int(offsets[-1]), dtype=np.int32)
@@ -166,17 +166,25 @@ class HistoryDecoder:
         w: Floats,
         k: int,
         allowed: Bools | None = None,
+        n_jobs: int | None = None,
     ) -> list[tuple[Ints32, Floats]]:
         """The k best labellings of each sequence, best first, one in a row, and their scores."""
         w, model = as_weights(w, self.layout.size), self.layout.model
         n, lengths = len(offsets) - 1, np.diff(offsets)
         longest = int(lengths.max(initial=1))
         k = min(k, model.n_labels**longest)  # there are no more
-        work, lists = make_scratch(model, longest), make_lists(model, longest, k)
-        given = work.all_allowed if allowed is None else np.ascontiguousarray(allowed, np.bool_)
+        mask = None if allowed is None else np.ascontiguousarray(allowed, np.bool_)
         labels = np.empty(k * int(offsets[-1]), np.int32)
         out = labels, np.empty((n, k)), np.empty(n, np.int64)
-        decode_k_best(model, inputs, offsets, w, self.forbidden, given, k, work, lists, out)
+
+        def decode(first: int, end: int) -> None:
+            own, most = offsets[first : end + 1], int(lengths[first:end].max(initial=1))
+            work, lists = make_scratch(model, most), make_lists(model, most, k)
+            given = work.all_allowed if mask is None else mask
+            into = labels, out[1][first:end], out[2][first:end]
+            decode_k_best(model, inputs, own, w, self.forbidden, given, k, work, lists, into)
+
+        each_range(n_jobs, offsets, k * self.token_work(inputs), decode)
         if allowed is not None:
             refuse_impossible(out[2] == 0)
         answers = []
