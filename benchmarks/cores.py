@@ -41,7 +41,13 @@ def cases(options: Options) -> Iterator[Case]:
     limit = conll2000.limit_of(options.quick)
     tagger = conll2000.fit_tagger(limit, EPSILON)
     packed = tagger.features_.transform(conll2000.read("test", limit).select([0, 1]))
-    yield _compared("CoNLL-2000, prediction", _prediction(of_vectors(tagger), packed), MUST)
+    vectors = of_vectors(tagger)
+    yield _compared("CoNLL-2000, prediction", _prediction(vectors, packed), MUST)
+    columns = conll2000.read("test", limit).select([0, 1])
+    yield _compared("CoNLL-2000, prediction from words", _prediction(tagger, columns))
+    yield _compared("CoNLL-2000, margins", _prediction(vectors, packed, 1, "predict_margins"))
+    yield _compared("CoNLL-2000, five best", _prediction(vectors, packed, 1, "predict_k", k=5))
+    yield _compared("matchings in Python, one-slack", _own_problem(20 if options.quick else 400))
     trees = ptb.load(25)[: options.size(60)]
     parser = mm.GrammarParser(max_passes=1, tol=None, random_state=0, **ptb.GRAMMAR).fit(trees)
     sentences = [tree.words() if parser.terminals == "words" else tree for tree in trees]
@@ -107,12 +113,59 @@ def _training(problem: Problem, name: str) -> Callable[[int], Any]:
     return run
 
 
-def _prediction(model: Any, X: Any, passes: int = PASSES) -> Callable[[int], Any]:
+def _prediction(
+    model: Any, X: Any, passes: int = PASSES, method: str = "predict", **options: Any
+) -> Callable[[int], Any]:
     """Predictions, some times over."""
 
     def run(n_jobs: int) -> None:
         model.set_params(n_jobs=n_jobs)
         for _ in range(passes):
-            model.predict(X)
+            getattr(model, method)(X, **options)
+
+    return run
+
+
+class Matchings(Problem):
+    """Rows matched with columns, searched in plain Python, which holds the GIL."""
+
+    rescalings = ("margin",)
+    loss_unit = 1.0
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """Features of the pairs, added up."""
+        return x[np.arange(len(y)), y].sum(axis=0)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Rows with the wrong column."""
+        return float(np.count_nonzero(y != y_hat))
+
+    def most_violated(self, x: Any, y: Any, w: Any, rescaling: Any) -> Any:
+        """By the best value of every set of columns for as many rows."""
+        n = len(y)
+        scores = (x @ w + (np.arange(n) != y[:, None])).tolist()
+        best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
+        for taken in range(1, 1 << n):
+            columns = [column for column in range(n) if taken >> column & 1]
+            row = scores[len(columns) - 1]
+            best[taken] = max(
+                (value + row[column], (*others, column))
+                for column in columns
+                for value, others in [best[taken ^ 1 << column]]
+            )
+        return np.array(best[(1 << n) - 1][1])
+
+
+def _own_problem(n: int, size: int = 9) -> Callable[[int], Any]:
+    """One-slack training with an oracle in Python; processes are there after the first time."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n, size, size, 4)), [rng.permutation(size) for _ in range(n)]
+    for x, y in zip(X, Y, strict=True):
+        x[np.arange(size), y] += 0.7
+    problem = Matchings().bind(list(X), Y)
+
+    def run(n_jobs: int) -> None:
+        solver = make_solver("one-slack", tol=0.02, random_state=0, n_jobs=n_jobs)
+        solver.solve(problem, FORMULATION, 0.05)
 
     return run

@@ -65,8 +65,7 @@ class Problem:
         a search tighter.
     in_threads : bool
         Whether ``oracle`` may be called by several threads at once, for different examples, and
-        gains by it since it releases the GIL. Only then do solvers use more than one core for it,
-        see ``n_jobs``.
+        gains by it since it releases the GIL. Otherwise ``n_jobs`` of solvers means processes.
 
     Examples
     --------

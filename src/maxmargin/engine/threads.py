@@ -32,7 +32,9 @@ Value = TypeVar("Value")
 
 AHEAD = 4  # pieces for each thread that are begun before they are asked for
 RANGES = 4  # pieces for each thread where all are wanted at once: the last ones end together
-WORTH_SHARING = 1e6  # counted work (about nanoseconds) below which threads cost more than they do
+WORTH_SHARING = (
+    4e6  # counted work (nanoseconds, at most) below which threads cost more than they do
+)
 
 
 def check_n_jobs(n_jobs: Any) -> None:

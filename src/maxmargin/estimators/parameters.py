@@ -91,8 +91,8 @@ class SharedParameters:
         Threads for predictions, and in training for the passes over all examples that certify a
         result and those of solver "one-slack" and "n-slack". None is 1, unless joblib's
         ``parallel_config`` says otherwise; -1 is all cores. Predictions, and the weights of these
-        two solvers, are the same bits for any number. Oracles of your own run in one thread, unless
-        they say ``in_threads``.
+        two solvers, are the same bits for any number. Oracles of your own are asked in so many
+        processes, if that pays, unless they say ``in_threads``.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the order of visits; None draws one from numpy's global generator. The same seed,
         data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.

@@ -65,7 +65,8 @@ class Solver:
         Threads that search for planes: None is 1, unless joblib's ``parallel_config`` says
         otherwise, and -1 all cores. They are used for the passes over all examples that certify,
         and for those of cutting planes, where the problem is one of this package, or says
-        ``in_threads``. The order of all sums stays the same.
+        ``in_threads``. Others are searched in so many processes of joblib's, if that pays; what
+        methods change in the problem is then lost. The order of all sums stays the same.
     """
 
     tol: float | None = TOL
