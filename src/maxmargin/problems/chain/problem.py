@@ -248,6 +248,7 @@ class ChainDecoder:
         n, K, lengths = len(offsets) - 1, self.layout.n_labels, np.diff(offsets)
         if n == 0:
             return []
+        make_k_best_scratch(int(lengths.max()), K, k)  # refuses what takes too much memory
         transition, start, stop = self.potentials(w)
         labels = np.empty(k * int(offsets[-1]), np.int32)
         scores, found = np.empty((n, k)), np.empty(n, np.int64)

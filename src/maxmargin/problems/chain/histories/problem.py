@@ -173,6 +173,7 @@ class HistoryDecoder:
         n, lengths = len(offsets) - 1, np.diff(offsets)
         longest = int(lengths.max(initial=1))
         k = min(k, model.n_labels**longest)  # there are no more
+        make_lists(model, longest, k)  # refuses what takes too much memory
         mask = None if allowed is None else np.ascontiguousarray(allowed, np.bool_)
         labels = np.empty(k * int(offsets[-1]), np.int32)
         out = labels, np.empty((n, k)), np.empty(n, np.int64)
