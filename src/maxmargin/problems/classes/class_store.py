@@ -18,9 +18,11 @@ from ...types import Bools, Floats, Ints
 from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_change
 from .class_joint import input_products, solve_classes_jointly
 from .class_rows import class_stride, feature_major, no_class_weights
+from .class_shares import Share, average, blocks_of, in_threads, shares_that_pay
 from .class_visits import (
     ClassBlocks,
     ClassLists,
+    Scratch,
     block_scratch,
     forget_idle_classes,
     new_scratch,
@@ -36,6 +38,8 @@ __all__ = ["ClassStore"]
 # Arrays that make up the state, beside the lists and the weights.
 KEPT = ("caps", "dual_now")
 FEW = 16  # classes
+VISIT_TIME, ENTRY_TIME = 30.0, 0.5
+LISTED_TIME = 0.3  # of a list that is looked through, and of its planes that are added, on average
 
 
 class ClassStore:
@@ -64,7 +68,8 @@ class ClassStore:
             np.zeros(n, np.bool_),
         )
         self.two = K == 2
-        self.scratch = new_scratch(K, class_stride(inputs, K) if not inputs.dense.shape[0] else K)
+        self.scratch = self._new_scratch()
+        self._of_threads: list[Share] = []  # once they are needed
         self.weights: Floats = self._no_weights()
         self.weights_before: Floats = self._no_weights()  # at the last extrapolation
         self.dual_now = np.zeros(1)
@@ -72,6 +77,8 @@ class ClassStore:
         self.work = 0.0
         self.visit_work = BLOCK + scoring_work(mean_size, K)
         self.revisit_work = BLOCK + scoring_work(mean_size, min(K, 3))
+        # A visit takes about so many nanoseconds: by that threads are said to pay.
+        self.visit_time = VISIT_TIME + ENTRY_TIME * mean_size * (1 if self.two else K)
         # For few classes the scores of all cost no more than those of the listed ones.
         self.oracle_is_cheap = K <= FEW
 
@@ -88,6 +95,19 @@ class ClassStore:
     def _no_weights(self) -> Floats:
         """Zeros in the store's layout."""
         return no_class_weights(self.problem.rows, self.problem.n_classes)
+
+    def _new_scratch(self) -> Scratch:
+        """Work arrays of a thread."""
+        rows, K = self.problem.rows, self.problem.n_classes
+        return new_scratch(K, K if rows.dense.shape[0] else class_stride(rows, K))
+
+    def _shares(self, count: int) -> list[Share]:
+        """What so many threads have for themselves; a single one has what the store has."""
+        if count == 1:
+            return [Share(self.weights, self.dual_now, self.scratch)]
+        for _ in range(count - len(self._of_threads)):
+            self._of_threads.append(Share(self._no_weights(), np.zeros(1), self._new_scratch()))
+        return self._of_threads[:count]
 
     @property
     def n_planes(self) -> int:
@@ -117,15 +137,35 @@ class ClassStore:
         """See `BlockStore`."""
 
     def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
-        """One kernel call over the blocks of ``examples``."""
+        """Visit the blocks of ``examples``, in threads where they are many."""
         self.work += (self.revisit_work if cached else self.visit_work) * (len(examples) + 1)
         examples = np.ascontiguousarray(examples, dtype=np.int64)
-        if self.two:
-            visit_two_classes(self._blocks(), examples, rule, cached, report)
-            return
+        threads, steps = self.oracle.threads, rule.max_steps > 0
+        n_weights = len(self.weights) if steps else 0
+        count = shares_that_pay(threads, self.visit_time * len(examples), n_weights)
+        shares = self._shares(count)
+        apart = steps and count > 1
         exact = rule.kind == ALL_PLANES and self.terms.unit_scales
-        scratch = None if exact else block_scratch(self.problem.n_classes)
-        visit_classes(self._blocks(), examples, rule, cached, report, self.scratch, scratch)
+
+        def visit(k: int, first: int, end: int) -> None:
+            own, blocks = shares[k], self._blocks()
+            if apart:
+                own.weights[:] = self.weights
+                own.dual[0] = 0.0
+                blocks = blocks._replace(weights=own.weights, dual=own.dual, shares=float(count))
+            part = BlockReport(report.gaps[first:end], report.hinges[first:end])
+            visited = examples[first:end]
+            if self.two:
+                visit_two_classes(blocks, visited, rule, cached, part)
+                return
+            scratch = None if exact else block_scratch(self.problem.n_classes)
+            visit_classes(blocks, visited, rule, cached, part, own.scratch, scratch)
+
+        in_threads(threads, len(examples), count, visit)
+        if apart:
+            distance = average(threads, shares, self.weights) * (2.0 if self.two else 1.0)
+            gains = sum(float(share.dual[0]) for share in shares)
+            self.dual_now[0] += gains + 0.5 * distance / count
 
     def _blocks(self) -> ClassBlocks:
         """What kernels take."""
@@ -141,6 +181,7 @@ class ClassStore:
             self.lists,
             self.caps,
             self.ridges,
+            1.0,
         )
 
     def extrapolate(self, factor: float) -> float:
@@ -152,14 +193,18 @@ class ClassStore:
             self.work += 0.1 * BLOCK * len(self.caps) + WEIGHT * len(self.weights)
             direction = np.subtract(self.weights, self.weights_before, out=self.weights_before)
             direction *= factor
-            linear, slope, curvature = extrapolated_change(
-                self._blocks(), limits, factor, direction, self.scratch
-            )
+            linear, slope, curvature = self._extrapolated_change(limits, factor, direction)
             slope += linear - self._product(direction, self.weights)
             curvature += self._product(direction, direction)
             step, gain = line_step(slope, curvature, float(self.dual_now[0]))
             direction *= step
-        extrapolate_lists(self.lists, limits, factor, step, self.scratch.new)
+        shares, n = self._shares(self._count_for_all()), len(self.caps)
+
+        def go_on(k: int, first: int, end: int) -> None:
+            lists = blocks_of(self._blocks(), first, end).lists
+            extrapolate_lists(lists, limits[first:end], factor, step, shares[k].scratch.new)
+
+        in_threads(self.oracle.threads, n, len(shares), go_on)
         if step:
             # Where the weights were, and where they are now: the vectors change places.
             self.weights_before += self.weights
@@ -168,6 +213,30 @@ class ClassStore:
         else:
             self.weights_before[:] = self.weights
         return gain
+
+    def _extrapolated_change(
+        self, limits: Floats, factor: float, direction: Floats
+    ) -> tuple[float, float, float]:
+        """See `class_changes`; each thread adds up the clipped planes of its own examples."""
+        shares = self._shares(self._count_for_all())
+
+        def change(k: int, first: int, end: int) -> tuple[float, float, float]:
+            own, blocks = shares[k], blocks_of(self._blocks(), first, end)
+            if k > 0:
+                own.weights[:] = 0.0
+            carried = own.weights if k > 0 else direction
+            return extrapolated_change(blocks, limits[first:end], factor, carried, own.scratch)
+
+        found = in_threads(self.oracle.threads, len(self.caps), len(shares), change)
+        for share in shares[1:]:
+            direction += share.weights
+        linear, slope, curvature = (sum(values) for values in zip(*found, strict=True))
+        return linear, slope, curvature
+
+    def _count_for_all(self) -> int:
+        """Into how many shares the lists of all examples are cut, with sums of weights."""
+        work = LISTED_TIME * self.visit_time * len(self.caps)
+        return shares_that_pay(self.oracle.threads, work, len(self.weights))
 
     def _product(self, a: Floats, b: Floats) -> float:
         """Product of two vectors of weights in the store's layout."""
@@ -211,8 +280,18 @@ class ClassStore:
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
+        shares = self._shares(self._count_for_all())
         weights = self._no_weights()
-        add_listed_classes(self._blocks(), weights, self.scratch)
+
+        def add(k: int, first: int, end: int) -> None:
+            own, blocks = shares[k], blocks_of(self._blocks(), first, end)
+            if k > 0:
+                own.weights[:] = 0.0
+            add_listed_classes(blocks, own.weights if k > 0 else weights, own.scratch)
+
+        in_threads(self.oracle.threads, len(self.caps), len(shares), add)
+        for share in shares[1:]:
+            weights += share.weights
         self.weights = weights
 
     def evict(self, idle_limit: int) -> None:

@@ -55,6 +55,7 @@ class ClassBlocks(NamedTuple):
     lists: ClassLists
     caps: Floats
     ridges: Floats
+    shares: float  # that step at the same time, each with weights of its own; see `class_shares`
 
 
 class Scratch(NamedTuple):
@@ -237,7 +238,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
     only listed ones. A cached visit scores the gold class and listed ones only. Without ``scratch``
     blocks are solved in closed form, which needs scales of 1 and rule.kind ALL_PLANES.
     """
-    rows, labels, squares, weights, stride, dual, terms, lists, caps, ridges = blocks
+    rows, labels, squares, weights, stride, dual, terms, lists, caps, ridges, shares = blocks
     classes, alpha, _, counts, moved = lists
     gaps, hinges = report
     scores, values_of, mark, values, new, steps, changed, order = work
@@ -249,7 +250,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
         _fetch_ahead(blocks, examples, r)
         i = examples[r]
         gold, row = labels[i], terms.rows[i]
-        cap, ridge, square = caps[i], ridges[i], squares[i]
+        cap, ridge, square = caps[i], ridges[i], shares * squares[i]
         m = counts[i]
         best = gold
         top = 0.0
@@ -364,7 +365,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
                 rise += step
                 step *= terms.scales[row, y]
                 changed[n] = y
-                steps[n] = -step
+                steps[n] = -step * shares
                 lost += step
                 spread += step * step
                 n += 1
@@ -375,7 +376,7 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
             continue
         moved[i] = True
         changed[n] = gold
-        steps[n] = lost
+        steps[n] = lost * shares
         gain -= 0.5 * square * (spread + lost * lost)
         dual[0] += gain - ridge * rise * (total + 0.5 * rise)
         add_to_classes(rows, i, changed, steps, n + 1, weights, stride, scores)
@@ -387,7 +388,7 @@ def visit_two_classes(blocks, examples, rule, cached, report):
 
     ``weights`` are those of class 1, half the difference of both classes'.
     """
-    rows, labels, squares, weights, _, dual, terms, lists, caps, ridges = blocks
+    rows, labels, squares, weights, _, dual, terms, lists, caps, ridges, shares = blocks
     classes, alpha, _, counts, moved = lists
     gaps, hinges = report
     for r in range(len(examples)):
@@ -417,7 +418,7 @@ def visit_two_classes(blocks, examples, rule, cached, report):
                 known = True
         if small or rule.max_steps == 0 or not known:
             continue
-        curvature = 2.0 * scale * scale * squares[i] + ridge
+        curvature = 2.0 * scale * scale * (shares * squares[i]) + ridge
         slope = value - ridge * old
         new = old
         if curvature > 0.0:
@@ -431,7 +432,7 @@ def visit_two_classes(blocks, examples, rule, cached, report):
             alpha[i, 0] = new
             moved[i] = True
             dual[0] += step * (slope - 0.5 * step * curvature)
-            add_input(rows, i, step * scale, weights)
+            add_input(rows, i, step * scale * shares, weights)
 
 
 @kernel(inline=True)
