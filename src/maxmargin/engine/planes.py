@@ -134,6 +134,10 @@ class BlockStore(Protocol):
     visits_in_order: bool
 
     @property
+    def least_batch(self) -> int:
+        """Examples that a visit should have at least, for threads to pay; 0 without any."""
+
+    @property
     def w(self) -> Floats:
         """The weights."""
 
@@ -232,6 +236,7 @@ class PlaneStore:
 
     oracle_is_cheap = False
     visits_in_order = False
+    least_batch = 0
     #: Entries that `plane_rows` makes of an entry of a stored plane.
     entry_size = 1.0
 

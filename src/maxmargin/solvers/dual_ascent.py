@@ -190,14 +190,15 @@ class DualAscentRun(CertifiedRun):
         size = self.batch_size
         if self.store.visits_in_order:
             size = CHEAP_BATCH if self.store.oracle_is_cheap else ORDERED_BATCH
-        for batch in batches(examples, size):
+        for batch in batches(examples, max(size, self.store.least_batch)):
             self.gaps[batch] = self.store.visit(batch, rule).gaps
             self.check()
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""
         self.certified = False
-        gaps = [self.store.revisit(batch, rule) for batch in batches(examples, CHEAP_BATCH)]
+        size = max(CHEAP_BATCH, self.store.least_batch)
+        gaps = [self.store.revisit(batch, rule) for batch in batches(examples, size)]
         self.count_hits(len(examples))
         return np.concatenate(gaps) if gaps else np.empty(0)
 

@@ -7,22 +7,31 @@ weights a step counts K times, and so does the square of x in a block's curvatur
 
 Since ``|d_1 + ... + d_K|^2 <= K (|d_1|^2 + ... + |d_K|^2)``, all steps together gain at least what
 the threads have gained by themselves, however alike their examples are (CoCoA+ with sigma' = K and
-gamma = 1, Ma et al. 2015): nothing has to be taken back. A thread's weights end at ``w + K d_k``, so
-the new w is their mean, and half their mean squared distance from it is gained in addition.
+gamma = 1, Ma et al. 2015): nothing has to be taken back. The weights of thread k end at
+``w + K d_k``, so the new w is their mean; half their mean squared distance from it is gained in
+addition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...engine.threads import Threads
 from ...types import Floats
-from .class_visits import ClassBlocks, Scratch
+from .class_visits import ClassBlocks, ClassLists, Scratch
 
-__all__ = ["Share", "average", "blocks_of", "even_cuts", "in_threads", "shares_that_pay"]
+__all__ = [
+    "Share",
+    "average",
+    "blocks_of",
+    "in_threads",
+    "least_share",
+    "lists_of",
+    "shares_that_pay",
+]
 
 Value = TypeVar("Value")
 
@@ -30,7 +39,11 @@ Value = TypeVar("Value")
 HAND_OVER = 5e4  # to give work to a thread and to wait for it
 AVERAGED = 3.0  # a weight of a share, which is copied, averaged and compared
 PAYS = 4.0  # times what sharing costs that a thread has to do
+LEAST_SHARE = 8192  # examples of a share, where there are as many
+LEAST_TIME = 4e6  # and the time for them
 LONG = 50_000  # weights from which on they are averaged in threads
+
+_done_before: set[Any] = set()  # code of the work whose kernels are compiled
 
 
 class Share(NamedTuple):
@@ -49,20 +62,23 @@ def shares_that_pay(threads: Threads | None, work: float, n_weights: int = 0) ->
     return max(1, min(threads.count, int(work / (PAYS * cost))))
 
 
-def even_cuts(n: int, count: int) -> list[tuple[int, int]]:
-    """First and end of ``count`` ranges that make up n, as long as each other."""
-    cuts = [n * k // count for k in range(count + 1)]
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+def least_share(visit_time: float) -> int:
+    """Examples that a share should have, if there are as many."""
+    return max(LEAST_SHARE, int(LEAST_TIME / visit_time))
 
 
 def in_threads(
     threads: Threads | None, n: int, count: int, work: Callable[[int, int, int], Value]
 ) -> list[Value]:
     """What ``work(k, first, end)`` gives for each of ``count`` ranges that make up n."""
-    ranges = even_cuts(n, count)
     if count == 1 or threads is None:
         return [work(0, 0, n)]
-    return list(threads.map(lambda k: work(k, *ranges[k]), range(count)))
+    ranges = [(k, n * k // count, n * (k + 1) // count) for k in range(count)]
+    if work.__code__ not in _done_before:  # kernels are compiled where that is open to Ctrl-C
+        values = [work(*own) for own in ranges]
+        _done_before.add(work.__code__)
+        return values
+    return threads.each(lambda own: work(*own), ranges)
 
 
 def average(threads: Threads | None, shares: list[Share], w: Floats) -> float:
@@ -87,6 +103,13 @@ def average(threads: Threads | None, shares: list[Share], w: Floats) -> float:
     return sum(in_threads(threads, len(w), len(shares) if len(w) >= LONG else 1, of_range))
 
 
+def lists_of(lists: ClassLists, first: int, end: int) -> ClassLists:
+    """The lists of examples ``first`` to ``end - 1``."""
+    classes, alpha, before, counts, moved = lists
+    own = slice(first, end)
+    return ClassLists(classes[own], alpha[own], before[own], counts[own], moved[own])
+
+
 def blocks_of(blocks: ClassBlocks, first: int, end: int) -> ClassBlocks:
     """The blocks of examples ``first`` to ``end - 1``, which get numbers from 0 on."""
     rows, terms = blocks.rows, blocks.terms
@@ -99,7 +122,7 @@ def blocks_of(blocks: ClassBlocks, first: int, end: int) -> ClassBlocks:
         labels=blocks.labels[first:end],
         squares=blocks.squares[first:end],
         terms=terms._replace(rows=terms.rows[first:end]),
-        lists=type(blocks.lists)(*(array[first:end] for array in blocks.lists)),
+        lists=lists_of(blocks.lists, first, end),
         caps=blocks.caps[first:end],
         ridges=blocks.ridges[first:end],
     )

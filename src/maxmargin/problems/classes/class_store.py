@@ -18,7 +18,15 @@ from ...types import Bools, Floats, Ints
 from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_change
 from .class_joint import input_products, solve_classes_jointly
 from .class_rows import class_stride, feature_major, no_class_weights
-from .class_shares import Share, average, blocks_of, in_threads, shares_that_pay
+from .class_shares import (
+    Share,
+    average,
+    blocks_of,
+    in_threads,
+    least_share,
+    lists_of,
+    shares_that_pay,
+)
 from .class_visits import (
     ClassBlocks,
     ClassLists,
@@ -108,6 +116,12 @@ class ClassStore:
         for _ in range(count - len(self._of_threads)):
             self._of_threads.append(Share(self._no_weights(), np.zeros(1), self._new_scratch()))
         return self._of_threads[:count]
+
+    @property
+    def least_batch(self) -> int:
+        """See `BlockStore`."""
+        threads = self.oracle.threads
+        return 0 if threads is None else threads.count * least_share(self.visit_time)
 
     @property
     def n_planes(self) -> int:
@@ -201,7 +215,7 @@ class ClassStore:
         shares, n = self._shares(self._count_for_all()), len(self.caps)
 
         def go_on(k: int, first: int, end: int) -> None:
-            lists = blocks_of(self._blocks(), first, end).lists
+            lists = lists_of(self.lists, first, end)
             extrapolate_lists(lists, limits[first:end], factor, step, shares[k].scratch.new)
 
         in_threads(self.oracle.threads, n, len(shares), go_on)
