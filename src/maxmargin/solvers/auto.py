@@ -257,7 +257,10 @@ class Auto(DualAscent):
                 ascent.revisit(chosen, self.rule)
             else:
                 loop.since_push += len(chosen)
-                if loop.since_push >= PUSH_AFTER * ascent.n:
+                # An extrapolation leads where no certificate is; one thread tries all the same.
+                near = loop.estimate <= loop.optimism * ascent.target
+                waits = near and ascent.oracle.threads is not None
+                if loop.since_push >= PUSH_AFTER * ascent.n and not waits:
                     loop.momentum.push()
                     loop.since_push = 0
             ascent.record(loop.estimate)

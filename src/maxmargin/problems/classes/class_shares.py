@@ -31,14 +31,18 @@ __all__ = [
     "least_share",
     "lists_of",
     "shares_that_pay",
+    "stepping_shares",
 ]
 
 Value = TypeVar("Value")
 
 # In nanoseconds; see `shares_that_pay`.
-HAND_OVER = 5e4  # to give work to a thread and to wait for it
+HAND_OVER = 1e5  # to give work to a thread and to wait for it
 AVERAGED = 3.0  # a weight of a share, which is copied, averaged and compared
-PAYS = 4.0  # times what sharing costs that a thread has to do
+PAYS = 4.0  # times what sharing costs that a thread has to do, at least
+# Steps in shares take more passes, by a fifth or two: shares have to be longer by this factor. Of
+# cheap visits the time goes to choosing and ordering examples, which one thread does.
+STEPS_PAY, CHEAP_VISIT = 3.0, 400.0
 LEAST_SHARE = 8192  # examples of a share, where there are as many
 LEAST_TIME = 4e6  # and the time for them
 LONG = 50_000  # weights from which on they are averaged in threads
@@ -60,6 +64,15 @@ def shares_that_pay(threads: Threads | None, work: float, n_weights: int = 0) ->
         return 1
     cost = HAND_OVER + AVERAGED * n_weights
     return max(1, min(threads.count, int(work / (PAYS * cost))))
+
+
+def stepping_shares(
+    threads: Threads | None, n_visits: int, visit_time: float, n_weights: int
+) -> int:
+    """The same for visits with steps, after which so many weights are averaged."""
+    if visit_time < CHEAP_VISIT:
+        return 1
+    return shares_that_pay(threads, n_visits * visit_time / STEPS_PAY, n_weights)
 
 
 def least_share(visit_time: float) -> int:

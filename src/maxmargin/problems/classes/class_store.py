@@ -26,6 +26,7 @@ from .class_shares import (
     least_share,
     lists_of,
     shares_that_pay,
+    stepping_shares,
 )
 from .class_visits import (
     ClassBlocks,
@@ -155,8 +156,10 @@ class ClassStore:
         self.work += (self.revisit_work if cached else self.visit_work) * (len(examples) + 1)
         examples = np.ascontiguousarray(examples, dtype=np.int64)
         threads, steps = self.oracle.threads, rule.max_steps > 0
-        n_weights = len(self.weights) if steps else 0
-        count = shares_that_pay(threads, self.visit_time * len(examples), n_weights)
+        if steps:
+            count = stepping_shares(threads, len(examples), self.visit_time, len(self.weights))
+        else:
+            count = shares_that_pay(threads, len(examples) * self.visit_time)
         shares = self._shares(count)
         apart = steps and count > 1
         exact = rule.kind == ALL_PLANES and self.terms.unit_scales
