@@ -47,7 +47,7 @@ __all__ = ["ClassStore"]
 # Arrays that make up the state, beside the lists and the weights.
 KEPT = ("caps", "dual_now")
 FEW = 16  # classes
-VISIT_TIME, ENTRY_TIME = 30.0, 0.5
+VISIT_TIME, ENTRY_TIME, DENSE_TIME = 30.0, 0.5, 0.2
 LISTED_TIME = 0.3  # of a list that is looked through, and of its planes that are added, on average
 
 
@@ -87,7 +87,8 @@ class ClassStore:
         self.visit_work = BLOCK + scoring_work(mean_size, K)
         self.revisit_work = BLOCK + scoring_work(mean_size, min(K, 3))
         # A visit takes about so many nanoseconds: by that threads are said to pay.
-        self.visit_time = VISIT_TIME + ENTRY_TIME * mean_size * (1 if self.two else K)
+        entry_time = DENSE_TIME if inputs.dense.shape[0] else ENTRY_TIME
+        self.visit_time = VISIT_TIME + entry_time * mean_size * (1 if self.two else K)
         # For few classes the scores of all cost no more than those of the listed ones.
         self.oracle_is_cheap = K <= FEW
 
