@@ -48,7 +48,7 @@ __all__ = ["ClassStore"]
 KEPT = ("caps", "dual_now")
 FEW = 16  # classes
 VISIT_TIME, ENTRY_TIME, DENSE_TIME = 30.0, 0.5, 0.2
-LISTED_TIME = 0.3  # of a list that is looked through, and of its planes that are added, on average
+LISTED_TIME = 0.1  # of a list that is looked through, and of its planes if they are added, at least
 
 
 class ClassStore:
