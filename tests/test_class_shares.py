@@ -70,18 +70,17 @@ def test_the_dual_never_falls_and_is_that_of_the_multipliers(K, sparse, slack, t
     store = store_of(problem, Formulation(slack=slack), threads)
     order = np.random.default_rng(1)
     before = 0.0
-    with store.oracle.threads:
-        for turn in range(12):
-            examples = order.permutation(problem.n_examples)
-            (store.revisit if turn % 3 == 2 else store.visit)(examples, RULE)
-            if turn % 4 == 3:
-                store.extrapolate(1.0)
-            now, weights = float(store.dual_now[0]), store.w
-            assert now >= before - 1e-12
-            assert store.dual() == pytest.approx(now, rel=1e-12)
-            store.rebuild()
-            np.testing.assert_allclose(store.w, weights, atol=1e-12)
-            before = now
+    for turn in range(12):
+        examples = order.permutation(problem.n_examples)
+        (store.revisit if turn % 3 == 2 else store.visit)(examples, RULE)
+        if turn % 4 == 3:
+            store.extrapolate(1.0)
+        now, weights = float(store.dual_now[0]), store.w
+        assert now >= before - 1e-12
+        assert store.dual() == pytest.approx(now, rel=1e-12)
+        store.rebuild()
+        np.testing.assert_allclose(store.w, weights, atol=1e-12)
+        before = now
     assert before > 0.0
 
 
@@ -90,11 +89,10 @@ def test_shares_of_equal_examples_do_not_step_too_far():
     X, y = rng.normal(size=(16, 5)), rng.integers(3, size=16)
     problem = MulticlassProblem(np.vstack([X, X]), np.concatenate([y, y]), 3)
     store = store_of(problem, Formulation(), 2, C=100.0)
-    with store.oracle.threads:
-        duals = [0.0]
-        for _ in range(20):
-            store.visit(np.arange(32), RULE)  # the same in both threads
-            duals.append(store.dual())
+    duals = [0.0]
+    for _ in range(20):
+        store.visit(np.arange(32), RULE)  # the same in both threads
+        duals.append(store.dual())
     assert np.all(np.diff(duals) >= -1e-9)
 
 
@@ -103,11 +101,10 @@ def test_surveys_find_the_same_bits_with_any_number_of_threads():
     w_of = {}
     for threads in (1, 2, 5):
         store = store_of(problem, Formulation(), threads)
-        with store.oracle.threads:
-            store.oracle.threads, kept = None, store.oracle.threads
-            store.visit(np.arange(40), RULE)
-            store.oracle.threads = kept
-            report = store.visit(np.arange(40), RULE._replace(max_steps=0))
+        store.oracle.threads, kept = None, store.oracle.threads
+        store.visit(np.arange(40), RULE)
+        store.oracle.threads = kept
+        report = store.visit(np.arange(40), RULE._replace(max_steps=0))
         w_of[threads] = (report.gaps, report.hinges, store.w)
     for other in (2, 5):
         for one, found in zip(w_of[1], w_of[other], strict=True):
