@@ -1,6 +1,7 @@
 """Trainings that are kept on disk: they go on to the same bits, whatever happens to the files."""
 
 import errno
+import hashlib
 import json
 import logging
 import os
@@ -161,6 +162,24 @@ def test_damage_is_noticed_and_the_file_before_is_good(two_generations):
         with pytest.warns(UserWarning, match="damaged checkpoint; training goes on from"):
             found = training.solve(checkpoint=path, resume=True)
         assert outcome(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"identity"', b'"identitY"'),
+        (b'"<f8"', b'"<Z8"'),
+        (b'"<f8"', b'"|O8"'),
+        (b'"finished": null', b'"finished": [1,2'),
+    ],
+)
+def test_wrong_content_with_the_right_checksum(two_generations, old, new):
+    training, path, expected = two_generations
+    assert len(old) == len(new) and old in path.read_bytes()
+    body = path.read_bytes()[: -checkpoints.DIGEST].replace(old, new)
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    with pytest.warns(UserWarning, match=r"c: damaged checkpoint \(.*training goes on from"):
+        assert outcome(training.solve(checkpoint=path, resume=True)) == expected
 
 
 def test_two_damaged_files_are_refused(two_generations):

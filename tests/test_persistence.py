@@ -365,6 +365,16 @@ def test_arrays_larger_than_their_bytes_are_refused(classifier, tmp_path, shape)
         mm.load(path)
 
 
+def test_files_that_unpack_to_far_more_than_models_do_are_refused(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("arrays/99.npy", bytes(10**8))
+    assert path.stat().st_size < 2 * 10**5
+    with pytest.raises(ValueError, match=r"model\.mm: \d+ bytes that unpack to 95 MB are no model"):
+        mm.load(path)
+
+
 def test_wide_strings_take_no_more_room_than_they_need(tmp_path):
     path = tmp_path / "model.mm"
     mm.MulticlassSVM(tol=0.1).fit(np.eye(2), ["a", "bc"]).save(path)

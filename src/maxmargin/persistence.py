@@ -38,6 +38,9 @@ __all__ = ["load", "load_model", "peek", "save_model"]
 FORMAT = "maxmargin-model"
 SCHEMA = 2  # 1 had arrays in the plain form alone
 MOST_RECORDS = 2000  # of a history
+#: How many bytes a file may unpack to: any small number, and so many times its own size. (The most
+#: that deflate can do is 1,030 times; weights that are zero are left out of files.)
+MOST_SMALL, MOST_RATIO = 2**26, 200
 SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
 
@@ -419,6 +422,15 @@ class _Refused(ValueError):
     """An error that says all there is to say."""
 
 
+def _refuse_bombs(path: PathLike, archive: zipfile.ZipFile, size: int) -> None:
+    """Raise if what is in a file would take far more memory than models of its size do."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > MOST_SMALL + MOST_RATIO * size:
+        raise _Refused(
+            f"{path}: {size} bytes that unpack to {unpacked >> 20} MB are no model of maxmargin"
+        )
+
+
 @contextmanager
 def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
     """Open a model file; whatever is wrong with its content becomes a ValueError with its path."""
@@ -434,6 +446,7 @@ def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
         raise ValueError(f"{path}: not a model file of maxmargin")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _refuse_bombs(path, archive, len(data))
             yield archive
     except _Refused:
         raise

@@ -7,9 +7,10 @@ from itertools import product
 import numpy as np
 
 import maxmargin as mm
-from label_tasks import LOSSES, count_loss, n_different
-from listing import Example, Task
 from maxmargin.problems.dependency.features import ArcTemplates
+
+from .label_tasks import LOSSES, count_loss, n_different
+from .listing import Example, Task
 
 LEFT, RIGHT = 0x5BD1E995, 0xB5297A4D
 LOW = 2**64 - 1

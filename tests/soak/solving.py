@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import clone
 
 import maxmargin as mm
-from listing import ROUNDING, Formulation, Objective
 from maxmargin.solvers import SOLVERS
-from reference_qp import PRECISION, Infeasible, NotSolved, solve
-from tasks import TASKS
+
+from .listing import ROUNDING, Formulation, Objective
+from .reference_qp import PRECISION, Infeasible, NotSolved, solve
+from .tasks import TASKS
 
 ONLINE = ("perceptron", "mira", "sgd", "pegasos")
 # Up to which C s solvers must converge: those that go from example to example take ever longer.

@@ -127,7 +127,7 @@ def read_columns(
     >>> X, y = data.select([0, 1]), data.split(-1)         # doctest: +SKIP
     """
     with open_text(path, encoding) as stream:
-        text = stream.read()
+        text = stream.read().lstrip("\ufeff")  # one more mark, of files that were put together
     _refuse_odd_text(path, text)
     numbers = None
     if comment and comment in text:
@@ -136,7 +136,7 @@ def read_columns(
         numbers = [n for n, line in enumerate(lines, 1) if not line.startswith(comment)]
         text = "\n".join(lines[n - 1] for n in numbers)
     if _DOCUMENT_START in text:
-        text = re.sub(rf"^{_DOCUMENT_START}.*", "", text, flags=re.MULTILINE)
+        text = re.sub(rf"^[ \t\r]*{_DOCUMENT_START}.*", "", text, flags=re.MULTILINE)
     fields, widths = _split_fields(text, separator)
 
     line_of = np.arange(1, len(widths) + 1) if numbers is None else np.array(numbers)
@@ -267,6 +267,12 @@ def _check_fields(columns: Sequence[Sequence[str]], separator: str) -> None:
             raise ValueError(
                 f"token {token}, column {number}: {field!r:.60} cannot be written, expected text "
                 "without line ends and separators"
+            )
+    for token, field in enumerate(columns[0] if columns else ()):
+        if field.lstrip(" \t").startswith(_DOCUMENT_START):
+            raise ValueError(
+                f"token {token}: {field!r:.60} cannot be written, it would be read as the start "
+                "of a document"
             )
     if by_spaces:
         return
