@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..declared import Count, Labels
 from ..engine.rows import Rows
 from ..features.containers import as_list
+from ..given import as_sample_weights
 from ..problem import Problem
 from ..problems.tree.grid_parts import (
     Choices,
@@ -174,7 +175,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before anything is built
         self._check_partial()
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         if self.outputs == "labels":
             if isinstance(self.loss, str) and self.loss == "deviation":
                 raise ValueError("loss='deviation' is for positions: set outputs='positions'")
@@ -449,7 +450,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         -------
         float
         """
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         mean = float(np.average(self.losses(X, y), weights=weights))
         return -mean if isinstance(self._layout, GridLayout) else 1.0 - mean
 

@@ -18,6 +18,7 @@ from ..engine.run import Run
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
+from ..given import as_floats
 from ..problem import Problem
 from ..registry import import_name
 from ..result import Callback, Result
@@ -222,7 +223,7 @@ def checked_weights(sample_weight: ArrayLike | None, n_examples: int) -> Floats:
     """Sample weights as an array, ones by default."""
     if sample_weight is None:
         return np.ones(n_examples)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = as_floats(sample_weight, "sample_weight")
     if weights.shape != (n_examples,):
         raise ValueError(
             f"sample_weight must have shape ({n_examples},), got shape {weights.shape}"
