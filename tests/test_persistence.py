@@ -375,6 +375,14 @@ def test_files_that_unpack_to_far_more_than_models_do_are_refused(classifier, tm
         mm.load(path)
 
 
+def test_more_labels_than_weights_are_refused(tmp_path):
+    path = tmp_path / "model.mm"
+    mm.MultilabelSVM(tol=0.1).fit(np.eye(4), np.eye(4, dtype=int)).save(path)
+    rewrite(path, lambda header: header["state"].update(n_labels=2**27))
+    with pytest.raises(ValueError, match=r"n_labels is 134217728, more than there are weights"):
+        mm.load(path)
+
+
 def test_wide_strings_take_no_more_room_than_they_need(tmp_path):
     path = tmp_path / "model.mm"
     mm.MulticlassSVM(tol=0.1).fit(np.eye(2), ["a", "bc"]).save(path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .types import Floats
 
-__all__ = ["as_floats", "as_sample_weights", "is_list", "is_one_of"]
+__all__ = ["as_floats", "as_sample_weights", "is_at_least", "is_list", "is_one_of"]
 
 
 def as_floats(values: Any, name: str) -> Floats:
@@ -34,6 +36,11 @@ def is_list(value: Any) -> bool:
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
         return False
     return getattr(value, "ndim", 1) > 0 and hasattr(value, "__getitem__")
+
+
+def is_at_least(value: Any, least: float) -> bool:
+    """Whether it is a finite number that is not smaller."""
+    return isinstance(value, Real) and least <= float(value) < math.inf
 
 
 def is_one_of(value: Any, choices: tuple[str, ...]) -> bool:

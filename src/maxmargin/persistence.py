@@ -15,7 +15,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -321,12 +321,6 @@ class _Decoder:
 
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         self.arrays = arrays
-        self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "array": self._array,
-            "items": self._items,
-            "tuple": lambda value: tuple(self(item) for item in value["items"]),
-            "dict": lambda value: {self(key): self(item) for key, item in value["items"]},
-        }
 
     def __call__(self, value: Any) -> Any:
         """The value of some JSON."""
@@ -337,8 +331,15 @@ class _Decoder:
         kind = value.get("$type")
         if kind is None:
             return {key: self(item) for key, item in value.items()}
-        if kind in self._makers:
-            return self._makers[kind](value)
+        match kind:
+            case "array":
+                return self._array(value)
+            case "items":
+                return self._items(value)
+            case "tuple":
+                return tuple(self(item) for item in value["items"])
+            case "dict":
+                return {self(key): self(item) for key, item in value["items"]}
         if kind in SAVED_TUPLES:
             module, items = SAVED_TUPLES[kind]
             return import_name(module, kind)(*self(value[items]))
@@ -387,8 +388,8 @@ def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
         raise _Refused(f"{path}: not a model file of maxmargin")
     if not isinstance(header.get("schema"), int) or header["schema"] > SCHEMA:
         raise _Refused(
-            f"{path}: written by maxmargin {header.get('version')} in schema "
-            f"{header.get('schema')}, and this version ({__version__}) reads up to schema "
+            f"{path}: written by maxmargin {header.get('version')!s:.20} in schema "
+            f"{header.get('schema')!s:.20}, and this version ({__version__}) reads up to schema "
             f"{SCHEMA}; upgrade maxmargin"
         )
     return header
@@ -399,8 +400,9 @@ def _refuse_newer_params(path: PathLike, header: dict[str, Any], cls: Any) -> No
     unknown = sorted(set(header["params"]) - set(cls._get_param_names()))
     if unknown and header.get("version") != __version__:
         raise _Refused(
-            f"{path}: written by maxmargin {header.get('version')}, with {', '.join(unknown)}, "
-            f"which this version ({__version__}) does not know; use that one"
+            f"{path}: written by maxmargin {header.get('version')!s:.20}, with "
+            f"{', '.join(unknown):.200}, which this version ({__version__}) does not know; use "
+            "that one"
         )
 
 

@@ -3,6 +3,7 @@
     python -m tests.soak --seed 1 --minutes 10                    # all parts
     python -m tests.soak --seed 1 --minutes 10 --cases 50         # 50 cases of each part at most
     python -m tests.soak --seed 1 --part solvers --case 41        # one case again
+    python -m tests.soak --part mutations --cases 1000000 --minutes 600     # over night
 
 Every case is drawn from its seed, part and number alone, so that it can be run again by itself.
 """
@@ -20,12 +21,15 @@ import warnings
 
 import numpy as np
 
-from . import bad_inputs, crashes, files, mutations, operations, signals, solving
+from maxmargin.engine import oracle
+
+from . import bad_inputs, crashes, files, leaks, mutations, operations, signals, solving
 
 # A part: what makes case n, (description, function that runs it), and its share of the time.
 PARTS = {
     "solvers": (solving.prepare, 0.4),
     "operations": (operations.prepare, 0.15),
+    "leaks": (leaks.prepare, 0.05),
     "bad": (bad_inputs.prepare, 0.1),
     "mutations": (mutations.prepare, 0.05),
     "files": (files.prepare, 0.1),
@@ -41,6 +45,7 @@ def main():
     GUARD.start()
     logging.getLogger("maxmargin").setLevel(logging.ERROR)
     warnings.filterwarnings("error", category=RuntimeWarning, module="maxmargin")
+    oracle.PIECE_WORK, oracle.FEWEST = 1.0, 2  # threads have pieces to search in small data too
     print(f"seed {arguments.seed}", flush=True)
     chosen = PARTS if arguments.part is None else [arguments.part]
     total = sum(PARTS[part][1] for part in chosen)

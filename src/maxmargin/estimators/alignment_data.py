@@ -29,6 +29,8 @@ MOST_LETTERS = 255  # one code is left for letters that are not known
 def letters_of(strings: list[Any], alphabet: Any = None) -> list[Any]:
     """The letters that are given, or those of the strings, sorted."""
     if alphabet is not None:
+        if not isinstance(alphabet, str) and not is_list(alphabet):
+            raise ValueError(f"alphabet must be a string or list of letters, got {alphabet!r:.60}")
         letters = list(alphabet)
         if len(set(letters)) != len(letters):
             raise ValueError(f"alphabet has a letter twice: {alphabet!r:.60}")
@@ -55,7 +57,10 @@ def encode(strings: list[Any], alphabet: list[Any], *, warn: bool = False) -> St
     code = {letter: k for k, letter in enumerate(alphabet)}
     unknown = len(code)
     check_sequences(strings)
-    packed = pack_strings([[code.get(letter, unknown) for letter in s] for s in strings])
+    try:
+        packed = pack_strings([[code.get(letter, unknown) for letter in s] for s in strings])
+    except TypeError as error:
+        raise ValueError(f"a sequence has a letter that is no key: {error}") from None
     bad = np.flatnonzero(packed.letters == unknown)
     if len(bad):
         i = int(np.searchsorted(packed.offsets, bad[0], side="right")) - 1

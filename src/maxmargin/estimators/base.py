@@ -274,8 +274,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         formulation = self._formulation(constraints)
         if self._path_request is not None:
             self._refuse_checkpoint("in a path of C")
-        if self._choice is not None and self.checkpoint is not None:
-            raise ValueError("checkpoint does not keep which weights held-out data have chosen")
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
             kept = None
@@ -431,6 +429,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
+        self._check_manners()
         if not isinstance(self.C, Real) or not (np.isfinite(self.C) and self.C > 0):
             raise ValueError(f"C must be a positive, finite number, got {self.C!r}")
         for name in ("tol", "epsilon", "max_passes", "max_time"):
@@ -444,7 +443,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         if self.resume and self.checkpoint is None:
             raise ValueError("resume needs checkpoint, the file to go on from")
         check_n_jobs(self.n_jobs)
-        self._check_manners()
         keeping = {name: getattr(self, name) for name in KEEPING}
         solver = make_solver(
             self.solver,
@@ -473,7 +471,8 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
         if not isinstance(self.verbose, (bool, np.bool_, Integral)):
             raise ValueError(f"verbose must be a whole number, got {self.verbose!r:.60}")
-        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, os.PathLike)):
+        is_name = isinstance(self.checkpoint, (str, os.PathLike))
+        if self.checkpoint is not None and not (is_name and "\0" not in str(self.checkpoint)):
             raise ValueError(f"checkpoint must be the name of a file, got {self.checkpoint!r:.60}")
         if not is_list(self.callbacks) or not all(map(callable, self.callbacks)):
             raise ValueError(

@@ -138,7 +138,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         if trees.labels is not None:
             encoder = LabelEncoder.of(trees.labels)
             self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
-        templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
+        templates = _as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         weights = as_sample_weights(sample_weight)
 
@@ -193,7 +193,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         )
         says_something = np.array([len(own) > 0 for own in choices])
         refuse_nothing_known(says_something, known.wording)
-        templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
+        templates = _as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         heads, labels, is_known = some_trees(known.offsets, choices)
         options = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
@@ -510,6 +510,17 @@ class DependencyState(NamedTuple):
     projective: bool
     single_root: bool
     sides_apart: bool = False  # the first files did not say
+
+
+def _as_templates(given: Any) -> ArcTemplates:
+    """Templates of arcs by the parameter."""
+    if given is None:
+        return ArcTemplates(*DEFAULT_TEMPLATES)
+    if not is_list(given) or len(given) != len(ArcTemplates._fields):
+        raise ValueError(
+            f"templates must be lists of {', '.join(ArcTemplates._fields)}, got {given!r:.60}"
+        )
+    return ArcTemplates(*given)
 
 
 def _fields(X: Any) -> TokenFields:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..declared import Count, Labels
 from ..engine.rows import Rows
 from ..features.containers import as_list
-from ..given import as_sample_weights
+from ..given import as_sample_weights, is_at_least
 from ..problem import Problem
 from ..problems.tree.grid_parts import (
     Choices,
@@ -575,7 +575,8 @@ class TreeLabeler(PartConfidences, PartialLabels):
 
     def _prepare_positions(self, X: Any, y: Any) -> _Prepared:
         """Pack images, set the scale of offsets; what makes the problem and what it is made of."""
-        if isinstance(self.patch, bool) or int(self.patch) != self.patch or self.patch < 1:
+        is_whole = is_at_least(self.patch, 1) and int(self.patch) == self.patch
+        if isinstance(self.patch, bool) or not is_whole:
             raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
         images = as_images(X, None)
         positions, known = known_positions(y, len(images))
@@ -610,10 +611,14 @@ class TreeLabeler(PartConfidences, PartialLabels):
         if self.size is None:
             return grids.max(axis=1).astype(np.float64)
         if isinstance(self.size, (tuple, list)):
+            if [is_at_least(node, 0) for node in self.size] != [True, True]:
+                raise ValueError(f"size must be two nodes or a number, got {self.size!r:.60}")
             a, b = (int(node) for node in self.size)
             if not (0 <= a < positions.shape[1] and 0 <= b < positions.shape[1]):
                 raise ValueError(f"size names nodes {a} and {b} of {positions.shape[1]}")
             return np.sqrt(((positions[:, a] - positions[:, b]) ** 2).sum(axis=1))
+        if not is_at_least(self.size, 0):
+            raise ValueError(f"size must be two nodes or a number, got {self.size!r:.60}")
         return np.full(len(positions), float(self.size))
 
     # ----- persistence --------------------------------------------------------------------------

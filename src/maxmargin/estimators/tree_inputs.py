@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
-from ..given import as_floats
+from ..given import as_floats, is_list
 from ..types import Bools, Floats, Ints
 
 __all__ = [
@@ -73,7 +73,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         expected = (n, matrix.shape[1] if n_features is None else n_features[v])
         if matrix.shape != expected:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected {expected}")
-        values = matrix.data if sp.issparse(matrix) else matrix
+        values = matrix.tocsr().data if sp.issparse(matrix) else matrix
         if not np.isfinite(values).all():
             raise ValueError(f"the features of node {v} are not all finite")
     return matrices
@@ -99,6 +99,9 @@ def edge_ranks(edges: Sequence[tuple[int, int]], parent: Ints) -> list[int]:
 def as_label_rows(y: Any) -> NDArray[Any]:
     """Labels as an array of objects of shape (n_examples, n_nodes)."""
     y = y.to_numpy() if is_frame(y) else y
+    for i, row in enumerate(y):
+        if not is_list(row):
+            raise ValueError(f"y[{i}] is {row!r:.60}, expected a list of labels")
     rows = [list(row.tolist() if isinstance(row, np.ndarray) else row) for row in y]
     if not rows or not rows[0]:
         raise ValueError("y must hold at least one example with at least one node")
@@ -160,7 +163,7 @@ def known_positions(y: Any, n: int) -> tuple[Ints, Bools]:
 
 def as_positions(y: Any, n: int) -> Ints:
     """Whole rows and columns, shape (n_examples, n_nodes, 2)."""
-    array = np.asarray(y, dtype=np.float64)
+    array = as_floats(y, "positions")
     if array.ndim != 3 or array.shape[0] != n or array.shape[2] != 2 or array.shape[1] == 0:
         raise ValueError(f"y has shape {array.shape}; expected ({n}, n_nodes, 2)")
     if not np.isfinite(array).all():

@@ -127,7 +127,7 @@ def read_columns(
     >>> X, y = data.select([0, 1]), data.split(-1)         # doctest: +SKIP
     """
     with open_text(path, encoding) as stream:
-        text = stream.read().lstrip("\ufeff")  # one more mark, of files that were put together
+        text = stream.read()
     _refuse_odd_text(path, text)
     numbers = None
     if comment and comment in text:
@@ -233,7 +233,8 @@ def write_columns(
     text = "".join("\n".join(lines[a:b]) + "\n\n" for a, b in pairwise(bounds))
     if isinstance(target, (str, Path)) or hasattr(target, "__fspath__"):
         with write_text_atomically(target, encoding) as stream:
-            stream.write(text)
+            # A token that begins with a byte order mark needs one before it, which readers drop.
+            stream.write(f"\ufeff{text}" if text.startswith("\ufeff") else text)
     else:
         target.write(text)
 

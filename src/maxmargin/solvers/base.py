@@ -21,7 +21,7 @@ from ..formulation import Formulation
 from ..given import as_floats
 from ..problem import Problem
 from ..registry import import_name
-from ..result import Callback, Result
+from ..result import Callback, Result, WeightsCallback
 from ..time_left import Limits
 from ..types import Floats
 
@@ -122,9 +122,17 @@ class Solver:
         """
         self.check(problem, formulation, C)
         weights = checked_weights(sample_weight, problem.n_examples)
-        saver = None
+        if C * weights.max() > LARGEST_C:
+            raise ValueError(
+                f"C times sample_weight must be at most {LARGEST_C:g}, got {C * weights.max():g}: "
+                "the objective would overflow"
+            )
+        saver, callbacks = None, tuple(callbacks)
         if self.checkpoint is not None:
             identity = self._identity(problem, formulation, C, weights)
+            for callback in callbacks:
+                if isinstance(callback, WeightsCallback):
+                    identity |= callback.identity()
             make = import_name("checkpoints", "Checkpoint")
             saver = make(self.checkpoint, self.checkpoint_every, identity)
         run = self.start(problem, formulation, C, weights, warm_start, callbacks)
@@ -132,7 +140,7 @@ class Solver:
             if saver is not None:
                 run.keep_by(saver, self.resume)
             status = run.train(lambda: self.iterate(run))
-            return run.save_the_end(status, run.finish(status))
+            return run.save_the_end(status, _finite(run.finish(status)))
 
     def _identity(
         self, problem: Problem, formulation: Formulation, C: float, weights: Floats
@@ -217,6 +225,15 @@ class Solver:
                 f"checkpoint: the training of a {type(problem).__name__} cannot be kept, for it "
                 "finds its features on the way"
             )
+
+
+def _finite(result: Result) -> Result:
+    """The result, if its weights are numbers; ValueError otherwise."""
+    if not np.isfinite(result.w).all():
+        raise ValueError(
+            "the weights have grown beyond all numbers: features, losses or C are too large"
+        )
+    return result
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_examples: int) -> Floats:
