@@ -1,10 +1,12 @@
 """Model files: what is loaded is what was saved, and whatever else is refused by name."""
 
 import dataclasses
+import gc
 import io
 import json
 import os
 import stat
+import weakref
 import zipfile
 
 import numpy as np
@@ -420,3 +422,18 @@ def test_permissions_are_those_of_an_ordinary_file(classifier, tmp_path):
     (tmp_path / "plain").write_text("")
     mode = stat.S_IMODE((tmp_path / "plain").stat().st_mode)
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == mode
+
+
+def test_loaded_models_wait_for_no_search_for_cycles(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    mm.load(path)
+    gc.collect()
+    gc.disable()
+    try:
+        model = mm.load(path)
+        weights = weakref.ref(model._get_weights())
+        del model
+        assert weights() is None, "arrays of a model are kept by a cycle"
+    finally:
+        gc.enable()

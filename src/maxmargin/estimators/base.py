@@ -429,7 +429,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
-        self._check_manners()
         if not isinstance(self.C, Real) or not (np.isfinite(self.C) and self.C > 0):
             raise ValueError(f"C must be a positive, finite number, got {self.C!r}")
         for name in ("tol", "epsilon", "max_passes", "max_time"):
@@ -460,7 +459,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
         return dataclasses.replace(solver, **keeping)
 
-    def _check_manners(self) -> None:
+    def _before_fit(self) -> None:
         """Raise ValueError for what is no switch, no callback, no file, ..."""
         kinds: dict[str, Any] = declared_types(cast("Any", type(self)))
         for name in (name for name, kind in kinds.items() if kind is bool):

@@ -140,7 +140,9 @@ class Solver:
             if saver is not None:
                 run.keep_by(saver, self.resume)
             status = run.train(lambda: self.iterate(run))
-            return run.save_the_end(status, _finite(run.finish(status)))
+            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+                result = _finite(run.finish(status))
+            return run.save_the_end(status, result)
 
     def _identity(
         self, problem: Problem, formulation: Formulation, C: float, weights: Floats
