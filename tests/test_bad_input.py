@@ -283,3 +283,79 @@ def test_structural_input():
         mm.StructuralSVM("chain").fit(X, Y)
     with pytest.raises(ValueError, match="at least one example"):
         mm.StructuralSVM(Signs()).fit([], [])
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"sqrt_loss": np.zeros(2)}, "sqrt_loss must be None, True or False"),
+        ({"slack": np.zeros(2)}, "slack must be"),
+        ({"fit_intercept": sp.csr_matrix((2, 2))}, "fit_intercept must be True or False"),
+        ({"on_interrupt": np.zeros(0)}, "on_interrupt must be"),
+        ({"verbose": np.inf}, "verbose must be a whole number, got inf"),
+        ({"callbacks": [3]}, r"callbacks must be a sequence of functions, got \[3\]"),
+        ({"callbacks": 3}, "callbacks must be a sequence of functions, got 3"),
+        ({"checkpoint": 3}, "checkpoint must be the name of a file, got 3"),
+        ({"checkpoint": "a\0"}, "checkpoint must be the name of a file"),
+    ],
+)
+def test_what_is_no_switch_word_or_function(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        mm.MulticlassSVM(**parameters).fit(X, Y)
+
+
+@pytest.mark.parametrize("weights", [{}, "xyz", [1j, 1, 1], [[1], [1, 2], 3]])
+def test_sample_weights_must_be_numbers(weights):
+    with pytest.raises(ValueError, match="sample_weight must be numbers, got"):
+        mm.SequenceTagger().fit(SEQUENCES, LABELS, sample_weight=weights)
+
+
+def test_weights_that_would_overflow():
+    with pytest.raises(ValueError, match=r"C times sample_weight must be at most 1e\+100, got"):
+        mm.SequenceTagger().fit(SEQUENCES, LABELS, sample_weight=[1.0, 1e300, 1.0])
+    with pytest.raises(ValueError, match="beyond all numbers: features, losses or C are too large"):
+        mm.MulticlassSVM(solver="perceptron").fit([[1e308], [-1e308], [1e308], [-1e308]], Y)
+
+
+@pytest.mark.parametrize(
+    "pairs, message",
+    [
+        ([3, ("AC", "AC")], r"X\[0\] must be a pair, got 3"),
+        ([(3, "AC"), ("AC", "AC")], "a sequence is 3, expected a string"),
+        ([({0: 1}, "AC"), ("AC", "AC")], "a sequence is {0: 1}, expected a string"),
+        ([("AC", [[], "A"]), ("AC", "AC")], "cannot be sorted: unhashable"),
+    ],
+)
+def test_sequences_to_align(pairs, message):
+    with pytest.raises(ValueError, match=message):
+        mm.SequenceAligner().fit(pairs, [[(0, 0)], [(0, 0)]])
+
+
+def test_homologues_must_be_pairs_with_candidates():
+    aligner = mm.SequenceAligner(task="rank")
+    good = ("AC", ["AC", "GT"])
+    for x, y, message in (
+        ((3,), (0, [(0, 0)]), r"X\[1\] must be a pair, got"),
+        (("AC", None), (0, [(0, 0)]), r"X\[1\] must be \(native, list of candidates\)"),
+        (good, ("x", [(0, 0)]), r"y\[1\] must be \(number of the homologue, its alignment\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            aligner.fit([good, x], [(0, [(0, 0)]), y])
+
+
+def test_features_of_nodes_must_be_numbers_in_rows():
+    labels = [[0, 1], [1, 0]]
+    for nodes, message in (
+        ([[["x"]], [[1.0]]], "X must be an array of shape"),
+        (np.array([[["x"], ["y"]]] * 2), "features of nodes must be numbers, got"),
+        ([np.ones(2), np.ones((2, 1))], "node 0 has features of shape .2,.; expected two axes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mm.TreeLabeler(tree=[(0, 1)]).fit(nodes, labels)
+    with pytest.raises(ValueError, match=r"y\[1\] is 3, expected a list of labels"):
+        mm.TreeLabeler(tree=[(0, 1)]).fit(np.ones((2, 2, 1)), [[0, 1], 3])
+
+
+def test_scores_of_labels_that_are_no_labels():
+    with pytest.raises(ValueError, match=r"sequence 0, token 0: label .* is not hashable"):
+        mm.SequenceTagger(tol=0.1).fit(SEQUENCES, LABELS).score_outputs([X[:1]], [[{}]])

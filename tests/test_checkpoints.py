@@ -1,6 +1,7 @@
 """Trainings that are kept on disk: they go on to the same bits, whatever happens to the files."""
 
 import errno
+import hashlib
 import json
 import logging
 import os
@@ -16,6 +17,7 @@ import pytest
 
 import maxmargin as mm
 from maxmargin import checkpoints
+from maxmargin.estimators.choosing import Choice, choosing
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
 from resuming import TRAININGS, Training, chains, classes, outcome
@@ -161,6 +163,24 @@ def test_damage_is_noticed_and_the_file_before_is_good(two_generations):
         with pytest.warns(UserWarning, match="damaged checkpoint; training goes on from"):
             found = training.solve(checkpoint=path, resume=True)
         assert outcome(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"identity"', b'"identitY"'),
+        (b'"<f8"', b'"<Z8"'),
+        (b'"<f8"', b'"|O8"'),
+        (b'"finished": null', b'"finished": [1,2'),
+    ],
+)
+def test_wrong_content_with_the_right_checksum(two_generations, old, new):
+    training, path, expected = two_generations
+    assert len(old) == len(new) and old in path.read_bytes()
+    body = path.read_bytes()[: -checkpoints.DIGEST].replace(old, new)
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    with pytest.warns(UserWarning, match=r"c: damaged checkpoint \(.*training goes on from"):
+        assert outcome(training.solve(checkpoint=path, resume=True)) == expected
 
 
 def test_two_damaged_files_are_refused(two_generations):
@@ -389,6 +409,32 @@ def test_estimators_go_on(solver, tmp_path):
     assert mm.load(tmp_path / "model.mm").checkpoint is None
     with pytest.raises(ValueError, match="another C"):
         found.set_params(C=4.0, solver=solver).fit(X, y)
+
+
+def test_the_choice_of_weights_goes_on(tmp_path):
+    """By merits that follow from the weights; the best of them are found early."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), rng.integers(0, 3, 60)
+
+    def fit(**options):
+        choice = Choice(lambda model: -abs(np.abs(model.coef_).sum() - 4.0), content="a")
+        model = mm.MulticlassSVM(C=10.0, tol=1e-6, random_state=0, solver="dcd-light", **options)
+        with choosing(model, choice), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        return model, choice
+
+    whole, expected = fit()
+    assert len(expected.judgements) > 4 and expected.kept is expected.best
+    assert expected.best is not expected.judgements[-1]
+    kept = {"checkpoint": tmp_path / "c", "checkpoint_every": 0.0}
+    for _ in range(100):
+        stop = stop_after(60)
+        found, choice = fit(**kept, resume=True, callbacks=[stop])
+        if not stop.has_stopped():
+            break
+    assert outcome(found.result_) == outcome(whole.result_)
+    assert choice.judgements == expected.judgements and choice.kept == expected.kept
 
 
 def test_what_is_more_than_one_training_is_refused(tmp_path):

@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import maxmargin as mm
-from cli_corpus import posix, refused, write_hard_corpus
+from cli_corpus import posix, refused, write_corpus, write_hard_corpus
 from maxmargin.cli import main
 from resuming import outcome
 
@@ -31,11 +32,35 @@ def test_training_goes_on(corpus_folder, capsys):
     assert "there is no kept yet: training starts afresh" in capsys.readouterr().err
 
 
+def test_training_goes_on_with_held_out_data(corpus_folder, capsys):
+    write_corpus(Path("dev.txt"), 20, seed=1)
+    write_corpus(Path("other.txt"), 20, seed=2)
+    train = [*TRAIN[:-1], "--dev", "dev.txt"]
+
+    def summary():
+        told = capsys.readouterr().err.splitlines()
+        return [line for line in told if "the best of" in line]
+
+    assert main([*train, "-o", "whole.mm"]) == 0
+    expected_summary = summary()
+    assert len(expected_summary) == 1
+    assert main([*train, *KEPT, "-o", "model.mm", "--max-passes", "4"]) == 3
+    capsys.readouterr()
+    other = [*TRAIN, "--dev", "other.txt", *KEPT, "-o", "m", "--resume"]
+    refused(other, "with another held-out data", capsys)
+    goes_on = [*train, *KEPT, "-o", "model.mm", "--resume"]
+    assert main([*goes_on, "--max-passes", "6"]) == 3
+    capsys.readouterr()
+    assert main(goes_on) == 0
+    found, expected = mm.load("model.mm").result_, mm.load("whole.mm").result_
+    assert outcome(found) == outcome(expected)
+    assert summary() == expected_summary
+
+
 def test_wrong_use(corpus_folder, capsys):
     refused([*TRAIN, "-o", "m", "--resume"], "--resume is of use with --checkpoint", capsys, 2)
     alone = [*TRAIN, "-o", "m", "--checkpoint-every", "3"]
     refused(alone, "--checkpoint-every is of use with --checkpoint", capsys, 2)
-    refused([*TRAIN, *KEPT, "-o", "m", "--dev", "ok.txt"], "--dev has chosen", capsys, 2)
     refused([*TRAIN, "-o", "m", "--checkpoint", "ok.txt"], "a file of its own", capsys)
     refused([*TRAIN, "-o", "m", "--checkpoint", "m"], "a file of its own", capsys)
     refused([*TRAIN, "-o", "m", "--checkpoint", "no/c"], "there is no folder no", capsys)

@@ -103,6 +103,7 @@ def test_templates_are_sorted_by_kind(tmp_path):
         ("U00:%x[0,0]\nU01:%x[0\n", "templates:2: .*expected U, B or"),
         ("U00:%x[0,0]\nU01\n", "templates:2: .*no %x.row,column.; for a constant"),
         ('U00:%t[0,0,"^A"]\n', "templates:1: .*%t is not known"),
+        ("U0:%x[0,0]\nU01:%x[0," + "9" * 5000 + "]", "templates:2: .{,80}expected.{,100}$"),
         ("B\nB01:%x[0,0]\n", "templates: no templates of labels"),
         ("\n", "templates: no templates of labels"),
     ],

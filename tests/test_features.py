@@ -254,7 +254,8 @@ def test_template_sets():
 @pytest.mark.parametrize(
     "template",
     ["", "w", "w[]", "w[x]", "w[0", "lower(w[0]", "w[0])", "upper(w[0])", "prefix(w[0])",
-     "prefix0(w[0])", "lower3(w[0])", "w[0]|", "0[0]", 3],
+     "prefix0(w[0])", "lower3(w[0])", "w[0]|", "0[0]", "w[10000]",
+     "prefix99999(w[0])", 3],
 )  # fmt: skip
 def test_bad_templates(template):
     with pytest.raises(ValueError, match="template"):

@@ -56,6 +56,13 @@ def test_windows_line_ends_byte_order_mark_and_document_starts(tmp_path):
     assert data.sequences() == [[("a", "x")], [("b", "y")]]
 
 
+def test_document_starts_may_be_indented_and_are_not_written(tmp_path):
+    data = read_columns(write(tmp_path / "a", "a x\n  -DOCSTART- x\nb y\n"))
+    assert data.sequences() == [[("a", "x")], [("b", "y")]]
+    with pytest.raises(ValueError, match="token 1: '-DOCSTART-' cannot be written, it would be"):
+        write_columns(tmp_path / "b", [["a", "-DOCSTART-"], ["x", "y"]], [0, 2])
+
+
 def test_comments_do_not_cut_a_sequence(tmp_path):
     path = write(tmp_path / "a", "# top\na x\n# inside\nb y\n\n# last\nc z\n")
     assert read_columns(path, comment="#").offsets.tolist() == [0, 2, 3]

@@ -1,10 +1,12 @@
 """Model files: what is loaded is what was saved, and whatever else is refused by name."""
 
 import dataclasses
+import gc
 import io
 import json
 import os
 import stat
+import weakref
 import zipfile
 
 import numpy as np
@@ -365,6 +367,24 @@ def test_arrays_larger_than_their_bytes_are_refused(classifier, tmp_path, shape)
         mm.load(path)
 
 
+def test_files_that_unpack_to_far_more_than_models_do_are_refused(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("arrays/99.npy", bytes(10**8))
+    assert path.stat().st_size < 2 * 10**5
+    with pytest.raises(ValueError, match=r"model\.mm: \d+ bytes that unpack to 95 MB are no model"):
+        mm.load(path)
+
+
+def test_more_labels_than_weights_are_refused(tmp_path):
+    path = tmp_path / "model.mm"
+    mm.MultilabelSVM(tol=0.1).fit(np.eye(4), np.eye(4, dtype=int)).save(path)
+    rewrite(path, lambda header: header["state"].update(n_labels=2**27))
+    with pytest.raises(ValueError, match=r"n_labels is 134217728, more than there are weights"):
+        mm.load(path)
+
+
 def test_wide_strings_take_no_more_room_than_they_need(tmp_path):
     path = tmp_path / "model.mm"
     mm.MulticlassSVM(tol=0.1).fit(np.eye(2), ["a", "bc"]).save(path)
@@ -402,3 +422,18 @@ def test_permissions_are_those_of_an_ordinary_file(classifier, tmp_path):
     (tmp_path / "plain").write_text("")
     mode = stat.S_IMODE((tmp_path / "plain").stat().st_mode)
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == mode
+
+
+def test_loaded_models_wait_for_no_search_for_cycles(classifier, tmp_path):
+    path = tmp_path / "model.mm"
+    classifier.save(path)
+    mm.load(path)
+    gc.collect()
+    gc.disable()
+    try:
+        model = mm.load(path)
+        weights = weakref.ref(model._get_weights())
+        del model
+        assert weights() is None, "arrays of a model are kept by a cycle"
+    finally:
+        gc.enable()

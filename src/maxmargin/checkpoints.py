@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._warn import warn_user
+from .declared import Count, from_values
 from .formats.opening import PathLike
 from .formats.writing import check_writable, remove_leftovers, write_atomically
 
@@ -45,6 +46,14 @@ class Content(NamedTuple):
     identity: dict[str, str]
     finished: str | None
     arrays: dict[str, NDArray[Any]]
+
+
+class _Header(NamedTuple):
+    """What a file says of itself: names, types and shapes of its arrays last."""
+
+    identity: dict[str, str]
+    finished: str | None
+    arrays: list[tuple[str, str, list[Count]]]
 
 
 class Checkpoint:
@@ -202,11 +211,19 @@ def _read(path: str) -> Content:
         raise Damaged(f"{path}: truncated or damaged checkpoint")
     if body[: len(MAGIC)] != MAGIC:
         raise Damaged(f"{path}: not a checkpoint that this version of maxmargin can read")
+    try:
+        return _content(body, begun)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # by other hands
+        raise Damaged(f"{path}: damaged checkpoint ({error!s:.200})") from error
+
+
+def _content(body: memoryview, begun: int) -> Content:
+    """What is in a file whose checksum is right; its header begins at ``begun``."""
     place = begun + int.from_bytes(body[len(MAGIC) : begun], "little")
-    header = json.loads(bytes(body[begun:place]))
+    header = from_values(_Header, json.loads(bytes(body[begun:place])), "header")
     arrays = {}
-    for name, dtype, shape in header["arrays"]:
-        array = np.frombuffer(body, dtype, math.prod(shape), place).reshape(shape)
+    for name, dtype, shape in header.arrays:
+        array = np.frombuffer(body, np.dtype(dtype), math.prod(shape), place).reshape(shape)
         arrays[name] = array
         place += array.nbytes
-    return Content(header["identity"], header["finished"], arrays)
+    return Content(header.identity, header.finished, arrays)

@@ -33,6 +33,7 @@ from typing import Literal
 
 import numpy as np
 
+from .given import is_one_of
 from .types import Floats
 from .weight_constraints import WeightConstraints
 
@@ -66,12 +67,14 @@ class Formulation:
     constraints: WeightConstraints | None = None
 
     def __post_init__(self) -> None:
-        if self.rescaling not in ("margin", "slack", "none"):
+        if not is_one_of(self.rescaling, ("margin", "slack", "none")):
             raise ValueError(
                 f"rescaling must be 'margin', 'slack' or 'none', got {self.rescaling!r}"
             )
-        if self.slack not in ("l1", "l2", "none"):
+        if not is_one_of(self.slack, ("l1", "l2", "none")):
             raise ValueError(f"slack must be 'l1', 'l2' or 'none', got {self.slack!r}")
+        if self.sqrt_loss is not None and not isinstance(self.sqrt_loss, (bool, np.bool_)):
+            raise ValueError(f"sqrt_loss must be None, True or False, got {self.sqrt_loss!r:.60}")
         if self.constraints is not None:
             if not isinstance(self.constraints, WeightConstraints):
                 raise ValueError(

@@ -15,7 +15,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -38,6 +38,9 @@ __all__ = ["load", "load_model", "peek", "save_model"]
 FORMAT = "maxmargin-model"
 SCHEMA = 2  # 1 had arrays in the plain form alone
 MOST_RECORDS = 2000  # of a history
+#: How many bytes a file may unpack to: any small number, and so many times its own size. (The most
+#: that deflate can do is 1,030 times; weights that are zero are left out of files.)
+MOST_SMALL, MOST_RATIO = 2**26, 200
 SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
 
@@ -318,12 +321,6 @@ class _Decoder:
 
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         self.arrays = arrays
-        self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "array": self._array,
-            "items": self._items,
-            "tuple": lambda value: tuple(self(item) for item in value["items"]),
-            "dict": lambda value: {self(key): self(item) for key, item in value["items"]},
-        }
 
     def __call__(self, value: Any) -> Any:
         """The value of some JSON."""
@@ -334,8 +331,15 @@ class _Decoder:
         kind = value.get("$type")
         if kind is None:
             return {key: self(item) for key, item in value.items()}
-        if kind in self._makers:
-            return self._makers[kind](value)
+        match kind:
+            case "array":
+                return self._array(value)
+            case "items":
+                return self._items(value)
+            case "tuple":
+                return tuple(self(item) for item in value["items"])
+            case "dict":
+                return {self(key): self(item) for key, item in value["items"]}
         if kind in SAVED_TUPLES:
             module, items = SAVED_TUPLES[kind]
             return import_name(module, kind)(*self(value[items]))
@@ -384,8 +388,8 @@ def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
         raise _Refused(f"{path}: not a model file of maxmargin")
     if not isinstance(header.get("schema"), int) or header["schema"] > SCHEMA:
         raise _Refused(
-            f"{path}: written by maxmargin {header.get('version')} in schema "
-            f"{header.get('schema')}, and this version ({__version__}) reads up to schema "
+            f"{path}: written by maxmargin {header.get('version')!s:.20} in schema "
+            f"{header.get('schema')!s:.20}, and this version ({__version__}) reads up to schema "
             f"{SCHEMA}; upgrade maxmargin"
         )
     return header
@@ -396,8 +400,9 @@ def _refuse_newer_params(path: PathLike, header: dict[str, Any], cls: Any) -> No
     unknown = sorted(set(header["params"]) - set(cls._get_param_names()))
     if unknown and header.get("version") != __version__:
         raise _Refused(
-            f"{path}: written by maxmargin {header.get('version')}, with {', '.join(unknown)}, "
-            f"which this version ({__version__}) does not know; use that one"
+            f"{path}: written by maxmargin {header.get('version')!s:.20}, with "
+            f"{', '.join(unknown):.200}, which this version ({__version__}) does not know; use "
+            "that one"
         )
 
 
@@ -419,6 +424,15 @@ class _Refused(ValueError):
     """An error that says all there is to say."""
 
 
+def _refuse_bombs(path: PathLike, archive: zipfile.ZipFile, size: int) -> None:
+    """Raise if what is in a file would take far more memory than models of its size do."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > MOST_SMALL + MOST_RATIO * size:
+        raise _Refused(
+            f"{path}: {size} bytes that unpack to {unpacked >> 20} MB are no model of maxmargin"
+        )
+
+
 @contextmanager
 def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
     """Open a model file; whatever is wrong with its content becomes a ValueError with its path."""
@@ -434,6 +448,7 @@ def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
         raise ValueError(f"{path}: not a model file of maxmargin")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _refuse_bombs(path, archive, len(data))
             yield archive
     except _Refused:
         raise

@@ -69,6 +69,17 @@ class WeightsCallback:
         """See an outer iteration; ``weights()`` are those it ended with, not to be changed."""
         raise NotImplementedError
 
+    def identity(self) -> dict[str, str]:
+        """What has to be the same for a training that goes on from a checkpoint."""
+        return {}
+
+    def arrays(self) -> dict[str, Any]:
+        """What it has seen so far, as arrays by name, for checkpoints."""
+        return {}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take over what `arrays` has given."""
+
 
 class KeptState(Protocol):
     """What a solver keeps for a warm start; `engine.state.SolverState` is what there is."""

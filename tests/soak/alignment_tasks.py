@@ -6,7 +6,8 @@ from itertools import combinations, pairwise
 import numpy as np
 
 import maxmargin as mm
-from listing import Example, Task
+
+from .listing import Example, Task
 
 
 def all_alignments(m, n):

@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
-from listing import Example, Task
+
+from .listing import Example, Task
 
 
 def random_inputs(rng, n, n_features):

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-import trainee
 from maxmargin.solvers import SOLVERS
-from tasks import TASKS
+
+from . import trainee
+from .tasks import TASKS
 
 LINEAR = [name for name, solver in SOLVERS.items() if "l1" in solver.slacks]
 #: Solvers that tell of a pass and of the certificate after it, both in one iteration.
@@ -31,17 +32,18 @@ REPEATED = []
 
 def prepare(rng, number):
     """A training, and when it is killed."""
-    seed, solver = int(rng.integers(10**6)), str(rng.choice(LINEAR))
+    seed, solver = int(rng.integers(10**6)), LINEAR[number % len(LINEAR)]
+    n_jobs = int(rng.integers(1, 4))
     every = float(rng.choice([0.0, 0.0, 0.0, 0.01]))
     moments = rng.random(MOST_KILLS)
-    described = f"task {number % len(TASKS)}, seed {seed}, {solver}, a checkpoint every {every} s"
-    return described, lambda: run(seed, number, solver, every, moments)
+    described = f"task {number % len(TASKS)}, seed {seed}, {solver}, {n_jobs} threads, {every} s"
+    return described, lambda: run(seed, number, solver, n_jobs, every, moments)
 
 
-def run(seed, number, solver, every, moments):
+def run(seed, number, solver, n_jobs, every, moments):
     """Kill, go on, kill, go on, ..., and compare."""
     task, model = trainee.make(seed, number, solver, "raise")
-    model.set_params(C=1.0, tol=1e-5, max_passes=100)
+    model.set_params(C=1.0, tol=1e-5, max_passes=100, n_jobs=n_jobs)
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
         whole = task.fit(model).result_  # kernels are compiled here

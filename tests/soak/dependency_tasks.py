@@ -7,9 +7,10 @@ from itertools import product
 import numpy as np
 
 import maxmargin as mm
-from label_tasks import LOSSES, count_loss, n_different
-from listing import Example, Task
 from maxmargin.problems.dependency.features import ArcTemplates
+
+from .label_tasks import LOSSES, count_loss, n_different
+from .listing import Example, Task
 
 LEFT, RIGHT = 0x5BD1E995, 0xB5297A4D
 LOW = 2**64 - 1
@@ -26,7 +27,7 @@ def mix(value):
     return value ^ value >> 31
 
 
-def side_key(tokens, node, number, side):
+def side_key(tokens, node, number, side, role=""):
     """Key of a node for one side of a template; node 0 is the root, as a token of its own."""
     if not side:
         return 0
@@ -39,7 +40,7 @@ def side_key(tokens, node, number, side):
             word, tag, fine = tokens[place]
             value = {"word": word, "prefix": word[:5], "tag": tag, "fine": fine}[field]
         total = mix(total ^ hash_text(value))
-    return (total * (hash_text(f"template {number}") | 1) & LOW) >> 32
+    return (total * (hash_text(f"template {number}{role}") | 1) & LOW) >> 32
 
 
 def arc_places(tokens, h, m, label, templates, bits, n_labels):
@@ -49,14 +50,15 @@ def arc_places(tokens, h, m, label, templates, bits, n_labels):
     bucket = distance if distance < 6 else 6 + (distance > 10)
 
     def key(number, sides):
-        return side_key(tokens, h, number, sides[0]) ^ side_key(tokens, m, number, sides[1]) ^ turn
+        head = side_key(tokens, h, number, sides[0])
+        return head ^ side_key(tokens, m, number, sides[1], " modifier") ^ turn
 
     for number, sides in enumerate(templates.arcs):
         place = key(number, sides) % 2**bits
         yield from (place, place ^ bucket)
     for number, (*sides, field) in enumerate(templates.between, 2000):
         between = range(min(h, m) + 1, max(h, m))
-        for value in {side_key(tokens, node, number, field) for node in between}:
+        for value in {side_key(tokens, node, number, field, " between") for node in between}:
             yield (key(number, sides) ^ value) % 2**bits
     if label is not None:
         for number, sides in enumerate(templates.labels, 1000):

@@ -10,7 +10,8 @@ from itertools import product
 import numpy as np
 
 import maxmargin as mm
-from listing import Example, Task
+
+from .listing import Example, Task
 
 MOST_DERIVATIONS = 150
 

@@ -7,8 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
-from class_tasks import random_inputs, with_constant
-from listing import Example, Task
+
+from .class_tasks import random_inputs, with_constant
+from .listing import Example, Task
 
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
 

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from solving import (
+from .solving import (
     ONLINE,
     check_fit,
     check_predictions,
@@ -18,7 +18,7 @@ from solving import (
     random_setting,
     saved_and_loaded,
 )
-from tasks import TASKS
+from .tasks import TASKS
 
 BAD_PARAMETERS = (
     {"C": -1.0},

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
-from class_tasks import random_inputs, two_classes_or_more
-from listing import Example, Task
+
+from .class_tasks import random_inputs, two_classes_or_more
+from .listing import Example, Task
 
 
 @dataclass

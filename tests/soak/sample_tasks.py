@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
-from class_tasks import random_inputs, two_classes_or_more, with_constant
-from listing import Example
-from rank_tasks import OfDocuments, order_key, precision_loss, row_weights
+
+from .class_tasks import random_inputs, two_classes_or_more, with_constant
+from .listing import Example
+from .rank_tasks import OfDocuments, order_key, precision_loss, row_weights
 
 OF_LABELS = ("error", "f1", "fbeta", "prbep", "precision@k", "recall@k", "recall@precision")
 OF_RANKINGS = ("rocarea", "average_precision", "precision@recall")

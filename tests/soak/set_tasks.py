@@ -7,9 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
-from class_tasks import random_inputs, with_constant
-from label_tasks import random_tree
-from listing import Example, Task
+
+from .class_tasks import random_inputs, with_constant
+from .label_tasks import random_tree
+from .listing import Example, Task
 
 
 def f1_loss(n_right, n_true, n_found):

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import maxmargin as mm
-import trainee
 from maxmargin.solvers import SOLVERS
+
+from . import trainee
 
 PATIENCE = 20.0  # seconds from the signal to the end, on a busy machine
 LINEAR = [name for name, solver in SOLVERS.items() if "l1" in solver.slacks]
@@ -41,6 +42,7 @@ class Child:
             stderr=subprocess.STDOUT,
             text=True,
             preexec_fn=listen_to_interrupts,
+            cwd=Path(__file__).parents[2],
         )
         self.listener = threading.Thread(target=self._listen, daemon=True)
         self.listener.start()
@@ -111,8 +113,7 @@ def run_program(seed, number, solver, on_interrupt, plan):
         task.fit(model.set_params(max_passes=10))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.mm")
-        script = Path(__file__).with_name("trainee.py")
-        with Child(script, seed, number, solver, on_interrupt, path) as child:
+        with Child("-m", "tests.soak.trainee", seed, number, solver, on_interrupt, path) as child:
             code = child.interrupt(kind, delay, again)
         if path.exists():
             mm.load(path)

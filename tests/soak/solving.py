@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import clone
 
 import maxmargin as mm
-from listing import ROUNDING, Formulation, Objective
 from maxmargin.solvers import SOLVERS
-from reference_qp import PRECISION, Infeasible, NotSolved, solve
-from tasks import TASKS
+
+from .listing import ROUNDING, Formulation, Objective
+from .reference_qp import PRECISION, Infeasible, NotSolved, solve
+from .tasks import TASKS
 
 ONLINE = ("perceptron", "mira", "sgd", "pegasos")
 # Up to which C s solvers must converge: those that go from example to example take ever longer.
@@ -33,10 +34,11 @@ class Setting(NamedTuple):
     options: dict
     tol: float
     seed: int
+    n_jobs: int | None
 
     def parameters(self):
         """Parameters of an estimator."""
-        limits = {"tol": self.tol, **LIMITS, "random_state": self.seed}
+        limits = {"tol": self.tol, **LIMITS, "random_state": self.seed, "n_jobs": self.n_jobs}
         if not self.must_converge:
             limits["max_passes"] = 300
         shared = {"C": self.C, **self.formulation._asdict()}
@@ -74,6 +76,10 @@ def prepare(rng, number):
             check_fit(model.result_, examples, setting)
             check_predictions(rng, task, model, examples)
             check_copies(task, model, setting)
+            if rng.random() < 0.5:
+                check_more_threads(rng, task, examples, setting)
+            else:
+                check_two_pieces(rng, task, model, setting)
 
     return f"{task.name}: {task.make}\n{setting}", run
 
@@ -98,7 +104,13 @@ def random_setting(rng, task):
     if is_slow(solver, options):
         tol = 0.05
     formulation = Formulation(rescaling, slack, sqrt_loss)
-    return Setting(formulation, C, weights, solver, options, tol, int(rng.integers(1000)))
+    n_jobs = random_n_jobs(rng)
+    return Setting(formulation, C, weights, solver, options, tol, int(rng.integers(1000)), n_jobs)
+
+
+def random_n_jobs(rng):
+    """Threads: none, one, as many as there are cores here, or more."""
+    return [None, 1, 2, 3][int(rng.integers(4))]
 
 
 def is_slow(solver, options):
@@ -253,6 +265,31 @@ def check_copies(task, model, setting):
     assert fit_or_refuse(task, again, setting), "a clone is refused"
     if "max_time" not in (model.result_.status, again.result_.status):
         assert np.array_equal(again.result_.w, model.result_.w), "not the same bits again"
+
+
+def check_more_threads(rng, task, examples, setting):
+    """Another number of threads comes to the same optimum, which the certificate tells of."""
+    setting = setting._replace(n_jobs=random_n_jobs(rng))
+    model = task.make(**setting.parameters())
+    assert fit_or_refuse(task, model, setting), f"{setting.n_jobs} threads are refused"
+    check_fit(model.result_, examples, setting)
+
+
+def check_two_pieces(rng, task, model, setting):
+    """A training that stops, and goes on from its file, comes to the same bits."""
+    wait = iter(range(int(rng.choice([0, 1, 2, 5, 20]))))
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {"checkpoint": os.path.join(folder, "c"), "checkpoint_every": 0.0}
+        first = task.make(**setting.parameters())
+        first.set_params(callbacks=[lambda progress: next(wait, None) is None], **kept)
+        assert fit_or_refuse(task, first, setting), "with a checkpoint it is refused"
+        again = task.make(**setting.parameters()).set_params(resume=True, **kept)
+        assert fit_or_refuse(task, again, setting), "it does not go on"
+    found, expected = again.result_, model.result_
+    if "max_time" not in (found.status, expected.status):
+        assert np.array_equal(found.w, expected.w), "not the same bits after a checkpoint"
+        outcomes = [(r.status, r.primal, r.dual, r.n_oracle_calls) for r in (found, expected)]
+        assert outcomes[0] == outcomes[1], outcomes
 
 
 def saved_and_loaded(model):

@@ -1,6 +1,6 @@
 """A process that trains, again and again, until it is told to stop; see `signals`.
 
-python tests/soak/trainee.py SEED NUMBER SOLVER raise|return MODEL
+python -m tests.soak.trainee SEED NUMBER SOLVER raise|return MODEL
 """
 
 import sys
@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from tasks import TASKS
+from .tasks import TASKS
 
 LIMIT = 60.0  # seconds; training that goes on for so long has lost its signal
 

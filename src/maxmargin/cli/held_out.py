@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 from typing import Any, NamedTuple
 
+from ..formats.opening import open_binary
 from ..metrics.tallies import Tally
 from ..registry import Task, import_name
 from .data import Model, open_input
@@ -29,6 +31,11 @@ class HeldOutFile(NamedTuple):
         own = argparse.Namespace(**vars(arguments))
         own.data = open_input(path)  # a pipe can be read but once
         return cls(task, path, extra, own)
+
+    def content(self) -> str:
+        """A hash of what is in it."""
+        with open_binary(self.arguments.data) as stream:
+            return hashlib.sha256(stream.read()).hexdigest()
 
     def judge(self, estimator: Any) -> Judged:
         """The score of a fitted estimator by which models are chosen."""

@@ -182,7 +182,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     ):
         fit()
     if watch is not None and not arguments.quiet:
-        tell(watch.summary())
+        tell(watch.summary(estimator))
     if arguments.compact is not None:
         _compact(arguments, estimator, examples)
     code = save_and_report(arguments, signals, estimator, extra)
@@ -192,7 +192,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
 
 def _refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for options of checkpoints where there is none, or cannot be one."""
+    """Raise UsageError for options of checkpoints where there is none."""
     if arguments.checkpoint is None:
         for name, given in (
             ("--resume", arguments.resume),
@@ -200,8 +200,6 @@ def _refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
         ):
             if given:
                 raise UsageError(f"{name} is of use with --checkpoint only")
-    elif arguments.dev is not None:
-        raise UsageError("--checkpoint does not keep which weights --dev has chosen so far")
 
 
 def _keep(estimator: Any, arguments: argparse.Namespace) -> None:

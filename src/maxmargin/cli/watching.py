@@ -30,7 +30,7 @@ class Watch:
         self.arguments = arguments
         self.judged: list[Judged] = []
         self._told_at = -math.inf
-        self.choice = Choice(self._judge, patience=arguments.patience)
+        self.choice = Choice(self._judge, patience=arguments.patience, content=file.content())
 
     def watching(self, estimator: Any) -> AbstractContextManager[None]:
         """Watch the training of an estimator inside the block."""
@@ -42,7 +42,7 @@ class Watch:
         wanted = CALLS_PER_EXAMPLE * tally.n_units / self.choice.n_examples
         self.choice.pause = min(max(1.0, wanted), LONGEST_PAUSE)
         own = Judged.by(tally)
-        is_best = all(own.merit > other.merit for other in self.judged)
+        is_best = own.merit > self.choice.best.merit
         self.judged.append(own)
         now = time.monotonic()
         if is_best or now - self._told_at >= 1.0:  # others as often as progress is shown
@@ -51,12 +51,14 @@ class Watch:
             say(self.arguments, f"dev {own.name} {_told(own)}{note}")
         return own.merit
 
-    def summary(self) -> str:
-        """What became of it, for the end; of the weights that are saved."""
+    def summary(self, estimator: Any) -> str:
+        """What became of it, for the end; of the weights that are saved, those of the estimator."""
         judgements, kept = self.choice.judgements, self.choice.kept
         if kept is None:
             return "the weights that training ended with were not judged: it was interrupted"
-        best = next(own for own in self.judged if own.merit == kept.merit)
+        known = (own for own in self.judged if own.merit == kept.merit)
+        # Those that were judged before a checkpoint are judged again.
+        best = next(known, None) or Judged.by(self.file.tally(estimator))
         is_last = kept is judgements[-1]
         which = "that training ended with" if is_last else f"after {kept.passes:.1f} passes"
         return (

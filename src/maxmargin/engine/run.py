@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
+from collections import ChainMap
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import astuple, replace
@@ -150,7 +151,13 @@ class Run(Kept, ABC):
             "history": [astuple(progress) for progress in self.history],
         }
         loop = {} if self._loop is None else under("loop", self._loop.arrays())
-        return {**super().arrays(), "run": to_text(numbers), **loop}
+        seen = [under(name, callback.arrays()) for name, callback in self._watching()]
+        return {**super().arrays(), "run": to_text(numbers), **loop, **dict(ChainMap(*seen))}
+
+    def _watching(self) -> list[tuple[str, WeightsCallback]]:
+        """Callbacks that choose by what they have seen, and their names in checkpoints."""
+        chosen = [c for c in self.callbacks if isinstance(c, WeightsCallback)]
+        return [(f"callback {k}", callback) for k, callback in enumerate(chosen)]
 
     def restore(self, arrays: Arrays) -> None:
         """See `Kept`; what a loop has kept waits for `looping`."""
@@ -161,6 +168,8 @@ class Run(Kept, ABC):
         self._compiled_before -= numbers["compile_seconds"]
         self.history = [Progress(*record) for record in numbers["history"]]
         self._loop_before = inside("loop", arrays)
+        for name, callback in self._watching():
+            callback.restore(inside(name, arrays))
 
     def keep_by(self, saver: Saver, resume: bool) -> None:
         """Keep the run by a saver, and go on from what that has if wanted."""

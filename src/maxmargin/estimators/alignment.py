@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
+from ..given import as_sample_weights, is_list, is_one_of
 from ..metrics import pair_accuracies
 from ..problem import Problem
 from ..problems.alignment.homologues import HomologueProblem
@@ -196,7 +197,7 @@ class SequenceAligner(MaxMarginEstimator):
             )
         if len(X) == 0:
             raise ValueError("expected at least one example, found none")
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         if self.task == "align":
             firsts, seconds, alignments = split_pairs(X), split_pairs(X, 1), list(y)
             rest: list[Any] = []
@@ -373,7 +374,7 @@ class SequenceAligner(MaxMarginEstimator):
         X = as_list(X)
         groups = split_pairs(X, 1)
         for i, candidates in enumerate(groups):
-            if isinstance(candidates, str) or len(candidates) == 0:
+            if not is_list(candidates) or len(candidates) == 0:
                 raise ValueError(f"X[{i}] must be (native, list of candidates), at least one")
         natives = [x for x, group in zip(split_pairs(X), groups, strict=True) for _ in group]
         candidates = [y for group in groups for y in group]
@@ -397,7 +398,7 @@ class SequenceAligner(MaxMarginEstimator):
         X, y = as_list(X), as_list(y, "y")
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         predicted = self.predict(X)
         if self.task == "rank":
             gold = [int(a[0] if isinstance(a, (tuple, list)) else a) for a in y]
@@ -444,7 +445,7 @@ class SequenceAligner(MaxMarginEstimator):
             ("end_gaps", ("same", "own")),
             ("gap_signs", ("any", "nonpositive")),
         ):
-            if getattr(self, name) not in values:
+            if not is_one_of(getattr(self, name), values):
                 shown = " or ".join(repr(value) for value in values)
                 raise ValueError(f"{name} must be {shown}, got {getattr(self, name)!r}")
 

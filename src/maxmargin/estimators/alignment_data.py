@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from .._warn import warn_user
 from ..formats.fasta import pairs_of_rows
+from ..given import as_floats, is_list
 from ..problems.alignment.kernels import Strings
 from ..problems.alignment.layout import pack_strings
 from ..types import Ints, Ints32
@@ -27,21 +29,38 @@ MOST_LETTERS = 255  # one code is left for letters that are not known
 def letters_of(strings: list[Any], alphabet: Any = None) -> list[Any]:
     """The letters that are given, or those of the strings, sorted."""
     if alphabet is not None:
+        if not isinstance(alphabet, str) and not is_list(alphabet):
+            raise ValueError(f"alphabet must be a string or list of letters, got {alphabet!r:.60}")
         letters = list(alphabet)
         if len(set(letters)) != len(letters):
             raise ValueError(f"alphabet has a letter twice: {alphabet!r:.60}")
     else:
-        letters = sorted({letter for string in strings for letter in string})
+        check_sequences(strings)
+        try:
+            letters = sorted({letter for string in strings for letter in string})
+        except TypeError as error:
+            raise ValueError(f"the letters of sequences cannot be sorted: {error}") from None
     if not 1 <= len(letters) <= MOST_LETTERS:
         raise ValueError(f"expected 1 to {MOST_LETTERS} letters, found {len(letters)}")
     return letters
+
+
+def check_sequences(strings: list[Any]) -> None:
+    """Raise ValueError for what is neither a string nor a list of letters."""
+    for string in strings:
+        if not isinstance(string, str) and not is_list(string):
+            raise ValueError(f"a sequence is {string!r:.60}, expected a string of letters")
 
 
 def encode(strings: list[Any], alphabet: list[Any], *, warn: bool = False) -> Strings:
     """Strings as codes; an unknown letter is an error, or gets a code of its own and a warning."""
     code = {letter: k for k, letter in enumerate(alphabet)}
     unknown = len(code)
-    packed = pack_strings([[code.get(letter, unknown) for letter in s] for s in strings])
+    check_sequences(strings)
+    try:
+        packed = pack_strings([[code.get(letter, unknown) for letter in s] for s in strings])
+    except TypeError as error:
+        raise ValueError(f"a sequence has a letter that is no key: {error}") from None
     bad = np.flatnonzero(packed.letters == unknown)
     if len(bad):
         i = int(np.searchsorted(packed.offsets, bad[0], side="right")) - 1
@@ -65,7 +84,7 @@ def split_pairs(X: Any, which: int = 0) -> list[Any]:
     """First or second parts of pairs."""
     parts = []
     for i, pair in enumerate(X):
-        if isinstance(pair, str) or len(pair) != 2:
+        if not is_list(pair) or len(pair) != 2:
             raise ValueError(f"X[{i}] must be a pair, got {pair!r:.60}")
         parts.append(pair[which])
     return parts
@@ -76,8 +95,11 @@ def split_homologues(
 ) -> tuple[list[Any], list[Any], list[Any], list[Any], Ints]:
     """Natives, homologues, their alignments, decoys of all examples, and how many each has."""
     natives, homologues, alignments, decoys, counts = [], [], [], [], [0]
-    for i, ((native, candidates), y) in enumerate(zip(X, outputs, strict=True)):
-        if not isinstance(y, (tuple, list)) or len(y) != 2:
+    groups = zip(split_pairs(X), split_pairs(X, 1), outputs, strict=True)
+    for i, (native, candidates, y) in enumerate(groups):
+        if not is_list(candidates):
+            raise ValueError(f"X[{i}] must be (native, list of candidates), got {X[i]!r:.60}")
+        if not isinstance(y, (tuple, list)) or len(y) != 2 or not isinstance(y[0], Integral):
             raise ValueError(
                 f"y[{i}] must be (number of the homologue, its alignment), got {y!r:.60}"
             )
@@ -104,4 +126,5 @@ def as_pairs(alignment: Any, x: Any, y: Any, i: int) -> Ints:
         if plain_x != "".join(x) or plain_y != "".join(y):
             raise ValueError(f"y[{i}] shows other sequences than X[{i}] has")
         return pairs
-    return np.asarray(alignment).reshape(0, 2) if np.size(alignment) == 0 else np.asarray(alignment)
+    is_empty = as_floats(alignment, f"y[{i}]: paired positions").size == 0
+    return np.asarray(alignment).reshape(0, 2) if is_empty else np.asarray(alignment)

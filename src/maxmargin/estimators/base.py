@@ -6,10 +6,11 @@ import contextlib
 import copy
 import dataclasses
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from types import MethodType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,11 +19,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
+from ..declared import declared_types
 from ..defaults import KEEPING
 from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
+from ..given import is_list, is_one_of
 from ..problem import Problem
 from ..progress import ProgressDisplay
 from ..registry import import_name
@@ -271,8 +274,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         formulation = self._formulation(constraints)
         if self._path_request is not None:
             self._refuse_checkpoint("in a path of C")
-        if self._choice is not None and self.checkpoint is not None:
-            raise ValueError("checkpoint does not keep which weights held-out data have chosen")
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
             kept = None
@@ -441,8 +442,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         if self.resume and self.checkpoint is None:
             raise ValueError("resume needs checkpoint, the file to go on from")
         check_n_jobs(self.n_jobs)
-        if self.on_interrupt not in ("raise", "return"):
-            raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
         keeping = {name: getattr(self, name) for name in KEEPING}
         solver = make_solver(
             self.solver,
@@ -459,6 +458,25 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         if not isinstance(solver, Solver):
             raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
         return dataclasses.replace(solver, **keeping)
+
+    def _before_fit(self) -> None:
+        """Raise ValueError for what is no switch, no callback, no file, ..."""
+        kinds: dict[str, Any] = declared_types(cast("Any", type(self)))
+        for name in (name for name, kind in kinds.items() if kind is bool):
+            value = getattr(self, name, True)
+            if not isinstance(value, (bool, np.bool_, Integral)):
+                raise ValueError(f"{name} must be True or False, got {value!r:.60}")
+        if not is_one_of(self.on_interrupt, ("raise", "return")):
+            raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
+        if not isinstance(self.verbose, (bool, np.bool_, Integral)):
+            raise ValueError(f"verbose must be a whole number, got {self.verbose!r:.60}")
+        is_name = isinstance(self.checkpoint, (str, os.PathLike))
+        if self.checkpoint is not None and not (is_name and "\0" not in str(self.checkpoint)):
+            raise ValueError(f"checkpoint must be the name of a file, got {self.checkpoint!r:.60}")
+        if not is_list(self.callbacks) or not all(map(callable, self.callbacks)):
+            raise ValueError(
+                f"callbacks must be a sequence of functions, got {self.callbacks!r:.60}"
+            )
 
     def _refuse_checkpoint(self, what: str) -> None:
         """Raise ValueError where a fit is more than one training."""

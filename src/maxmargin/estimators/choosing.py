@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..engine.oracle import hinge_values
+from ..engine.state import from_text, to_text
 from ..formulation import Formulation
 from ..objective import Certificate, Stopping, primal_value
 from ..problem import Problem
@@ -41,6 +42,8 @@ class Choice(WeightsCallback):
     pause : float, default=1.0
         Passes between two judgements, at least: counted, not timed, so that the same data give the
         same choice.
+    content : str, default=""
+        A hash of what is judged by: a training goes on from a checkpoint with the same only.
 
     Attributes
     ----------
@@ -53,13 +56,19 @@ class Choice(WeightsCallback):
     """
 
     def __init__(
-        self, judge: Callable[[Any], float], *, patience: int | None = None, pause: float = 1.0
+        self,
+        judge: Callable[[Any], float],
+        *,
+        patience: int | None = None,
+        pause: float = 1.0,
+        content: str = "",
     ) -> None:
         if patience is not None and patience < 1:
             raise ValueError(f"patience must be 1 or more, got {patience!r}")
         self.judge = judge
         self.patience = patience
         self.pause = pause
+        self.content = content
         self.judgements: list[Judgement] = []
         self.best = Judgement(0.0, -np.inf)
         self.kept: Judgement | None = None
@@ -96,6 +105,34 @@ class Choice(WeightsCallback):
         self._see(weights(), passes)
         self._ended = self.patience is not None and self._since_best >= self.patience
         return self._ended
+
+    # ----- checkpoints ----------------------------------------------------------------------------
+
+    def identity(self) -> dict[str, str]:
+        """See `WeightsCallback`."""
+        return {"patience of the choice": repr(self.patience), "held-out data": self.content}
+
+    def arrays(self) -> dict[str, Any]:
+        """See `WeightsCallback`."""
+        numbers = {
+            "judgements": self.judgements,
+            "best": next((k for k, own in enumerate(self.judgements) if own is self.best), None),
+            "since_best": self._since_best,
+            "pause": self.pause,
+        }
+        w = np.empty(0) if self._best_w is None else self._best_w
+        return {"numbers": to_text(numbers), "best_w": w}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """See `WeightsCallback`."""
+        numbers = from_text(arrays["numbers"])
+        self.judgements = [Judgement(*own) for own in numbers["judgements"]]
+        self._since_best, self.pause = numbers["since_best"], numbers["pause"]
+        if numbers["best"] is not None:
+            self.best = self.judgements[numbers["best"]]
+            self._best_w = arrays["best_w"].copy()
+
+    # ----- judgements -----------------------------------------------------------------------------
 
     def _see(self, w: Floats, passes: float) -> None:
         """Judge weights, and keep a copy if there are none better."""

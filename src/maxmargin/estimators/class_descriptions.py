@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.class_features import ClassFeatures
+from ..given import as_floats
 from ..metrics.costs import as_reals, cost_matrix
 from ..problems.classes.taxonomy import Taxonomy
 from ..types import Floats
@@ -105,7 +106,7 @@ def _as_class_features(given: Any, seen: NDArray[Any]) -> ClassFeatures:
         return given
     if isinstance(given, Mapping):
         return ClassFeatures.from_mapping(given)
-    rows = given if sp.issparse(given) else np.asarray(given, dtype=np.float64)
+    rows = given if sp.issparse(given) else as_floats(given, "class_features")
     if rows.ndim != 2 or rows.shape[0] != len(seen):
         raise ValueError(
             f"class_features has shape {rows.shape}, but y has {len(seen)} classes: expected one "

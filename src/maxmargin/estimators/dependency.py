@@ -15,6 +15,7 @@ from .._warn import warn_user
 from ..declared import Count, Labels
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
+from ..given import as_floats, as_sample_weights, is_list
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
@@ -137,9 +138,9 @@ class DependencyParser(PartConfidences, PartialLabels):
         if trees.labels is not None:
             encoder = LabelEncoder.of(trees.labels)
             self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
-        templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
+        templates = _as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
 
         def make_problem() -> DependencyProblem:
             return DependencyProblem(
@@ -187,12 +188,12 @@ class DependencyParser(PartConfidences, PartialLabels):
         numbers = None if encoder is None else encoder.numbers
         choices = arc_choices(known, numbers)
         weights = checked_weights(
-            None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
+            as_sample_weights(sample_weight),
             len(choices),
         )
         says_something = np.array([len(own) > 0 for own in choices])
         refuse_nothing_known(says_something, known.wording)
-        templates = ArcTemplates(*(self.templates or DEFAULT_TEMPLATES))
+        templates = _as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         heads, labels, is_known = some_trees(known.offsets, choices)
         options = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
@@ -308,7 +309,7 @@ class DependencyParser(PartConfidences, PartialLabels):
             right &= found.labels[is_token] == codes
         if sample_weight is None:
             return float(np.mean(right))
-        shares = np.asarray(sample_weight, dtype=np.float64)
+        shares = as_floats(sample_weight, "sample_weight")
         return float(np.average(right, weights=np.repeat(shares, np.diff(fields.bounds) - 1)))
 
     def score_outputs(self, X: Any, y: Any = None) -> Floats:
@@ -511,6 +512,17 @@ class DependencyState(NamedTuple):
     sides_apart: bool = False  # the first files did not say
 
 
+def _as_templates(given: Any) -> ArcTemplates:
+    """Templates of arcs by the parameter."""
+    if given is None:
+        return ArcTemplates(*DEFAULT_TEMPLATES)
+    if not is_list(given) or len(given) != len(ArcTemplates._fields):
+        raise ValueError(
+            f"templates must be lists of {', '.join(ArcTemplates._fields)}, got {given!r:.60}"
+        )
+    return ArcTemplates(*given)
+
+
 def _fields(X: Any) -> TokenFields:
     """Check sentences and hash their tokens."""
     sentences = X.tokens() if isinstance(X, ConlluTreebank) else as_list(X)
@@ -520,7 +532,7 @@ def _fields(X: Any) -> TokenFields:
         raise ValueError("expected at least one sentence, found none")
     sentences = [as_tuples(sentence) for sentence in sentences]
     for i, sentence in enumerate(sentences):
-        if isinstance(sentence, (str, bytes)) or not hasattr(sentence, "__len__"):
+        if not is_list(sentence):
             raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of tokens")
         if len(sentence) == 0:
             raise ValueError(f"sentence {i} is empty, expected at least one token")

@@ -31,6 +31,9 @@ class AllOrNothing:
                 else:
                     setattr(cls, name, _on_a_draft(method))
 
+    def _before_fit(self) -> None:
+        """Called before a fit: raises for parameters that are none."""
+
     def _after_fit(self) -> None:
         """Called when a fit has been taken over."""
 
@@ -43,6 +46,7 @@ def _on_a_draft(fit: Callable[..., Any]) -> Callable[..., Any]:
     def fit_all_or_nothing(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "_is_draft" in vars(self):  # called by the fit of a subclass
             return fit(self, *args, **kwargs)
+        self._before_fit()
         before = dict(vars(self))
         draft = object.__new__(type(self))
         draft.__dict__.update(before, _is_draft=True)

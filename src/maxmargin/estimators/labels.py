@@ -121,10 +121,7 @@ class LabelEncoder:
         try:
             distinct = list(dict.fromkeys(labels.values))
         except TypeError:
-            token = next(t for t, v in enumerate(labels.values) if not is_hashable(v))
-            raise ValueError(
-                f"{labels.place(token)}: label {labels.values[token]!r:.40} is not hashable"
-            ) from None
+            raise _not_hashable(labels) from None
         for label in distinct:
             if label is None or label != label:
                 token = next(t for t, v in enumerate(labels.values) if v is label)
@@ -134,7 +131,16 @@ class LabelEncoder:
     def encode(self, labels: FlatLabels) -> Ints32:
         """Numbers of the labels; -1 for labels that are not known."""
         get = self.numbers.get
-        return np.fromiter((get(v, -1) for v in labels.values), np.int32, len(labels.values))
+        try:
+            return np.fromiter((get(v, -1) for v in labels.values), np.int32, len(labels.values))
+        except TypeError:
+            raise _not_hashable(labels) from None
+
+
+def _not_hashable(labels: FlatLabels) -> ValueError:
+    """The error that names the first label that cannot be the key of a dict."""
+    token = next(t for t, v in enumerate(labels.values) if not is_hashable(v))
+    return ValueError(f"{labels.place(token)}: label {labels.values[token]!r:.40} is not hashable")
 
 
 def is_hashable(value: Any) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..declared import Count
 from ..features.containers import as_list
+from ..given import as_sample_weights
 from ..problems.general.assignment import AssignmentProblem
 from ..problems.general.slots import NoOutput, SlotLoss
 from ..types import Floats, Ints
@@ -100,7 +101,7 @@ class SetMatcher(MaxMarginEstimator):
         )
         problem = self._matcher.bind(X, y)
         self.n_features_in_ = int(problem.X[0].shape[2])
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         arrays = (*problem.X, *map(np.asarray, y))
         data = (len(X), self.loss, self.partial, self.fit_intercept, *arrays)
         self._train(lambda: problem, data, weights)
@@ -218,7 +219,8 @@ class SetMatcher(MaxMarginEstimator):
                     f"example {i} has {len(found)} left items, but {np.size(true)} partners"
                 )
             right.append((found == np.asarray(true)).astype(np.float64))
-        weights = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight)
+        given = as_sample_weights(sample_weight)
+        weights = np.ones(len(right)) if given is None else given
         total = float(weights @ np.array([len(items) for items in right]))
         if total == 0.0:
             return 1.0

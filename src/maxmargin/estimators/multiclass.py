@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
@@ -452,11 +452,12 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         float
         """
         self._check_fitted()
-        unknown = np.flatnonzero(~np.isin(np.asarray(y), self.classes_))
+        labels = column_or_1d(y)
+        unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if len(unknown):
             warn_user(
                 f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
-                f"the first is y[{unknown[0]}] = {np.asarray(y)[unknown[0]]}"
+                f"the first is y[{unknown[0]}] = {labels[unknown[0]]}"
             )
         return float(super().score(X, y, sample_weight))
 

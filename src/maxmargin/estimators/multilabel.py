@@ -388,6 +388,8 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
 
     def _set_state(self, state: MultilabelState) -> None:
         """See `Savable`."""
+        if state.n_labels > len(self._get_weights()):
+            raise ValueError(f"state.n_labels is {state.n_labels}, more than there are weights")
         self.classes_ = np.arange(state.n_labels)
         self.n_features_in_ = state.n_features
         self._has_intercept = state.intercept

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names
@@ -339,7 +339,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
 
     def _encoded(self, y: Any) -> Ints:
         """Numbers of grades, from 0; ValueError for one that the model does not know."""
-        values = np.asarray(y).tolist()
+        values = column_or_1d(y).tolist()
         labels = FlatLabels(values, np.array([0, len(values)]))
         codes = LabelEncoder(self.classes_).encode(labels).astype(np.int64)
         if codes.min(initial=0) < 0:

@@ -13,6 +13,7 @@ import numpy as np
 from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
 from ..formats.trees import Tree, Treebank, as_tree, clean_tree
+from ..given import is_at_least, is_one_of
 from ..metrics import bracket_scores
 from ..problems.grammar.data import GrammarDecoder, Nodes, Sentences, encode, make_sentences
 from ..problems.grammar.k_best import best_derivations
@@ -266,11 +267,11 @@ class ParserMixin(GrammarParameters, Savable):
 
     def _corpus(self, X: Sequence[Any], y: Sequence[Any] | None) -> Corpus:
         """Check parameters and training data; leave out what is too long."""
-        if self.terminals not in ("tags", "words"):
+        if not is_one_of(self.terminals, ("tags", "words")):
             raise ValueError(f"terminals must be 'tags' or 'words', got {self.terminals!r}")
-        if self.horizontal is not None and not self.horizontal >= 0:
+        if self.horizontal is not None and not is_at_least(self.horizontal, 0):
             raise ValueError(f"horizontal must be None or at least 0, got {self.horizontal!r}")
-        if not self.vertical >= 1:
+        if not is_at_least(self.vertical, 1):
             raise ValueError(f"vertical must be at least 1, got {self.vertical!r}")
         trees = self._trees(X if y is None else y)
         if not trees:

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._warn import warn_user
 from ..defaults import TOL
+from ..given import is_one_of
 from ..solvers.alternation import Alternation, PartialProblem, Round, alternate
 from ..types import Bools, Floats
 from ..weight_constraints import WeightConstraints
@@ -44,7 +45,7 @@ class PartialLabels(MaxMarginEstimator):
 
     def _check_partial(self) -> None:
         """Raise ValueError for parameters that are none."""
-        if self.partial not in ("alternate", "convex"):
+        if not is_one_of(self.partial, ("alternate", "convex")):
             raise ValueError(f"partial must be 'alternate' or 'convex', got {self.partial!r:.40}")
         if not isinstance(self.max_rounds, Integral) or self.max_rounds < 1:
             raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r:.40}")

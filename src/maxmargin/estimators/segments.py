@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Labels, Names
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
+from ..given import as_sample_weights
 from ..metrics.segments import segment_f1
 from ..problems.segments.alternatives import best_without, list_pieces
 from ..problems.segments.layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
@@ -150,7 +151,9 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         segments = read_segments(y, packed.offsets)
         self._fit_labels(segments, labels_of(segments), packed)
         data = self._coded(packed, segments)
-        self._train(lambda: self._problem(*data), (*data, self.loss), _as_weights(sample_weight))
+        self._train(
+            lambda: self._problem(*data), (*data, self.loss), as_sample_weights(sample_weight)
+        )
         return self
 
     @OnlineMethod
@@ -195,7 +198,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         data = self._coded(packed, segments)
         # Refuses longer ones.
         longest_by_label(self._longest(), segments, self.classes_.tolist(), _longest_of(packed))
-        self._train_online(self._problem(*data), data, _as_weights(sample_weight))
+        self._train_online(self._problem(*data), data, as_sample_weights(sample_weight))
         return self
 
     def _check_parameters(self) -> None:
@@ -490,8 +493,3 @@ class SegmenterState(NamedTuple):
 def _longest_of(packed: PackedSequences) -> int:
     """Number of tokens of the longest sequence."""
     return int(np.diff(packed.offsets).max())
-
-
-def _as_weights(sample_weight: ArrayLike | None) -> Floats | None:
-    """Weights of the sequences as floats."""
-    return None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

@@ -18,6 +18,7 @@ from ..engine.threads import in_ranges
 from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
+from ..given import as_floats, as_sample_weights
 from ..problems.chain.histories.layout import HistoryLayout
 from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.histories.problem import (
@@ -245,7 +246,7 @@ class SequenceTagger(
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         extra = self._fit_transition_features(X, tokens)
         tokens = inputs
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         if is_partial:
             if not shape.is_plain or extra is not None:
                 raise ValueError(
@@ -355,7 +356,7 @@ class SequenceTagger(
             encoder = LabelEncoder(self.classes_)
         codes = encoder.encode(labels)
         _refuse_unknown(codes, labels)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         tokens, extra, offsets, codes, weights = self._obeying(
             labels, tokens, extra, codes, weights
         )
@@ -672,7 +673,7 @@ class SequenceTagger(
         right = self._decoded(X, tokens, offsets) == gold
         if sample_weight is None:
             return float(np.mean(right))
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = as_floats(sample_weight, "sample_weight")
         return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
 
     def score_outputs(self, X: Any, y: Any) -> Floats:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
+from ..given import as_floats, as_sample_weights
 from ..problem import Problem, raise_for_example
 from ..types import Floats
 from ..weight_constraints import WeightConstraints
@@ -95,7 +96,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
                 f"{type(bound).__name__} has {bound.n_examples} examples of its own, but X has "
                 f"{len(X)}; give a problem whose examples come from bind(X, Y)"
             )
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         data = (type(self.problem), _content(self.problem, X, y)) if self.warm_start else ()
         constraints = self.weight_constraints
         if constraints is not None and not getattr(bound, "has_features", True):
@@ -156,7 +157,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         -------
         float
         """
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         return -float(np.average(self.losses(X, y), weights=weights))
 
     def losses(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
@@ -176,7 +177,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         if len(X) == 0:
             raise ValueError("expected at least one example, found none")
         pairs = zip(y, self.predict(X), strict=True)
-        return np.array([self.problem_.loss(*pair) for pair in pairs], dtype=np.float64)
+        return as_floats([self.problem_.loss(*pair) for pair in pairs], "losses")
 
     def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given outputs.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..declared import Count, Labels
 from ..engine.rows import Rows
 from ..features.containers import as_list
+from ..given import as_sample_weights, is_at_least
 from ..problem import Problem
 from ..problems.tree.grid_parts import (
     Choices,
@@ -174,7 +175,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before anything is built
         self._check_partial()
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         if self.outputs == "labels":
             if isinstance(self.loss, str) and self.loss == "deviation":
                 raise ValueError("loss='deviation' is for positions: set outputs='positions'")
@@ -449,7 +450,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         -------
         float
         """
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = as_sample_weights(sample_weight)
         mean = float(np.average(self.losses(X, y), weights=weights))
         return -mean if isinstance(self._layout, GridLayout) else 1.0 - mean
 
@@ -574,7 +575,8 @@ class TreeLabeler(PartConfidences, PartialLabels):
 
     def _prepare_positions(self, X: Any, y: Any) -> _Prepared:
         """Pack images, set the scale of offsets; what makes the problem and what it is made of."""
-        if isinstance(self.patch, bool) or int(self.patch) != self.patch or self.patch < 1:
+        is_whole = is_at_least(self.patch, 1) and int(self.patch) == self.patch
+        if isinstance(self.patch, bool) or not is_whole:
             raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
         images = as_images(X, None)
         positions, known = known_positions(y, len(images))
@@ -609,10 +611,14 @@ class TreeLabeler(PartConfidences, PartialLabels):
         if self.size is None:
             return grids.max(axis=1).astype(np.float64)
         if isinstance(self.size, (tuple, list)):
+            if [is_at_least(node, 0) for node in self.size] != [True, True]:
+                raise ValueError(f"size must be two nodes or a number, got {self.size!r:.60}")
             a, b = (int(node) for node in self.size)
             if not (0 <= a < positions.shape[1] and 0 <= b < positions.shape[1]):
                 raise ValueError(f"size names nodes {a} and {b} of {positions.shape[1]}")
             return np.sqrt(((positions[:, a] - positions[:, b]) ** 2).sum(axis=1))
+        if not is_at_least(self.size, 0):
+            raise ValueError(f"size must be two nodes or a number, got {self.size!r:.60}")
         return np.full(len(positions), float(self.size))
 
     # ----- persistence --------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
+from ..given import as_floats, is_list
 from ..types import Bools, Floats, Ints
 
 __all__ = [
@@ -52,7 +53,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         count_examples(nodes)
         matrices = list(nodes)
     else:
-        array = np.asarray(nodes, dtype=np.float64)
+        array = as_floats(nodes, "features of nodes")
         if array.ndim != 3:
             raise ValueError(
                 f"X has shape {array.shape}; expected (n_examples, n_nodes, n_features)"
@@ -62,7 +63,9 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         raise ValueError(f"X has {len(matrices)} nodes; expected {V}")
     for v, matrix in enumerate(matrices):
         if not sp.issparse(matrix):
-            matrix = matrices[v] = np.asarray(matrix, dtype=np.float64)
+            matrix = matrices[v] = as_floats(matrix, f"features of node {v}")
+        if matrix.ndim != 2:
+            raise ValueError(f"node {v} has features of shape {matrix.shape}; expected two axes")
         if matrix.shape[0] != n:
             raise ValueError(
                 f"X has {matrix.shape[0]} examples at node {v}, but {n} are expected (as in y)"
@@ -70,7 +73,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         expected = (n, matrix.shape[1] if n_features is None else n_features[v])
         if matrix.shape != expected:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected {expected}")
-        values = matrix.data if sp.issparse(matrix) else matrix
+        values = matrix.tocsr().data if sp.issparse(matrix) else matrix
         if not np.isfinite(values).all():
             raise ValueError(f"the features of node {v} are not all finite")
     return matrices
@@ -78,7 +81,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
 
 def edge_array(edges: Any, n: int, E: int) -> Floats:
     """Features of edges, shape (n, E, F)."""
-    array = np.asarray(edges, dtype=np.float64)
+    array = as_floats(edges, "features of edges")
     if array.ndim != 3 or array.shape[:2] != (n, E) or not np.isfinite(array).all():
         raise ValueError(
             f"features of edges have shape {array.shape}; expected ({n}, {E}, n_edge_features), "
@@ -96,6 +99,9 @@ def edge_ranks(edges: Sequence[tuple[int, int]], parent: Ints) -> list[int]:
 def as_label_rows(y: Any) -> NDArray[Any]:
     """Labels as an array of objects of shape (n_examples, n_nodes)."""
     y = y.to_numpy() if is_frame(y) else y
+    for i, row in enumerate(y):
+        if not is_list(row):
+            raise ValueError(f"y[{i}] is {row!r:.60}, expected a list of labels")
     rows = [list(row.tolist() if isinstance(row, np.ndarray) else row) for row in y]
     if not rows or not rows[0]:
         raise ValueError("y must hold at least one example with at least one node")
@@ -111,9 +117,9 @@ def as_images(X: Any, channels: int | None) -> list[Floats]:
     """Images of shape (height, width, channels), all finite."""
     images = []
     for i, image in enumerate(X):
-        array = np.asarray(image, dtype=np.float64)
+        array = as_floats(image, f"image {i}")
         array = array[:, :, None] if array.ndim == 2 else array
-        channels = array.shape[-1] if channels is None else channels
+        channels = array.shape[-1] if channels is None and array.ndim else channels
         if array.ndim != 3 or 0 in array.shape or array.shape[2] != channels:
             raise ValueError(
                 f"image {i} has shape {np.shape(image)}; expected (height, width) or "
@@ -157,7 +163,7 @@ def known_positions(y: Any, n: int) -> tuple[Ints, Bools]:
 
 def as_positions(y: Any, n: int) -> Ints:
     """Whole rows and columns, shape (n_examples, n_nodes, 2)."""
-    array = np.asarray(y, dtype=np.float64)
+    array = as_floats(y, "positions")
     if array.ndim != 3 or array.shape[0] != n or array.shape[2] != 2 or array.shape[1] == 0:
         raise ValueError(f"y has shape {array.shape}; expected ({n}, n_nodes, 2)")
     if not np.isfinite(array).all():

@@ -59,27 +59,28 @@ def parse_crf_template(
     texts, commands, positions = pieces[::3], pieces[1::3], pieces[2::3]
     if template[:1] not in tuple("UuBb*") or any("%" in text for text in texts):
         raise ValueError(
-            f"template {template!r}: expected U, B or * first and %x[row,column], as of CRF++"
+            f"template {template!r:.60}: expected U, B or * first and %x[row,column], as of CRF++"
         )
     if not commands:
         raise ValueError(
-            f"template {template!r}: no %x[row,column]; for a constant feature there is "
+            f"template {template!r:.60}: no %x[row,column]; for a constant feature there is "
             "fit_intercept=True"
         )
     atoms = []
     for command, position in zip(commands, positions, strict=True):
         found = _POSITION.fullmatch(position)
         if command not in _TRANSFORMS:
-            raise ValueError(f"template {template!r}: %{command} is not known, only %x and %X")
+            raise ValueError(f"template {template!r:.60}: %{command} is not known, only %x and %X")
         if found is None:
             raise ValueError(
-                f"template {template!r}: expected %{command}[row,column], found "
-                f"%{command}[{position}]"
+                f"template {template!r:.60}: expected %{command}[row,column], found "
+                f"%{command}[{position:.60}]"
             )
         row, number = int(found[1]), int(found[2])
         if columns is not None and number >= len(columns):
             raise ValueError(
-                f"template {template!r}: no column {number}, the data has {len(columns)}, from 0"
+                f"template {template!r:.60}: no column {number}, the data has "
+                f"{len(columns)}, from 0"
             )
         name = str(number) if columns is None else columns[number]
         atoms.append(Atom(name, _TRANSFORMS[command], 0, row, edges=True))

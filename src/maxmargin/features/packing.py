@@ -58,6 +58,8 @@ def holds_named_features(X: Any) -> bool:
             return not is_numeric_frame(sequence)
         if is_item_sequence(sequence):
             return True
+        if not hasattr(sequence, "__iter__"):
+            return False
         for token in sequence:
             if isinstance(token, Mapping) or isinstance(token, (set, frozenset)):
                 return True

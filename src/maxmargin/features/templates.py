@@ -20,8 +20,8 @@ from typing import NamedTuple
 __all__ = ["chunking_templates", "ner_templates", "words_templates"]
 
 _ATOM = re.compile(
-    r"(?:(?P<transform>lower|shape|prefix(?=[1-9])|suffix(?=[1-9]))(?P<length>\d*)\()?"
-    r"(?P<column>[^\W\d]\w*)\[(?P<offset>[+-]?\d+)\](?P<close>\))?"
+    r"(?:(?P<transform>lower|shape|prefix(?=[1-9])|suffix(?=[1-9]))(?P<length>[0-9]{0,4})\()?"
+    r"(?P<column>[^\W\d]\w*)\[(?P<offset>[+-]?[0-9]{1,4})\](?P<close>\))?"
 )
 _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 
@@ -52,7 +52,7 @@ class Atom(NamedTuple):
 def parse_template(template: str) -> tuple[Atom, ...]:
     """Read a template; ValueError says what is wrong with it."""
     if not isinstance(template, str):
-        raise ValueError(f"template {template!r} is not a string such as 'w[-1]|w[0]'")
+        raise ValueError(f"template {template!r:.60} is not a string such as 'w[-1]|w[0]'")
     return tuple(_parse_atom(part.strip(), template) for part in template.split("|"))
 
 
@@ -61,12 +61,12 @@ def _parse_atom(text: str, template: str) -> Atom:
     match = _ATOM.fullmatch(text)
     if match is None or (match["transform"] is None) != (match["close"] is None):
         raise ValueError(
-            f"template {template!r}: cannot read {text!r}, expected column[offset], or that "
-            "within lower(), shape(), prefixN() or suffixN()"
+            f"template {template!r:.60}: cannot read {text!r:.60}, expected column[offset], "
+            "or that within lower(), shape(), prefixN() or suffixN()"
         )
     transform, length = match["transform"] or "", match["length"] or "0"
     if length != "0" and transform in ("lower", "shape"):
-        raise ValueError(f"template {template!r}: {transform} takes no length")
+        raise ValueError(f"template {template!r:.60}: {transform} takes no length")
     return Atom(match["column"], transform, int(length), int(match["offset"]))
 
 

@@ -136,7 +136,7 @@ def read_columns(
         numbers = [n for n, line in enumerate(lines, 1) if not line.startswith(comment)]
         text = "\n".join(lines[n - 1] for n in numbers)
     if _DOCUMENT_START in text:
-        text = re.sub(rf"^{_DOCUMENT_START}.*", "", text, flags=re.MULTILINE)
+        text = re.sub(rf"^[ \t\r]*{_DOCUMENT_START}.*", "", text, flags=re.MULTILINE)
     fields, widths = _split_fields(text, separator)
 
     line_of = np.arange(1, len(widths) + 1) if numbers is None else np.array(numbers)
@@ -233,7 +233,8 @@ def write_columns(
     text = "".join("\n".join(lines[a:b]) + "\n\n" for a, b in pairwise(bounds))
     if isinstance(target, (str, Path)) or hasattr(target, "__fspath__"):
         with write_text_atomically(target, encoding) as stream:
-            stream.write(text)
+            # A token that begins with a byte order mark needs one before it, which readers drop.
+            stream.write(f"\ufeff{text}" if text.startswith("\ufeff") else text)
     else:
         target.write(text)
 
@@ -267,6 +268,12 @@ def _check_fields(columns: Sequence[Sequence[str]], separator: str) -> None:
             raise ValueError(
                 f"token {token}, column {number}: {field!r:.60} cannot be written, expected text "
                 "without line ends and separators"
+            )
+    for token, field in enumerate(columns[0] if columns else ()):
+        if field.lstrip(" \t").startswith(_DOCUMENT_START):
+            raise ValueError(
+                f"token {token}: {field!r:.60} cannot be written, it would be read as the start "
+                "of a document"
             )
     if by_spaces:
         return

@@ -60,13 +60,13 @@ def read_taxonomy(path: Source, *, encoding: str = "utf-8") -> Taxonomy:
             if label:
                 if class_of.setdefault(node, (label, number))[0] != label:
                     raise ValueError(
-                        f"{path}:{number}: node {node!r} has class {label!r} here and "
-                        f"{class_of[node][0]!r} in line {class_of[node][1]}"
+                        f"{path}:{number}: node {node!r:.40} has class {label!r:.40} here and "
+                        f"{class_of[node][0]!r:.40} in line {class_of[node][1]}"
                     )
                 if node_of.setdefault(label, node) != node:
                     raise ValueError(
-                        f"{path}:{number}: class {label!r} is at node {node!r} here and at "
-                        f"{node_of[label]!r} in line {class_of[node_of[label]][1]}"
+                        f"{path}:{number}: class {label!r:.40} is at node {node!r:.40} here and at "
+                        f"{node_of[label]!r:.40} in line {class_of[node_of[label]][1]}"
                     )
     if not parents:
         raise ValueError(f"{path}: expected at least one node, found none")

@@ -18,9 +18,10 @@ from ..engine.run import Run
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
+from ..given import as_floats
 from ..problem import Problem
 from ..registry import import_name
-from ..result import Callback, Result
+from ..result import Callback, Result, WeightsCallback
 from ..time_left import Limits
 from ..types import Floats
 
@@ -122,9 +123,17 @@ class Solver:
         """
         self.check(problem, formulation, C)
         weights = checked_weights(sample_weight, problem.n_examples)
-        saver = None
+        if C * weights.max() > LARGEST_C:
+            raise ValueError(
+                f"C times sample_weight must be at most {LARGEST_C:g}, got {C * weights.max():g}: "
+                "the objective would overflow"
+            )
+        saver, callbacks = None, tuple(callbacks)
         if self.checkpoint is not None:
             identity = self._identity(problem, formulation, C, weights)
+            for callback in callbacks:
+                if isinstance(callback, WeightsCallback):
+                    identity |= callback.identity()
             make = import_name("checkpoints", "Checkpoint")
             saver = make(self.checkpoint, self.checkpoint_every, identity)
         run = self.start(problem, formulation, C, weights, warm_start, callbacks)
@@ -132,7 +141,9 @@ class Solver:
             if saver is not None:
                 run.keep_by(saver, self.resume)
             status = run.train(lambda: self.iterate(run))
-            return run.save_the_end(status, run.finish(status))
+            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+                result = _finite(run.finish(status))
+            return run.save_the_end(status, result)
 
     def _identity(
         self, problem: Problem, formulation: Formulation, C: float, weights: Floats
@@ -219,11 +230,20 @@ class Solver:
             )
 
 
+def _finite(result: Result) -> Result:
+    """The result, if its weights are numbers; ValueError otherwise."""
+    if not np.isfinite(result.w).all():
+        raise ValueError(
+            "the weights have grown beyond all numbers: features, losses or C are too large"
+        )
+    return result
+
+
 def checked_weights(sample_weight: ArrayLike | None, n_examples: int) -> Floats:
     """Sample weights as an array, ones by default."""
     if sample_weight is None:
         return np.ones(n_examples)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = as_floats(sample_weight, "sample_weight")
     if weights.shape != (n_examples,):
         raise ValueError(
             f"sample_weight must have shape ({n_examples},), got shape {weights.shape}"

@@ -274,7 +274,7 @@ class Taxonomy:
         except KeyError:
             known = ", ".join(repr(name) for name in list(self.classes)[:3])
             raise ValueError(
-                f"the taxonomy has no class {label!r}; it has {len(self.classes)} classes, "
+                f"the taxonomy has no class {label!r:.40}; it has {len(self.classes)} classes, "
                 f"among them {known}"
             ) from None
 
@@ -300,15 +300,19 @@ class Taxonomy:
         owner: dict[Hashable, Hashable] = {}
         for label, node in self.classes.items():
             if node not in self.parents:
-                raise ValueError(f"class {label!r} is at node {node!r}, which the taxonomy lacks")
+                raise ValueError(
+                    f"class {label!r:.40} is at node {node!r:.40}, which the taxonomy lacks"
+                )
             if node in owner:
-                raise ValueError(f"classes {owner[node]!r} and {label!r} are both at node {node!r}")
+                raise ValueError(
+                    f"classes {owner[node]!r:.40} and {label!r:.40} are both at node {node!r:.40}"
+                )
             owner[node] = label
         for node, weight in self.weights.items():
             if node not in self.parents:
-                raise ValueError(f"weights has node {node!r}, which the taxonomy lacks")
+                raise ValueError(f"weights has node {node!r:.40}, which the taxonomy lacks")
             if not (np.isfinite(weight) and weight >= 0):
-                raise ValueError(f"the weight of node {node!r} is {weight}; it must be >= 0")
+                raise ValueError(f"the weight of node {node!r:.40} is {weight}; it must be >= 0")
 
 
 def _parents_first(parents: dict[Hashable, tuple[Hashable, ...]]) -> list[Hashable]:
@@ -327,5 +331,5 @@ def _parents_first(parents: dict[Hashable, tuple[Hashable, ...]]) -> list[Hashab
                 order.append(child)
     if len(order) < len(parents):
         inside = next(node for node, count in missing.items() if count > 0)
-        raise ValueError(f"the taxonomy has a cycle: node {inside!r} is on it or below it")
+        raise ValueError(f"the taxonomy has a cycle: node {inside!r:.40} is on it or below it")
     return order

@@ -27,6 +27,7 @@ from ...engine.oracle import Oracle
 from ...engine.row_sums import add_rows, score_rows
 from ...engine.rows import make_rows
 from ...formulation import Formulation, Rescaling
+from ...given import as_floats
 from ...plane_rows import Planes
 from ...problem import LARGE
 from ...search.limits import as_examples, as_weights, check_number_of_weights
@@ -83,7 +84,7 @@ class MeasureProblem(NativeProblem):
 
     def _checked_weights(self, sample_weight: ArrayLike) -> Floats | None:
         """What rows count, as floats; None if that is the same for all."""
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = as_floats(sample_weight, "sample_weight")
         if weights.shape != self.labels.shape:
             raise ValueError(
                 f"sample_weight must have shape {self.labels.shape}, got {weights.shape}"
