@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,10 +52,23 @@ class Blocks(NamedTuple):
     ridge: Floats
 
 
-class Scratch(NamedTuple):
-    """Work arrays of the kernels. ``place`` maps global parts to local ones, plus one."""
+class Places(NamedTuple):
+    """A table from the parts of one block to their local numbers, plus one; zeros between uses.
 
-    place: Ints32
+    Parts below ``n_row_parts`` are found by ``part & mask``: those of a block are near each other,
+    so that a short table does for the rows of all data. The others are at ``part - shift``.
+    """
+
+    table: Ints32
+    n_row_parts: int
+    mask: int
+    shift: int
+
+
+class Scratch(NamedTuple):
+    """Work arrays of the kernels."""
+
+    places: Places
     expanded: Floats
     features: Ints32
     weights: Floats
@@ -96,7 +110,7 @@ def new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
     """An empty arena of these sizes."""
     return Arena(
         block=np.zeros(planes, np.int64),
-        next_plane=np.full(planes, -1),
+        next_plane=np.zeros(planes, np.int64),
         position=np.zeros(planes, np.int64),
         alive=np.zeros(planes, np.bool_),
         offset=np.zeros(planes),
@@ -124,26 +138,45 @@ def arena_bytes(planes: int, entries: int, new_features: int, gram: int) -> int:
     return planes * per_plane + entries * 12 + new_features * 4 + gram * 8
 
 
-def resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
+def resized_arena(arena: Arena, used: Ints, sizes: Sequence[int]) -> Arena:
     """An arena of these sizes with the same content; arrays that need not grow are kept."""
+    for step in resizing(arena, used, sizes):
+        arena = step
+    return arena
+
+
+def resizing(arena: Arena, used: Ints, sizes: Sequence[int]) -> Iterator[Arena]:
+    """The same, with one more array of the new size in each step.
+
+    Who takes every step in place of the one before has but one array twice at any time.
+    """
     planes, entries, new_features, gram = (int(u) for u in used)
     filled = dict.fromkeys(Arena._fields, planes)
     filled |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
     filled |= {"ids": entries, "values": entries, "new_features": new_features, "gram": gram}
-    fresh = new_arena(*sizes)._asdict()
+    fresh = new_arena(*sizes)._asdict()  # no memory until it is written to
     for name, size in filled.items():
-        old = getattr(arena, name)
-        if len(old) == len(fresh[name]):
-            fresh[name] = old
-        else:
-            fresh[name][:size] = old[:size]
-    return Arena(**fresh)
+        larger = fresh.pop(name)
+        if len(getattr(arena, name)) != len(larger):
+            larger[:size] = getattr(arena, name)[:size]
+            arena = arena._replace(**{name: larger})
+            del larger
+            yield arena
 
 
-def new_scratch(place: Ints32, expanded: Floats, features: int, planes: int) -> Scratch:
+def new_places(n_parts: int, n_row_parts: int = 0, span: int = 0) -> Places:
+    """A table of parts, of which those of rows are at most ``span`` apart in each block."""
+    if n_row_parts == 0:
+        return Places(np.zeros(n_parts, np.int32), 0, 0, 0)
+    size = 1 << max(span - 1, 1).bit_length()
+    n_single = n_parts - n_row_parts
+    return Places(np.zeros(size + n_single, np.int32), n_row_parts, size - 1, n_row_parts - size)
+
+
+def new_scratch(places: Places, expanded: Floats, features: int, planes: int) -> Scratch:
     """Work arrays for blocks of so many parts and planes."""
     return Scratch(
-        place,
+        places,
         expanded,
         np.empty(features, np.int32),
         np.empty(features),
