@@ -198,9 +198,7 @@ class ChainStore(PlaneStore):
         )
         w = np.concatenate([self.w[in_use.columns[: in_use.size]], self.w[parts.first_single :]])
         aside = AllWeights(self.w, parts, self.scratch.places, self.scratch.expanded)
-        scratch = self.scratch._replace(
-            places=new_places(local.n_parts), expanded=np.zeros(len(w))
-        )
+        scratch = self.scratch._replace(places=new_places(local.n_parts), expanded=np.zeros(len(w)))
         arena = self.arena._replace(new_features=renumbered)
         self._w_before = None
         # All at once: an interrupt must not find arrays that do not fit each other.
