@@ -280,8 +280,11 @@ class DualAscent(Solver):
     Parameters
     ----------
     cache_mb : float
-        Budget for stored planes; multiclass problems store none. Planes without weight are dropped
-        first, then each example's planes are merged into one.
+        Budget, in units of 2^20 bytes, for stored planes and what is kept to find them fast, copies
+        while they are rewritten included; multiclass problems store none. Planes without weight are
+        dropped first, then each example's planes are merged into one. Less than a few planes for
+        each example is not possible: a warning says what is used instead. Not in it are up to eight
+        vectors of all weights and some 400 bytes for each example.
     batch_size : int, optional
         Examples per oracle call in a pass with steps. Their planes are found at the same w and
         absorbed one after the other. By default one example in a thousand, at most 16: calls get
