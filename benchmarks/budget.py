@@ -26,8 +26,8 @@ from .resident import Peak
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOLVERS = ("auto", "fasole", "sda", "bcfw", "one-slack")
-BUDGETS = (32.0, 128.0, 1024.0)
-N_SENTENCES, FEW = 20_000, 200
+BUDGETS = (8.0, 64.0)
+N_SENTENCES, FEW = 5_000, 200
 TEMPLATES = ["w[0]", "w[-1]", "w[1]", "suffix3(w[0])"]
 MOST_PASSES = 8.0
 PER_EXAMPLE = 400  # bytes
@@ -81,7 +81,8 @@ def _case(name: str, cache_mb: float, n: int) -> Case:
     targets = [
         Target("memory added", name, "added_mb", unit="MB"),
         Target("one vector of weights", name, "weights_mb", unit="MB"),
-        Target("vectors beyond the budget", name, "vectors", at_most=10.0),
+        # Aggregated planes of one-slack are vectors too, and not bounded.
+        Target("vectors beyond", name, "vectors", at_most=None if name == "one-slack" else 8.0),
         Target("gap reached", name, "gap", unit="%"),
     ]
     title = f"budget: {name}, cache_mb = {cache_mb:g}"

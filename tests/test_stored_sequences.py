@@ -122,6 +122,7 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(stored, monkeypatch):
 
 def columns_of(parts):
     """All parts in one."""
+    parts = list(parts)
     words, tags = ([x for part in parts for x in part.columns[j]] for j in (0, 1))
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     return TokenColumns([words, tags], np.concatenate([[0], np.cumsum(lengths)]))
@@ -132,6 +133,16 @@ def sentences():
     """Some sentences in parts of different sizes."""
     data = next(make_sentences(60))
     return [data.take(range(a, b)) for a, b in ((0, 1), (1, 40), (40, 60))]
+
+
+def test_the_first_of_many_sentences_are_those_of_few():
+    few, many = columns_of(make_sentences(30)), columns_of(make_sentences(5_007))
+    assert many.n_sequences == 5_007
+    assert few.sequences() == many.take(range(30)).sequences()
+    other = columns_of(make_sentences(30, random_state=1))
+    assert few.sequences() != other.sequences()
+    with pytest.raises(ValueError, match="at least one sentence"):
+        next(make_sentences(0))
 
 
 @pytest.mark.parametrize("min_count", [1, 2])

@@ -106,25 +106,42 @@ def grown(array: AnyArray, used: int, size: int, *, factor: float = 1.5) -> AnyA
     return larger
 
 
+#: Types of the arrays of an arena; those that begin with a 0 for the first plane are one longer.
+TYPES: dict[str, type[np.generic]] = {
+    "block": np.int64,
+    "next_plane": np.int64,
+    "position": np.int64,
+    "alive": np.bool_,
+    "offset": np.float64,
+    "alpha": np.float64,
+    "before": np.float64,
+    "idle": np.int32,
+    "entry_start": np.int64,
+    "new_start": np.int64,
+    "gram_start": np.int64,
+    "ids": np.int32,
+    "values": np.float64,
+    "new_features": np.int32,
+    "gram": np.float64,
+}
+
+
+def _lengths(planes: int, entries: int, new_features: int, gram: int) -> dict[str, int]:
+    """Lengths of the arrays of an arena of these sizes."""
+    lengths = dict.fromkeys(TYPES, planes)
+    lengths |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
+    return lengths | {
+        "ids": entries,
+        "values": entries,
+        "new_features": new_features,
+        "gram": gram,
+    }
+
+
 def new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
     """An empty arena of these sizes."""
-    return Arena(
-        block=np.zeros(planes, np.int64),
-        next_plane=np.zeros(planes, np.int64),
-        position=np.zeros(planes, np.int64),
-        alive=np.zeros(planes, np.bool_),
-        offset=np.zeros(planes),
-        alpha=np.zeros(planes),
-        before=np.zeros(planes),
-        idle=np.zeros(planes, np.int32),
-        entry_start=np.zeros(planes + 1, np.int64),
-        new_start=np.zeros(planes + 1, np.int64),
-        gram_start=np.zeros(planes + 1, np.int64),
-        ids=np.empty(entries, np.int32),
-        values=np.empty(entries),
-        new_features=np.empty(new_features, np.int32),
-        gram=np.empty(gram),
-    )
+    lengths = _lengths(planes, entries, new_features, gram)
+    return Arena(**{name: np.zeros(lengths[name], kind) for name, kind in TYPES.items()})
 
 
 def arena_sizes(arena: Arena) -> tuple[int, ...]:
@@ -150,17 +167,14 @@ def resizing(arena: Arena, used: Ints, sizes: Sequence[int]) -> Iterator[Arena]:
 
     Who takes every step in place of the one before has but one array twice at any time.
     """
-    planes, entries, new_features, gram = (int(u) for u in used)
-    filled = dict.fromkeys(Arena._fields, planes)
-    filled |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
-    filled |= {"ids": entries, "values": entries, "new_features": new_features, "gram": gram}
-    fresh = new_arena(*sizes)._asdict()  # no memory until it is written to
-    for name, size in filled.items():
-        larger = fresh.pop(name)
-        if len(getattr(arena, name)) != len(larger):
-            larger[:size] = getattr(arena, name)[:size]
+    filled, wanted = _lengths(*(int(u) for u in used)), _lengths(*sizes)
+    for name, kind in TYPES.items():
+        old = getattr(arena, name)
+        if len(old) != wanted[name]:
+            larger = np.zeros(wanted[name], kind)
+            larger[: filled[name]] = old[: filled[name]]
             arena = arena._replace(**{name: larger})
-            del larger
+            del old, larger
             yield arena
 
 
