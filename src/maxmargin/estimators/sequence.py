@@ -15,7 +15,7 @@ from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
 from ..engine.threads import in_ranges
-from ..features import FeatureDictionary, StoredSequences, WindowFeatures
+from ..features import FeatureDictionary, PackedSequences, StoredSequences, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.histories.layout import HistoryLayout
@@ -535,6 +535,7 @@ class SequenceTagger(
             isinstance(self.features_, WindowFeatures)
             and isinstance(decoder, ChainDecoder)
             and self._kernel_basis is None
+            and not isinstance(X, PackedSequences)
         ):
             yield from self._decoded_words(self.features_, decoder, X, fixed)
             return
