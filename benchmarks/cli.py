@@ -48,6 +48,8 @@ BENCHMARKS = {
     "tolerance": ".tolerance",
     "stiff": ".stiff",
     "memory": ".memory",
+    "budget": ".budget",
+    "stream": ".stream",
     "paths": ".datasets.paths",
     "own-problem": ".own_problem",
     "predict": ".predicting",

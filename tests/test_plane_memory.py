@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import chain_case
+from maxmargin.datasets import make_sentences
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.solvers import make_solver
 from stores import (
     PLENTY,
     check_planes_are_genuine,
@@ -195,3 +200,29 @@ def test_merging_planes_that_have_no_weight_yet():
     assert check_store(store) == pytest.approx(dual)
     for _, offset, plane, *_ in stored_planes(store):
         assert np.isfinite(offset) and np.isfinite(plane).all()
+
+
+# ----- all memory of a training ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["auto", "sda"])
+def test_training_adds_no_more_than_the_budget_says(name, caplog):
+    data = next(make_sentences(800))
+    packed = WindowFeatures(["w[0]"]).fit_transform(data.select([0]))
+    codes = np.unique(np.array(data.columns[1]), return_inverse=True)[1].astype(np.int32)
+    problem = ChainProblem(packed.tokens, packed.offsets, codes)
+    solver = make_solver(name, tol=1e-4, max_passes=6.0, cache_mb=6.0)
+    few = problem.subset(np.arange(50))
+    solver.solve(few, Formulation(), 10.0)  # what compiling takes is not asked for
+    caplog.set_level(logging.DEBUG, "maxmargin")
+    tracemalloc.start()
+    try:
+        result = solver.solve(problem, Formulation(), 10.0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert any("merging" in record.message for record in caplog.records), "the budget was short"
+    assert not any(record.levelno >= logging.WARNING for record in caplog.records)
+    vectors, examples = 8 * 8 * problem.n_features, 400 * problem.n_examples
+    assert peak <= 6 * 2**20 + vectors + examples
+    check_store(result.state.store)

@@ -44,6 +44,7 @@ class Task(NamedTuple):
     reads_unlabelled: tuple[str, ...] = ()  # kinds of files that can be labelled only
     options: tuple[str, ...] = ()  # of those options of train that not every task has
     tol: float = TOL  # where training stops unless --tol says otherwise
+    streams: bool = False  # whether train has --stream, for data larger than memory
 
 
 class Estimator(NamedTuple):
@@ -91,6 +92,7 @@ TAG = Task(
         "separator",
         "calibrate",
     ),
+    streams=True,
 )
 SEGMENT = Task(
     "segment",

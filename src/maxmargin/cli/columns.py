@@ -34,6 +34,7 @@ __all__ = [
     "Templates",
     "Tokens",
     "extra_of_columns",
+    "label_index",
     "read_labelled_tokens",
     "read_template_option",
     "read_tokens",
@@ -142,7 +143,7 @@ def read_training_tokens(arguments: argparse.Namespace, task: Task) -> tuple[Tok
     )
     n_columns = len(data.columns)
     chosen = -1 if arguments.label_column is None else arguments.label_column
-    label_column = _label_index(chosen, n_columns, source)
+    label_column = label_index(chosen, n_columns, source)
     inputs = data.select(j for j in range(n_columns) if j != label_column)
     tokens = Tokens(data, inputs, data.split(label_column))
     labels = data.columns[label_column]
@@ -155,7 +156,7 @@ def read_training_tokens(arguments: argparse.Namespace, task: Task) -> tuple[Tok
     return tokens, label_column
 
 
-def _label_index(column: int, n_columns: int, source: Source) -> int:
+def label_index(column: int, n_columns: int, source: Source) -> int:
     """A column number, which may count from the end, as one that counts from 0."""
     if not -n_columns <= column < n_columns:
         raise ValueError(

@@ -79,6 +79,18 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="round the weights, and drop small ones, as far as the certified relative gap stays "
         "below this, for a shorter file",
     )
+    streaming = parser.add_argument_group(f"{_streamed()} only")
+    streaming.add_argument(
+        "--stream",
+        action="store_true",
+        help="keep the features in a file beside MODEL while training, for data larger than memory",
+    )
+    streaming.add_argument(
+        "--max-features",
+        type=positive,
+        metavar="N",
+        help="with --stream: no more than the most frequent ones",
+    )
     keeping = parser.add_argument_group("checkpoints")
     keeping.add_argument(
         "--checkpoint", metavar="FILE", help="keep the training there, to go on after a crash"
@@ -114,7 +126,7 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True) -> None:
     """Describe how to train; commands that try several C have no --C."""
-    parser.set_defaults(C=1.0)
+    parser.set_defaults(C=1.0, stream=False, max_features=None)
     model = parser.add_argument_group("model")
     if has_C:
         model.add_argument("--C", type=float, help="weight of the errors (default 1)")
@@ -165,6 +177,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         raise UsageError("--dev: with --slack none there are no weights to choose from")
     _refuse_to_compact(arguments)
     _refuse_misplaced_checkpoint(arguments)
+    _refuse_misplaced_stream(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
@@ -189,6 +202,22 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.checkpoint is not None:
         _leave(arguments, finished=code == DONE)
     return code
+
+
+def _streamed() -> str:
+    """Names of the tasks whose data may stay in a file."""
+    return ", ".join(name for name, task in TASKS.items() if task.streams)
+
+
+def _refuse_misplaced_stream(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for options of streams where the task has none."""
+    if not TASKS[arguments.task].streams:
+        for name, given in (
+            ("--stream", arguments.stream),
+            ("--max-features", arguments.max_features is not None),
+        ):
+            if given:
+                raise UsageError(f"{name} is for the task {_streamed()!r} only")
 
 
 def _refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:

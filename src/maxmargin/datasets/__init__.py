@@ -1,8 +1,9 @@
-"""Small data sets for demonstrations and tests, made without a download."""
+"""Data sets for demonstrations and tests, made without a download."""
 
 from .alignments import HomologueSearch, make_homologues
 from .digit_words import DigitWords, make_digit_words
 from .figures import FACE_PARTS, FACE_TREE, Faces, make_faces
+from .sentences import make_sentences
 
 __all__ = [
     "FACE_PARTS",
@@ -13,4 +14,5 @@ __all__ = [
     "make_digit_words",
     "make_faces",
     "make_homologues",
+    "make_sentences",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,10 +52,23 @@ class Blocks(NamedTuple):
     ridge: Floats
 
 
-class Scratch(NamedTuple):
-    """Work arrays of the kernels. ``place`` maps global parts to local ones, plus one."""
+class Places(NamedTuple):
+    """A table from the parts of one block to their local numbers, plus one; zeros between uses.
 
-    place: Ints32
+    Parts below ``n_row_parts`` are found by ``part & mask``: those of a block are near each other,
+    so that a short table does for the rows of all data. The others are at ``part - shift``.
+    """
+
+    table: Ints32
+    n_row_parts: int
+    mask: int
+    shift: int
+
+
+class Scratch(NamedTuple):
+    """Work arrays of the kernels."""
+
+    places: Places
     expanded: Floats
     features: Ints32
     weights: Floats
@@ -92,25 +106,42 @@ def grown(array: AnyArray, used: int, size: int, *, factor: float = 1.5) -> AnyA
     return larger
 
 
+#: Types of the arrays of an arena; those that begin with a 0 for the first plane are one longer.
+TYPES: dict[str, type[np.generic]] = {
+    "block": np.int64,
+    "next_plane": np.int64,
+    "position": np.int64,
+    "alive": np.bool_,
+    "offset": np.float64,
+    "alpha": np.float64,
+    "before": np.float64,
+    "idle": np.int32,
+    "entry_start": np.int64,
+    "new_start": np.int64,
+    "gram_start": np.int64,
+    "ids": np.int32,
+    "values": np.float64,
+    "new_features": np.int32,
+    "gram": np.float64,
+}
+
+
+def _lengths(planes: int, entries: int, new_features: int, gram: int) -> dict[str, int]:
+    """Lengths of the arrays of an arena of these sizes."""
+    lengths = dict.fromkeys(TYPES, planes)
+    lengths |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
+    return lengths | {
+        "ids": entries,
+        "values": entries,
+        "new_features": new_features,
+        "gram": gram,
+    }
+
+
 def new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
     """An empty arena of these sizes."""
-    return Arena(
-        block=np.zeros(planes, np.int64),
-        next_plane=np.full(planes, -1),
-        position=np.zeros(planes, np.int64),
-        alive=np.zeros(planes, np.bool_),
-        offset=np.zeros(planes),
-        alpha=np.zeros(planes),
-        before=np.zeros(planes),
-        idle=np.zeros(planes, np.int32),
-        entry_start=np.zeros(planes + 1, np.int64),
-        new_start=np.zeros(planes + 1, np.int64),
-        gram_start=np.zeros(planes + 1, np.int64),
-        ids=np.empty(entries, np.int32),
-        values=np.empty(entries),
-        new_features=np.empty(new_features, np.int32),
-        gram=np.empty(gram),
-    )
+    lengths = _lengths(planes, entries, new_features, gram)
+    return Arena(**{name: np.zeros(lengths[name], kind) for name, kind in TYPES.items()})
 
 
 def arena_sizes(arena: Arena) -> tuple[int, ...]:
@@ -124,26 +155,42 @@ def arena_bytes(planes: int, entries: int, new_features: int, gram: int) -> int:
     return planes * per_plane + entries * 12 + new_features * 4 + gram * 8
 
 
-def resized_arena(arena: Arena, used: Ints, sizes: list[int]) -> Arena:
+def resized_arena(arena: Arena, used: Ints, sizes: Sequence[int]) -> Arena:
     """An arena of these sizes with the same content; arrays that need not grow are kept."""
-    planes, entries, new_features, gram = (int(u) for u in used)
-    filled = dict.fromkeys(Arena._fields, planes)
-    filled |= dict.fromkeys(("entry_start", "new_start", "gram_start"), planes + 1)
-    filled |= {"ids": entries, "values": entries, "new_features": new_features, "gram": gram}
-    fresh = new_arena(*sizes)._asdict()
-    for name, size in filled.items():
+    for step in resizing(arena, used, sizes):
+        arena = step
+    return arena
+
+
+def resizing(arena: Arena, used: Ints, sizes: Sequence[int]) -> Iterator[Arena]:
+    """The same, with one more array of the new size in each step.
+
+    Who takes every step in place of the one before has but one array twice at any time.
+    """
+    filled, wanted = _lengths(*(int(u) for u in used)), _lengths(*sizes)
+    for name, kind in TYPES.items():
         old = getattr(arena, name)
-        if len(old) == len(fresh[name]):
-            fresh[name] = old
-        else:
-            fresh[name][:size] = old[:size]
-    return Arena(**fresh)
+        if len(old) != wanted[name]:
+            larger = np.zeros(wanted[name], kind)
+            larger[: filled[name]] = old[: filled[name]]
+            arena = arena._replace(**{name: larger})
+            del old, larger
+            yield arena
 
 
-def new_scratch(place: Ints32, expanded: Floats, features: int, planes: int) -> Scratch:
+def new_places(n_parts: int, n_row_parts: int = 0, span: int = 0) -> Places:
+    """A table of parts, of which those of rows are at most ``span`` apart in each block."""
+    if n_row_parts == 0:
+        return Places(np.zeros(n_parts, np.int32), 0, 0, 0)
+    size = 1 << max(span - 1, 1).bit_length()
+    n_single = n_parts - n_row_parts
+    return Places(np.zeros(size + n_single, np.int32), n_row_parts, size - 1, n_row_parts - size)
+
+
+def new_scratch(places: Places, expanded: Floats, features: int, planes: int) -> Scratch:
     """Work arrays for blocks of so many parts and planes."""
     return Scratch(
-        place,
+        places,
         expanded,
         np.empty(features, np.int32),
         np.empty(features),

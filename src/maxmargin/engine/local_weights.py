@@ -54,6 +54,14 @@ class LocalWeights:
         self.size = 0
         self.restart()
 
+    def release(self) -> None:
+        """Forget all, and give the memory back that is not for the weights' numbers."""
+        self.clear()
+        self.columns = np.empty(0, np.int64)
+        self.indptr = np.zeros(1, np.int64)
+        self.indices, self.numbers = np.empty(0, np.int32), np.empty(0, np.int32)
+        self.values, self._full = np.empty(0), np.empty(0)
+
     def renumber(self, columns: Ints) -> None:
         """Forget all, and number these weights 0, 1, 2..."""
         self.clear()

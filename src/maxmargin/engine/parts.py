@@ -79,8 +79,15 @@ def rows_under_labels(rows: Rows, n_labels: int, n_weights: int) -> Parts:
         n_row_parts,
         first_single,
         n_row_parts + n_weights - first_single,
-        bool(np.all(rows.values == 1.0)),
+        _are_ones(rows.values),
     )
+
+
+def _are_ones(values: NDArray[Any]) -> bool:
+    """Whether all values are 1, without a copy of them."""
+    at_a_time = 2**20
+    starts = range(0, len(values), at_a_time)
+    return all(bool((values[a : a + at_a_time] == 1.0).all()) for a in starts)
 
 
 def mean_part_size(parts: Parts) -> float:

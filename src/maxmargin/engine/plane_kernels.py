@@ -224,22 +224,32 @@ def load_new_plane(parts, scratch, rows, r, scale, n_known, w):
 @kernel(inline=True)
 def enter_plane(scratch, rows, r, scale, n_known):
     """Put row r into the local vector, extending the list of parts; returns their number."""
-    place = scratch.place
+    places = scratch.places
+    table = places.table
     for f in range(n_known):
-        place[scratch.features[f]] = f + 1
+        table[_place_of(places, scratch.features[f])] = f + 1
     n_local = n_known
     for e in range(rows.indptr[r], rows.indptr[r + 1]):
         feature = rows.indices[e]
-        local = place[feature]
+        place = _place_of(places, feature)
+        local = table[place]
         if local == 0:
             scratch.features[n_local] = feature
             n_local += 1
             local = n_local
-            place[feature] = local
+            table[place] = local
         scratch.dense[local - 1] += scale * rows.values[e]
     for f in range(n_local):
-        place[scratch.features[f]] = 0
+        table[_place_of(places, scratch.features[f])] = 0
     return n_local
+
+
+@kernel(inline=True)
+def _place_of(places, part):
+    """Where a part's local number is."""
+    if part < places.n_row_parts:
+        return part & places.mask
+    return part - places.shift
 
 
 @kernel(inline=True)
@@ -498,7 +508,7 @@ def compact_blocks(source, old, planes, target, blocks, used, scratch):
             last,
             scratch.features,
             n_local,
-            scratch.place,
+            scratch.places.table,
             target.new_features,
             used[FEATURES],
         )

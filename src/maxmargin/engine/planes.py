@@ -27,12 +27,15 @@ from ..types import Floats, Ints
 from .arena import (
     Arena,
     Blocks,
+    Places,
     StoreArrays,
     arena_bytes,
     arena_sizes,
     new_arena,
+    new_places,
     new_scratch,
     resized_arena,
+    resizing,
 )
 from .compaction import keep_rows
 from .joint_planes import (
@@ -232,6 +235,11 @@ class PlaneStore:
         ``C * sample_weight``: for l1 slack the upper bound on each block's sum of multipliers.
     cache_bytes : int
         Budget for planes, Gram entries and dictionaries, copies while they grow included.
+
+    Attributes
+    ----------
+    beside : int
+        Bytes of other arrays that the budget counts.
     """
 
     oracle_is_cheap = False
@@ -261,14 +269,18 @@ class PlaneStore:
             ridges(formulation, caps),
         )
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
-        self.arena = new_arena(n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64)
+        self.beside = 0
+        self.arena = self._first_arena(n)
         self.parts = oracle.parts
         self._part_work = PART_ENTRY * mean_part_size(self.parts)
-        place = np.zeros(self.parts.n_parts, np.int32)
         expanded = np.zeros(n_features if oracle.in_parts else 0)
-        self.scratch = new_scratch(place, expanded, 1024, 32)
+        self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
         self._warned_of_budget = False
+
+    def _new_places(self) -> Places:
+        """A table of the parts of a block, whichever they are."""
+        return new_places(self.parts.n_parts)
 
     @property
     def problem_weights(self) -> Floats:
@@ -568,7 +580,7 @@ class PlaneStore:
         features, planes = features + longest + 1, planes + 2
         if features > len(self.scratch.features) or planes > len(self.scratch.scores):
             self.scratch = new_scratch(
-                self.scratch.place,
+                self.scratch.places,
                 self.scratch.expanded,
                 max(2 * features, len(self.scratch.features)),
                 max(2 * planes, len(self.scratch.scores)),
@@ -576,16 +588,16 @@ class PlaneStore:
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
-        if self._grow(longest, 2.0) or self._grow(longest, 1.3):
+        if self._grow(longest, 2.0) or self._grow(longest, 1.3) or self._grow(longest, 1.05):
             return
         for idle_limit in (10, 1):
             self._drop_idle(idle_limit)
             self._compact()
-            if 3 * self.nbytes <= self.cache_bytes and self._grow(longest, 1.2):
+            if 3 * self.nbytes <= 2 * self._room and self._grow(longest, 1.2):
                 return
         logger.debug("merging planes to keep within cache_mb")
         self._compact(merge=True)
-        needed = LEAST_SPACE * arena_bytes(*(int(u) for u in self.used))
+        needed = self.beside + LEAST_SPACE * arena_bytes(*(int(u) for u in self.used))
         if needed > self.cache_bytes:
             self.cache_bytes = needed
             if not self._warned_of_budget:
@@ -604,10 +616,22 @@ class PlaneStore:
         for used, more, size in zip(self.used, extra, arena_sizes(self.arena), strict=True):
             enough = int(used) + more
             sizes.append(size if enough <= 0.9 * size else int(factor * enough) + 64)
-        if not anyway and self.nbytes + arena_bytes(*sizes) > self.cache_bytes:
+        if not anyway and arena_bytes(*sizes) > self._room:
             return False
-        self.arena = resized_arena(self.arena, self.used, sizes)
+        for arena in resizing(self.arena, self.used, sizes):
+            self.arena = arena
         return True
+
+    @property
+    def _room(self) -> int:
+        """Bytes for planes. They are rewritten from time to time: for a while there are two."""
+        return (self.cache_bytes - self.beside) // 2
+
+    def _first_arena(self, n: int) -> Arena:
+        """Space for a plane of each example, if they are short; less where there is less."""
+        sizes = np.array([n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64])
+        share = min(1.0, self._room / arena_bytes(*sizes.tolist()))
+        return new_arena(*np.maximum(share * sizes, 64).astype(np.int64).tolist())
 
     def _compact(self, merge: bool = False) -> None:
         """Rewrite the arrays without dead planes; with ``merge`` most of a block become one."""
@@ -634,9 +658,9 @@ class PlaneStore:
         n_entries = int((ends[planes] - starts[planes]).sum())
         n_gram = int((count * (count + 1) // 2).sum())
         n_listed = int(old.n_features.sum())
-        target = new_arena(
-            *(int(1.2 * size) + 64 for size in (n_planes, n_entries, n_listed, n_gram))
-        )
+        sizes = (n_planes, n_entries, n_listed, n_gram)
+        spare = 1.2 if 1.2 * arena_bytes(*sizes) <= self._room else 1.0
+        target = new_arena(*(int(spare * size) + 64 for size in sizes))
         for name in ("block", "alive", "offset", "alpha", "before", "idle"):
             getattr(target, name)[:n_planes] = getattr(source, name)[planes]
         opens = np.diff(block, prepend=-1) != 0
@@ -664,7 +688,7 @@ class PlaneStore:
             target.entry_start,
         )
         compact_blocks(source, old, planes, target, blocks, used, self.scratch)
-        arena = resized_arena(target, used, [int(1.2 * u) + 64 for u in used])
+        arena = resized_arena(target, used, [int(spare * u) + 64 for u in used])
         known = self.known_products.renumbered(live, places)
         # All at once: an interrupt must not find lists and arrays that do not fit each other.
         self.blocks, self.arena, self.used, self.known_products = blocks, arena, used, known

@@ -25,6 +25,7 @@ __all__ = [
     "add_sparse_scores",
     "check_codes",
     "check_columns",
+    "is_mapped",
     "make_rows",
     "row_scores",
     "row_square_norms",
@@ -86,6 +87,16 @@ def make_rows(X: Any, *, fit_intercept: bool = False, sparse: bool = False) -> R
         bias,
         X.shape[1],
     )
+
+
+def is_mapped(array: NDArray[Any]) -> bool:
+    """Whether an array is in a file that is mapped into memory."""
+    base: Any = array
+    while base is not None:
+        if isinstance(base, np.memmap):
+            return True
+        base = getattr(base, "base", None)
+    return False
 
 
 def check_columns(X: Any) -> None:

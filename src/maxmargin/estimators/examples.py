@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..features import StoredLabels
 from ..features.packing import PackedSequences, offsets_of
 from ..formats import ConlluTreebank, TokenColumns, Treebank
 from ..types import Ints
@@ -22,7 +23,7 @@ def lasting(X: Any) -> Any:
 
 def n_examples_of(X: Any) -> int:
     """How many examples there are."""
-    if isinstance(X, (PackedSequences, TokenColumns)):
+    if isinstance(X, (PackedSequences, StoredLabels, TokenColumns)):
         return len(X.offsets) - 1
     if isinstance(X, (ConlluTreebank, Treebank)):
         return len(X[0])
@@ -35,6 +36,8 @@ def examples_at(X: Any, indices: Ints) -> Any:
         return None
     if isinstance(X, TokenColumns):
         return X.take(indices)
+    if isinstance(X, StoredLabels):
+        return X.of(indices.tolist())
     if isinstance(X, PackedSequences):
         lengths = np.diff(X.offsets)[indices]
         tokens = np.concatenate([np.arange(X.offsets[i], X.offsets[i + 1]) for i in indices])

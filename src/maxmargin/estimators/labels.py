@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.rows import check_codes
+from ..features import StoredLabels
 from ..features.containers import as_list, as_tuples, is_frame
 from ..types import Ints, Ints32
 
@@ -37,10 +39,10 @@ class Wording(NamedTuple):
 class FlatLabels(NamedTuple):
     """Labels of all sequences in one list, with the offsets of the sequences.
 
-    Those of a file have its name and their lines.
+    Those of a file have its name and their lines. Stored ones are numbers already.
     """
 
-    values: list[Any]
+    values: Sequence[Any]
     offsets: Ints
     wording: Wording = Wording()
     source: str | None = None
@@ -55,6 +57,27 @@ class FlatLabels(NamedTuple):
         return f"{example} {sequence}, {part} {token - int(self.offsets[sequence])}"
 
 
+class CodedLabels(Sequence[Any]):
+    """Labels that are numbers until they are looked at.
+
+    Parameters
+    ----------
+    codes : array of int32
+        The numbers.
+    classes : sequence
+        What they stand for.
+    """
+
+    def __init__(self, codes: Ints32, classes: Sequence[Any]) -> None:
+        self.codes, self.classes = codes, classes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, token: Any) -> Any:
+        return self.classes[self.codes[token]]
+
+
 def flatten_labels(
     y: Any, offsets: Ints | None = None, wording: Wording | None = None, name: str = "y"
 ) -> FlatLabels:
@@ -64,6 +87,8 @@ def flatten_labels(
     """
     wording = wording or Wording()
     example, part, label = wording
+    if isinstance(y, StoredLabels):
+        return _stored_labels(y, offsets, wording)
     y = y.to_numpy() if is_frame(y) else as_list(y, name)
     if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
         raise ValueError(
@@ -95,6 +120,14 @@ def flatten_labels(
     return FlatLabels(list(chain.from_iterable(y)), bounds, wording)
 
 
+def _stored_labels(y: StoredLabels, offsets: Ints | None, wording: Wording) -> FlatLabels:
+    """Labels of a file, which stay there."""
+    if offsets is not None and not np.array_equal(offsets, y.offsets):
+        raise ValueError("y has the labels of other stored sequences than X")
+    check_codes(y.codes, len(y.classes), "the file's labels")
+    return FlatLabels(CodedLabels(y.codes, y.classes), y.offsets, wording)
+
+
 def _plain_labels(labels: Any) -> Any:
     """The labels of one example, in a list where arrays, pandas or a generator have them."""
     if is_frame(labels) and labels.shape[1] == 1:
@@ -118,6 +151,8 @@ class LabelEncoder:
     @classmethod
     def of(cls, labels: FlatLabels) -> LabelEncoder:
         """An encoder for the labels found, sorted."""
+        if isinstance(labels.values, CodedLabels):
+            return cls(_as_array(list(labels.values.classes)))
         try:
             distinct = list(dict.fromkeys(labels.values))
         except TypeError:
@@ -131,6 +166,10 @@ class LabelEncoder:
     def encode(self, labels: FlatLabels) -> Ints32:
         """Numbers of the labels; -1 for labels that are not known."""
         get = self.numbers.get
+        if isinstance(labels.values, CodedLabels):
+            own = labels.values
+            table = np.array([get(label, -1) for label in own.classes], np.int32)
+            return own.codes if np.array_equal(table, np.arange(len(table))) else table[own.codes]
         try:
             return np.fromiter((get(v, -1) for v in labels.values), np.int32, len(labels.values))
         except TypeError:

@@ -17,7 +17,7 @@ from ..types import Bools, Floats
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, warn_unless_converged
 from .known_labels import is_choice
-from .labels import FlatLabels, Wording, is_hashable
+from .labels import CodedLabels, FlatLabels, Wording, is_hashable
 
 __all__ = ["PartialLabels", "has_unknown", "listed_labels", "refuse_nothing_known"]
 
@@ -110,6 +110,8 @@ def refuse_nothing_known(says_something: Bools, wording: Wording) -> None:
 
 def has_unknown(labels: FlatLabels) -> bool:
     """Whether some labels are not known, or known to be one of several."""
+    if isinstance(labels.values, CodedLabels):
+        return False
     return any(value is None or is_choice(value) for value in labels.values)
 
 

@@ -15,7 +15,7 @@ from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
 from ..engine.threads import in_ranges
-from ..features import FeatureDictionary, WindowFeatures
+from ..features import FeatureDictionary, PackedSequences, StoredSequences, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..given import as_floats, as_sample_weights
@@ -195,7 +195,7 @@ class SequenceTagger(
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         prior: SequenceTagger | None = None,
     ) -> SequenceTagger:
@@ -207,10 +207,12 @@ class SequenceTagger(
             A sequence is a 2-D array (tokens in rows), a scipy sparse matrix, a list of lists of
             numbers, of dicts ``{name: value}`` or of lists of feature strings, or a DataFrame: its
             numbers are features, and where a column has strings, its rows are dicts. With
-            ``features``, what the extractor takes.
+            ``features``, what the extractor takes; or sequences that it has packed, if it is
+            fitted. For data larger than memory there is `PackedSequences.open`.
         y : list of sequences of labels
             One label for each token, of any hashable type. None says that a token's label is not
-            known, a set or frozenset that it is one of several; see ``partial``.
+            known, a set or frozenset that it is one of several; see ``partial``. Sequences that
+            are stored with their labels need none.
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
         prior : SequenceTagger, optional
@@ -222,7 +224,7 @@ class SequenceTagger(
         -------
         self
         """
-        X, y = lasting(X), lasting(y)
+        X, y = lasting(X), _labels_of(X, lasting(y))
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
@@ -534,6 +536,7 @@ class SequenceTagger(
             isinstance(self.features_, WindowFeatures)
             and isinstance(decoder, ChainDecoder)
             and self._kernel_basis is None
+            and not isinstance(X, PackedSequences)
         ):
             yield from self._decoded_words(self.features_, decoder, X, fixed)
             return
@@ -901,6 +904,16 @@ class TaggerState(NamedTuple):
     feature_names: Names | None = None
     histories: HistoryState | None = None
     kernel: KernelModel | None = None
+
+
+def _labels_of(X: Any, y: Any) -> Any:
+    """The labels that are given, or else those stored with the sequences."""
+    if y is not None:
+        return y
+    labels = X.labels if isinstance(X, StoredSequences) else None
+    if labels is None:
+        raise ValueError("y is missing, and X is not stored with labels")
+    return labels
 
 
 def _refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ class TokenInputs:
                     "features must be an extractor such as WindowFeatures(), or None; got "
                     f"{self.features!r:.60}"
                 )
+            if isinstance(X, PackedSequences):
+                return self._packed_by(self.features, X)
             self.features_ = clone(self.features)
         elif isinstance(X, TokenColumns):
             raise ValueError(
@@ -50,6 +53,18 @@ class TokenInputs:
         packed = self.features_.fit_transform(X)
         return pack_sequences(packed)  # checks what an extractor of the user's gave
 
+    def _packed_by(self, features: Any, X: PackedSequences) -> PackedSequences:
+        """Sequences that a fitted extractor has packed already."""
+        width = getattr(features, "n_features_out_", None)
+        if width != X.tokens.shape[1]:
+            is_fitted = "not fitted" if width is None else f"of {width} features"
+            raise ValueError(
+                f"the sequences are packed, with {X.tokens.shape[1]} features: expected the fitted "
+                f"extractor that has made them in features, found one that is {is_fitted}"
+            )
+        self.features_ = copy.deepcopy(features)
+        return pack_sequences(X)
+
     def _packed(self, X: Any) -> PackedSequences:
         """Sequences by the features of the training data."""
         X = as_list(X)
@@ -60,7 +75,8 @@ class TokenInputs:
                 f"the sequences have the columns {names!r:.80}, but those of the training data "
                 f"have {known!r:.80}"
             )
-        return pack_sequences(X, self.features_, n_features=self.n_features_in_)
+        extractor = None if isinstance(X, PackedSequences) else self.features_
+        return pack_sequences(X, extractor, n_features=self.n_features_in_)
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""

@@ -6,6 +6,7 @@ from .crf_templates import CrfTemplates, read_templates
 from .dictionary import FeatureDictionary
 from .kernel_map import KernelMap
 from .packing import PackedSequences, holds_named_features, pack_sequences
+from .storing import StoredLabels, StoredSequences
 from .substitution import AMINO_ACIDS, blosum62, log_odds_scores
 from .templates import chunking_templates, ner_templates, words_templates
 from .window import WindowFeatures
@@ -17,6 +18,8 @@ __all__ = [
     "FeatureDictionary",
     "KernelMap",
     "PackedSequences",
+    "StoredLabels",
+    "StoredSequences",
     "Taxonomy",
     "WindowFeatures",
     "blosum62",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..formats.opening import PathLike
 from ..types import Ints
 from .containers import (
     as_list,
@@ -18,6 +19,9 @@ from .containers import (
     is_item_sequence,
     is_numeric_frame,
 )
+
+if TYPE_CHECKING:
+    from .storing import StoredSequences
 
 __all__ = ["PackedSequences", "holds_named_features", "pack_sequences"]
 
@@ -35,6 +39,64 @@ class PackedSequences(NamedTuple):
 
     tokens: Any
     offsets: Ints
+
+    @staticmethod
+    def write(path: PathLike, parts: Iterable[Any]) -> None:
+        """Write sequences to a file, part by part, so that they need not fit into memory.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, whole or not at all. For a while as much again is needed beside it.
+        parts : iterable of PackedSequences, or of pairs of those and their labels
+            Labels are lists of strings, or of whole numbers, one for each token.
+
+        Raises
+        ------
+        ValueError
+            Parts of different numbers of features, labels that do not fit the tokens, or none.
+        OSError
+            A full disk, no permission, ...; ``filename`` is ``path``, and what was there stays.
+
+        Examples
+        --------
+        >>> parts = ((window.transform(X), y) for X, y in read())   # doctest: +SKIP
+        >>> PackedSequences.write("train.packed", parts)            # doctest: +SKIP
+        >>> SequenceTagger().fit(PackedSequences.open("train.packed"))   # doctest: +SKIP
+        """
+        from .storing import write_packed
+
+        write_packed(path, parts)
+
+    @staticmethod
+    def open(
+        path: PathLike, first: int = 0, end: int | None = None, *, verify: bool = False
+    ) -> StoredSequences:
+        """Open a file of sequences, which are read when they are needed.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file written by `write`. It has to stay as it is while it is in use.
+        first, end : int, optional
+            Only the sequences ``first`` to ``end - 1``; by default all.
+        verify : bool, default=False
+            Read the whole file and compare it with its checksums. Without, those of the header
+            are compared, and the bounds of sequences and tokens checked.
+
+        Returns
+        -------
+        StoredSequences
+            Packed sequences, with their labels in ``labels``.
+
+        Raises
+        ------
+        ValueError
+            Not such a file, or one that is truncated or damaged.
+        """
+        from .storing import open_packed
+
+        return open_packed(path, first, end, verify=verify)
 
 
 def holds_named_features(X: Any) -> bool:
@@ -100,7 +162,7 @@ def pack_sequences(
         packed: PackedSequences = vectorizer.transform(X)
     elif isinstance(X, PackedSequences):
         packed = X
-        _check_offsets(packed)
+        check_offsets(packed)
     elif isinstance(X, np.ndarray) and X.ndim == 3:
         packed = _pack_cube(X)
     else:
@@ -121,7 +183,7 @@ def pack_sequences(
     return packed
 
 
-def _check_offsets(packed: PackedSequences) -> None:
+def check_offsets(packed: PackedSequences) -> None:
     """Refuse packed sequences that are empty or do not cover the tokens."""
     offsets, n_tokens = packed.offsets, packed.tokens.shape[0]
     ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else None

@@ -444,40 +444,78 @@ class WindowFeatures(BaseEstimator):
 
     def _fit(self, data: TokenColumns) -> Ints32:
         """Learn the features of the data and give its feature numbers, tokens in rows."""
-        columns, templates, parsed = self._checked_parameters(len(data.columns))
+        parsed = self._begin(len(data.columns))
+        coded = {
+            name: _code_strings(data.columns[self.columns_.index(name)])
+            for name in _views_by_column(parsed)
+        }
+        tables = self._number_strings(
+            parsed, {name: distinct for name, (distinct, _) in coded.items()}
+        )
         windows = _Windows(data.offsets, _reach(parsed))
-        self._codes: dict[View, dict[str, int]] = {}
-        for name, views in _views_by_column(parsed).items():
-            distinct, codes = _code_strings(data.columns[columns.index(name)])
-            for view in views:
-                seen = list(map(transform_function(*view[1:]), distinct))
-                numbers = self._codes[view] = _numbered(seen)
-                of_distinct = np.fromiter(map(numbers.__getitem__, seen), np.int32, len(seen))
-                windows.add(view, of_distinct[codes])
-
+        for view, table in tables.items():
+            windows.add(view, table[coded[view[0]][1]])
+        spaces = self._spaces(parsed)
         found = []
-        for template, atoms in zip(templates, parsed, strict=True):
-            sizes = _sizes(atoms, self._codes)
-            space = math.prod(sizes)
+        for atoms, space in zip(parsed, spaces, strict=True):
+            keys = _combine(atoms, windows, _sizes(atoms, self._codes))
+            found.append(_distinct_keys(keys, space))
+        numbers = self._number_features(
+            parsed, [keys for keys, _, _ in found], [counts for _, counts, _ in found]
+        )
+        ids = np.empty((data.n_tokens, len(parsed)), dtype=np.int32)
+        for t, (_, _, which) in enumerate(found):
+            ids[:, t] = numbers[t][which]
+        return ids
+
+    def _begin(self, n_columns: int) -> list[tuple[Atom, ...]]:
+        """Note columns and templates of data with so many columns; returns what these look at."""
+        self.columns_, self.templates_, parsed = self._checked_parameters(n_columns)
+        return parsed
+
+    def _number_strings(
+        self, parsed: list[tuple[Atom, ...]], distinct: Mapping[str, list[str]]
+    ) -> dict[View, Ints32]:
+        """Number what is seen of each column's strings; for each view the numbers of these."""
+        self._codes: dict[View, dict[str, int]] = {}
+        tables = {}
+        for name, views in _views_by_column(parsed).items():
+            for view in views:
+                seen = list(map(transform_function(*view[1:]), distinct[name]))
+                numbers = self._codes[view] = _numbered(seen)
+                tables[view] = np.fromiter(map(numbers.__getitem__, seen), np.int32, len(seen))
+        return tables
+
+    def _spaces(self, parsed: list[tuple[Atom, ...]]) -> list[int]:
+        """How many keys each template may have."""
+        spaces = [math.prod(_sizes(atoms, self._codes)) for atoms in parsed]
+        for template, space in zip(self.templates_, spaces, strict=True):
             if space >= 2**63:
                 raise ValueError(f"template {template!r} has too many combinations to number")
-            found.append(_distinct_keys(_combine(atoms, windows, sizes), space))
+        return spaces
 
-        starts = np.cumsum([0, *(len(keys) for keys, _, _ in found)])
-        rank = _rank_by_count(np.concatenate([counts for _, counts, _ in found]), self.min_count)
-        self.templates_, self.columns_ = templates, columns
+    def _number_features(
+        self,
+        parsed: list[tuple[Atom, ...]],
+        keys: Sequence[Keys],
+        counts: Sequence[Ints],
+        most: int | None = None,
+    ) -> list[Ints32]:
+        """Learn the keys that are frequent enough, ``most`` of them; returns the numbers of all."""
+        starts = np.cumsum([0, *map(len, keys)])
+        rank = _rank_by_count(np.concatenate(counts), self.min_count)
+        if most is not None:
+            rank[rank >= most] = -1
         self.n_features_out_ = int(rank.max(initial=-1)) + 1
         if self.n_features_out_ == 0:
             raise ValueError(f"no feature is found min_count = {self.min_count} times")
+        numbers = [rank[a:b] for a, b in pairwise(starts)]
         self._templates = []
-        ids = np.empty((data.n_tokens, len(templates)), dtype=np.int32)
-        for t, (keys, _, which) in enumerate(found):
-            numbers_of_keys = rank[starts[t] : starts[t + 1]]
-            ids[:, t] = numbers_of_keys[which]
-            kept = numbers_of_keys >= 0
-            sizes = _sizes(parsed[t], self._codes)
-            self._templates.append(_Template(parsed[t], sizes, keys[kept], numbers_of_keys[kept]))
-        return ids
+        for atoms, own, ids in zip(parsed, keys, numbers, strict=True):
+            kept = ids >= 0
+            sizes = _sizes(atoms, self._codes)
+            self._templates.append(_Template(atoms, sizes, own[kept], ids[kept]))
+        return numbers
 
     def _checked_parameters(
         self, n_columns: int

@@ -1,6 +1,6 @@
 """Readers and writers of the file formats people have their data in."""
 
-from .columns import TokenColumns, read_columns, write_columns
+from .columns import TokenColumns, read_columns, read_columns_in_parts, write_columns
 from .conllu import ConlluTreebank, read_conllu, write_conllu
 from .crfsuite import CrfsuiteData, read_crfsuite
 from .fasta import (
@@ -43,6 +43,7 @@ __all__ = [
     "pairs_of_rows",
     "parse_tree",
     "read_columns",
+    "read_columns_in_parts",
     "read_conllu",
     "read_crfsuite",
     "read_fasta",

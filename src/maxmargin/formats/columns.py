@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -15,7 +15,7 @@ from ..types import Ints
 from .opening import PathLike, Source, open_text
 from .writing import write_text_atomically
 
-__all__ = ["TokenColumns", "read_columns", "write_columns"]
+__all__ = ["TokenColumns", "read_columns", "read_columns_in_parts", "write_columns"]
 
 _DOCUMENT_START = "-DOCSTART-"
 # White space at which str.split() cuts but which may stand inside a token (no-break space ...).
@@ -128,27 +128,106 @@ def read_columns(
     """
     with open_text(path, encoding) as stream:
         text = stream.read()
-    _refuse_odd_text(path, text)
+    data = _parse(path, text, 1, separator, comment, n_columns)
+    if data is None:
+        raise ValueError(f"{path}: no tokens found, expected one token per line")
+    return data
+
+
+def read_columns_in_parts(
+    path: Source,
+    *,
+    separator: str | None = None,
+    comment: str | None = None,
+    encoding: str = "utf-8",
+    n_columns: int | None = None,
+    size: int = 2**24,
+) -> Iterator[TokenColumns]:
+    """Read a CoNLL column file of any size, some sequences at a time.
+
+    Parameters
+    ----------
+    path, separator, comment, encoding, n_columns
+        As for `read_columns`.
+    size : int, default=16777216
+        Characters to read at a time; a sequence is never cut.
+
+    Yields
+    ------
+    TokenColumns
+        The next sequences, with their lines in the file.
+
+    Raises
+    ------
+    ValueError
+        As for `read_columns`, when the part is reached.
+    """
+    waiting, line, first_line = "", 1, None
+    with open_text(path, encoding) as stream:
+        while True:
+            read = stream.read(size)
+            waiting += read
+            end = len(waiting) if not read else _after_blank_line(waiting)
+            if end:
+                data = _parse(path, waiting[:end], line, separator, comment, n_columns, first_line)
+                if data is not None:
+                    yield data
+                    n_columns = len(data.columns)
+                    if first_line is None and data.lines is not None:
+                        first_line = int(data.lines[0])
+                line += waiting.count("\n", 0, end)
+                waiting = waiting[end:]
+            if not read:
+                break
+    if first_line is None:
+        raise ValueError(f"{path}: no tokens found, expected one token per line")
+
+
+def _after_blank_line(text: str) -> int:
+    """Where the last blank line ends; 0 if there is none."""
+    end = len(text)
+    while (end := text.rfind("\n", 0, end)) >= 0:
+        before = text.rfind("\n", 0, end)
+        if not text[before + 1 : end].strip(" \t\r"):
+            return end + 1
+    return 0
+
+
+def _parse(
+    path: Source,
+    text: str,
+    line: int,
+    separator: str | None,
+    comment: str | None,
+    n_columns: int | None,
+    like: int | None = None,
+) -> TokenColumns | None:
+    """The tokens of a text that begins at this line of a file; None if it has none.
+
+    ``like`` is the line that the number of columns is from, where it was not given.
+    """
+    _refuse_odd_text(path, text, line)
     numbers = None
     if comment and comment in text:
         # Dropped, not blanked: a comment inside a sequence must not cut it in two.
         lines = text.split("\n")
-        numbers = [n for n, line in enumerate(lines, 1) if not line.startswith(comment)]
-        text = "\n".join(lines[n - 1] for n in numbers)
+        numbers = [n for n, one in enumerate(lines, line) if not one.startswith(comment)]
+        text = "\n".join(lines[n - line] for n in numbers)
     if _DOCUMENT_START in text:
         text = re.sub(rf"^[ \t\r]*{_DOCUMENT_START}.*", "", text, flags=re.MULTILINE)
     fields, widths = _split_fields(text, separator)
 
-    line_of = np.arange(1, len(widths) + 1) if numbers is None else np.array(numbers)
+    line_of = line + np.arange(len(widths)) if numbers is None else np.array(numbers)
     is_token = widths > 0
     where = np.flatnonzero(is_token)
     if where.size == 0:
-        raise ValueError(f"{path}: no tokens found, expected one token per line")
+        return None
     expected = int(widths[where[0]]) if n_columns is None else n_columns
     wrong = where[widths[where] != expected]
     if wrong.size:
         found = int(widths[wrong[0]])
-        reason = "" if n_columns is not None else f" (line {line_of[where[0]]} has {expected})"
+        like = int(line_of[where[0]]) if n_columns is None else like
+        reason = "" if like is None else f" (line {like} has {expected})"
         raise ValueError(
             f"{path}:{line_of[wrong[0]]}: expected {expected} columns, found {found}{reason}"
         )
@@ -161,10 +240,10 @@ def read_columns(
     return TokenColumns(columns, offsets, str(path), line_of[where])
 
 
-def _refuse_odd_text(path: Source, text: str) -> None:
+def _refuse_odd_text(path: Source, text: str, line: int) -> None:
     """Refuse what no column file holds but a damaged or foreign file may."""
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+        line += text.count("\n", 0, text.index("\0"))
         raise ValueError(f"{path}:{line}: found a NUL character, expected text")
     if "\r" in text and "\r" in (body := text.strip()) and "\n" not in body:
         raise ValueError(f"{path}: lines end in \\r, expected \\n or \\r\\n")

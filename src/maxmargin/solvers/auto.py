@@ -20,7 +20,7 @@ from ..result import Callback, Result
 from .base import Solver
 from .dual_ascent import DualAscent, DualAscentRun
 from .one_slack import OneSlack
-from .passes import Momentum, Schedule, largest_first
+from .passes import Momentum, Schedule
 from .together import Together
 
 __all__ = ["Auto"]
@@ -229,7 +229,7 @@ class Auto(DualAscent):
             # Weights that are the best for all stored planes are left alone, to find more planes.
             settled = loop.together.solved or loop.begins_jointly(ascent)
             if settled or loop.trying:
-                order = largest_first(ascent.gaps, ascent.state.order)
+                order = ascent.largest_first()
                 enough = np.inf if settled else ascent.target
                 done = ascent.certify(self.rule, order=order, give_up_at=enough, limited=settled)
                 chosen = order[:done]

@@ -30,7 +30,7 @@ from ..engine.state import Kept
 from ..formulation import Formulation
 from ..problem import Problem
 from .dual_ascent import NO_STEPS, DualAscent, DualAscentRun
-from .passes import Momentum, largest_first
+from .passes import Momentum
 
 __all__ = ["CPD", "DCD", "DCDLight"]
 
@@ -142,7 +142,7 @@ class DCDLight(_CoordinateDescent):
             estimate = float(ascent.gaps.sum())
             ascent.record(estimate)
             if estimate <= self.optimism * ascent.target:
-                order = largest_first(ascent.gaps, ascent.state.order)
+                order = ascent.largest_first()
                 ascent.certify(self._rule(ascent), order=order, give_up_at=ascent.target)
                 ascent.record(float(ascent.gaps.sum()))
                 if ascent.certified and ascent.converged():

@@ -39,7 +39,7 @@ from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Bools, Floats, Ints
 from .base import Solver
-from .passes import runs_in_order
+from .passes import largest_first, runs_in_order
 
 __all__ = ["BCFW", "SDA", "DualAscent", "DualAscentRun", "DualAscentState"]
 
@@ -73,7 +73,10 @@ class DualAscentState(SolverState):
         n = len(self.store.caps)
         self.rng = rng
         self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
-        self.order: Ints = rng.permutation(n)  # data may come sorted, or with neighbours alike
+        # Data may come sorted, or with neighbours alike; but files are read as they lie.
+        together = int(getattr(self.oracle.problem, "read_together", 0))
+        self.order: Ints = np.arange(n) if together else rng.permutation(n)
+        self.run_length = together or RUN_LENGTH
 
     def is_of_less_than(self, other: DualAscentState) -> bool:
         """Whether the other state has these examples, and more behind them."""
@@ -178,11 +181,16 @@ class DualAscentRun(CertifiedRun):
         Short runs of it stay the same from pass to pass: what is next to each other in memory is
         visited together, and a fully random order would take twice the time.
         """
-        starts = np.arange(0, self.n, RUN_LENGTH)
+        state = self.state
+        starts = np.arange(0, self.n, state.run_length)
         self.rng.shuffle(starts)
         found = np.empty(self.n + 1, np.int64)
         chosen = np.ones(self.n, np.bool_) if chosen is None else chosen
-        return found[: runs_in_order(self.state.order, starts, RUN_LENGTH, chosen, found)]
+        return found[: runs_in_order(state.order, starts, state.run_length, chosen, found)]
+
+    def largest_first(self) -> Ints:
+        """Blocks of the largest gaps first, those of about equal ones in the order of visits."""
+        return largest_first(self.gaps, self.state.order)
 
     def visit(self, examples: Ints, rule: StepRule) -> None:
         """True oracle calls and steps on the blocks of ``examples``."""
@@ -273,8 +281,11 @@ class DualAscent(Solver):
     Parameters
     ----------
     cache_mb : float
-        Budget for stored planes; multiclass problems store none. Planes without weight are dropped
-        first, then each example's planes are merged into one.
+        Budget, in units of 2^20 bytes, for stored planes and what is kept to find them fast, copies
+        while they are rewritten included; multiclass problems store none. Planes without weight are
+        dropped first, then each example's planes are merged into one. Less than a few planes for
+        each example is not possible: a warning says what is used instead. Not in it are up to eight
+        vectors of all weights and some 400 bytes for each example.
     batch_size : int, optional
         Examples per oracle call in a pass with steps. Their planes are found at the same w and
         absorbed one after the other. By default one example in a thousand, at most 16: calls get

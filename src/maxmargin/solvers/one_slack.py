@@ -193,7 +193,10 @@ class OneSlack(Solver):
         At most so many candidates of each example are kept, the most recently used ones; 0 asks
         the oracle for every plane. Problems whose outputs can all be listed need no cache.
     cache_mb : float
-        Budget for the cached candidates.
+        Budget, in units of 2^20 bytes, for the entries of cached candidates, copies while they grow
+        included. Not in it are 32 bytes for each of ``cache_size`` candidates of each example, the
+        weights of candidates' parts, 4 bytes for each part, and the aggregated planes, each as long
+        as the weights that candidates touch.
     cache_share : float
         The oracle is asked when the gap over cached candidates is below this share of the last
         certified gap.

@@ -45,6 +45,7 @@ from ..confidences import confidence_of
 from ..data import Model, open_input, refuse_single_label
 from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
 from ..places import at_lines
+from ..streaming import refuse_to_stream, stored_tokens
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["examples", "judge", "plan", "predict", "understand"]
@@ -55,12 +56,15 @@ def plan(arguments: argparse.Namespace) -> Plan:
     if arguments.on_violation and not arguments.constraints:
         raise UsageError("--on-violation is of use with --constraints only")
     files, templates = read_template_option(arguments)
+    refuse_to_stream(arguments, templates)
     return Plan(files, partial(_make, arguments, templates))
 
 
 def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A tagger, to be trained on a column file, or on attributes."""
     features: Any
+    if arguments.stream:
+        return _make_stored(arguments, templates)
     if are_attributes(arguments):
         features, pairs = attribute_features(arguments), None
         tokens, extra = _read_attributes(open_input(arguments.data), arguments), {"task": TAG.name}
@@ -70,7 +74,39 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
         tokens, label_column = read_training_tokens(arguments, TAG)
         extra = extra_of_columns(arguments, TAG, tokens, label_column)
     say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
-    estimator = SequenceTagger(
+    estimator = _tagger(arguments, features, pairs)
+
+    def fit() -> None:
+        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
+            estimator.fit(tokens.inputs, tokens.labels)
+        _tell_size(arguments, estimator)
+
+    return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
+
+
+def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Training:
+    """A tagger, to be trained on a column file that stays on the disk."""
+    if are_attributes(arguments):
+        raise UsageError(f"--stream is for columns; {arguments.data} is read as CRFsuite's data")
+    features, _ = window_features(arguments, templates)
+    stored, fitted, tokens, label_column = stored_tokens(arguments, TAG, features)
+    extra = extra_of_columns(arguments, TAG, tokens, label_column)
+    n_sequences, n_tokens = len(stored.offsets) - 1, int(stored.offsets[-1])
+    say(arguments, f"{n_sequences} sequences, {n_tokens} tokens")
+    estimator = _tagger(arguments, fitted, None)
+
+    def fit() -> None:
+        estimator.fit(stored)
+        if arguments.compact is None:  # the model has them in features_; no need to save them twice
+            estimator.set_params(features=features)
+        _tell_size(arguments, estimator)
+
+    return Training(fit, estimator, extra, Examples(stored, stored.labels))
+
+
+def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> SequenceTagger:
+    """A tagger with the parameters that are asked for."""
+    return SequenceTagger(
         features=features,
         transition_features=pairs,
         fit_intercept=bool(arguments.intercept),
@@ -82,12 +118,10 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
         **shared_parameters(arguments, TAG),
     )
 
-    def fit() -> None:
-        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
-            estimator.fit(tokens.inputs, tokens.labels)
-        say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
-    return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
+def _tell_size(arguments: argparse.Namespace, estimator: SequenceTagger) -> None:
+    """Say how large the model is."""
+    say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:

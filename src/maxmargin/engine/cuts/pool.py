@@ -289,7 +289,7 @@ class CandidatePool(TablePool):
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""
-        if 2 * self.nbytes <= self.cache_bytes:
+        if 3 * self.nbytes <= self.cache_bytes:  # old and new ones, of twice the size
             self._compact(-1, 2.0, longest)
             return
         age = 50

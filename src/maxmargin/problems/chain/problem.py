@@ -27,7 +27,7 @@ from ...engine.native import (
 )
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.parts import rows_under_labels
-from ...engine.rows import Rows, check_codes, make_rows, row_scores
+from ...engine.rows import Rows, check_codes, is_mapped, make_rows, row_scores
 from ...engine.threads import each_range, in_ranges
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -48,6 +48,8 @@ from .online import chain_online
 __all__ = ["ChainProblem", "bio_constraints"]
 
 ChainLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+
+READ_AT_ONCE = 2**18  # bytes that are read one after the other, of data in a file
 
 
 class ChainData(NamedTuple):
@@ -375,6 +377,10 @@ class ChainProblem(NativeProblem):
         self.longest = int(self._lengths.max(initial=0))
         self._row_bounds = self._longest_rows()
         self._part_bounds = 4 * self._lengths + 4
+        self.read_together = 0
+        if is_mapped(data.rows.indices):
+            entries = int(data.rows.indptr[-1]) // max(len(self._lengths), 1)
+            self.read_together = max(READ_AT_ONCE // (12 * max(entries, 1)), 1)
         parts = rows_under_labels(data.rows, data.n_labels, self.layout.size)
         self.parts = parts if parts.n_parts < 2**31 else None
 

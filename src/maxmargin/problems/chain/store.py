@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...engine.arena import Places, new_places
 from ...engine.local_weights import LocalWeights
 from ...engine.oracle import Oracle
-from ...engine.parts import Parts
+from ...engine.parts import Parts, mean_part_size
 from ...engine.plane_kernels import FEATURES
 from ...engine.planes import BlockReport, PlaneStore, StepRule
 from ...engine.state import Arrays
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["ChainStore"]
 
 MANY_WEIGHTS = 2**16  # of which revisits take those that planes touch: more than near caches hold
+NEAR_SHARE = 0.125  # of the budget, at most, for features that are numbered within each example
+# Bytes of a part in terms of the weights in use, beside 4 for each of its weights: where its row
+# begins, its number in two arrays, in the problem and in the dictionary, and its place.
+PART_IN_USE = 36
 
 
 class SearchWork(NamedTuple):
@@ -52,7 +57,7 @@ class AllWeights(NamedTuple):
 
     w: Floats
     parts: Parts
-    place: Ints32
+    places: Places
     expanded: Floats
 
 
@@ -86,8 +91,8 @@ class ChainStore(PlaneStore):
     def __init__(
         self, oracle: Oracle, problem: ChainProblem, caps: Floats, cache_bytes: int
     ) -> None:
-        super().__init__(oracle, caps, cache_bytes)
         self.problem = problem
+        super().__init__(oracle, caps, cache_bytes)
         K, longest = problem.layout.n_labels, problem.longest
         self._work = SearchWork(
             problem.decoder.forbidden(),
@@ -105,11 +110,19 @@ class ChainStore(PlaneStore):
         )
         self._longest_row = 4 * longest + 4
         self._row = empty_planes(1, self._longest_row)
-        many = len(self.w) >= MANY_WEIGHTS
+        many, near = len(self.w) >= MANY_WEIGHTS, self.parts
         self._in_use = LocalWeights(self.parts, len(self.w) if many else 0)
-        self._near = parts_by_example(self.parts, problem.data.offsets) if many else self.parts
+        if many and near.indices.nbytes <= NEAR_SHARE * cache_bytes:
+            near = parts_by_example(near, problem.data.offsets)
+            self.beside += near.indices.nbytes
+        self._near = near
         self._originals = np.empty(0, np.int32)  # of the local parts
         self._all: AllWeights | None = None
+
+    def _new_places(self) -> Places:
+        """See `PlaneStore`; an example's tokens are next to each other."""
+        parts = self.parts
+        return new_places(parts.n_parts, parts.n_row_parts, self.problem.longest * parts.n_labels)
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one example after the other."""
@@ -161,10 +174,17 @@ class ChainStore(PlaneStore):
     # ----- the weights in use -------------------------------------------------------------------
 
     def prepare_revisits(self) -> None:
-        """Gather the weights that some plane touches, and work on those until the next visit."""
+        """Gather the weights that some plane touches, and work on those until the next visit.
+
+        Unless that would take more memory than there is.
+        """
         if self._all is not None or len(self.w) < MANY_WEIGHTS:
             return
         in_use, parts, used = self._in_use, self.parts, self.used[FEATURES]
+        needed = int(used) * (PART_IN_USE + 4 * mean_part_size(parts))
+        if 2 * self.nbytes + self.beside + needed > self.cache_bytes:
+            in_use.release()
+            return
         listed = self.arena.new_features[:used]
         is_row = listed < parts.n_row_parts
         originals = listed[is_row]
@@ -177,10 +197,8 @@ class ChainStore(PlaneStore):
             is_row, np.cumsum(is_row) - 1, listed - (parts.n_row_parts - n_rows)
         )
         w = np.concatenate([self.w[in_use.columns[: in_use.size]], self.w[parts.first_single :]])
-        aside = AllWeights(self.w, parts, self.scratch.place, self.scratch.expanded)
-        scratch = self.scratch._replace(
-            place=np.zeros(local.n_parts, np.int32), expanded=np.zeros(len(w))
-        )
+        aside = AllWeights(self.w, parts, self.scratch.places, self.scratch.expanded)
+        scratch = self.scratch._replace(places=new_places(local.n_parts), expanded=np.zeros(len(w)))
         arena = self.arena._replace(new_features=renumbered)
         self._w_before = None
         # All at once: an interrupt must not find arrays that do not fit each other.
@@ -222,7 +240,7 @@ class ChainStore(PlaneStore):
         behind[is_row] = self._originals[listed[is_row]]
         renumbered[:used] = behind
         arena = self.arena._replace(new_features=renumbered)
-        scratch = self.scratch._replace(place=aside.place, expanded=aside.expanded)
+        scratch = self.scratch._replace(places=aside.places, expanded=aside.expanded)
         self._w_before = None
         self._all, self._originals, self.arena, self.parts, self.scratch, self.w = (
             None,

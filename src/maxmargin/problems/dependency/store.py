@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...engine.arena import new_scratch
+from ...engine.arena import new_places, new_scratch
 from ...engine.joint_planes import PlaneRows
 from ...engine.oracle import Oracle
 from ...engine.parts import Parts
@@ -57,8 +57,8 @@ class TreeStore(PlaneStore):
         arcs = problem.arcs
         self.trees = Trees(arcs, problem.gold, problem.gold_labels, problem.options)
         longest = int(np.diff(arcs.bounds).max(initial=1))
-        place = np.zeros(longest * longest * max(arcs.n_labels, 1), np.int32)
-        self.scratch = new_scratch(place, np.zeros(oracle.n_features), 1024, 32)
+        places = new_places(longest * longest * max(arcs.n_labels, 1))
+        self.scratch = new_scratch(places, np.zeros(oracle.n_features), 1024, 32)
         self.entry_size = float(count_fixed(arcs))
         self._part_work = PART_ENTRY * self.entry_size
         self._work = make_work(arcs, longest, problem.options.projective)
