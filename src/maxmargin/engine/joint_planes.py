@@ -146,7 +146,7 @@ def copied_planes(store: PlaneStore, planes: Ints) -> PlaneRows:
     ends = np.empty(len(planes), np.int64), np.empty(len(planes), np.int64)
     rows = PlaneRows(*ends, np.empty(size, np.int32), np.empty(size))
     blocks = arena.block[planes]
-    store._reserve_scratch(blocks, 0)
+    store.reserve_scratch(blocks, 0)
     order = np.argsort(blocks, kind="stable")
     _copy_planes(arena, store.blocks, store.scratch, planes, order, rows)
     return rows

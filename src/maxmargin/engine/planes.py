@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from copy import copy
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..types import Floats, Ints
 from .arena import (
     Arena,
     Blocks,
+    Journal,
     Places,
     StoreArrays,
     arena_bytes,
@@ -58,6 +60,7 @@ from .plane_kernels import (
     merge_planes,
     revisit_blocks,
 )
+from .share_kernels import follow_journal
 from .state import Arrays, copied, from_text, inside, named_arrays, to_text, under
 from .work import (
     ADDED_ENTRY,
@@ -119,6 +122,19 @@ class BlockReport(NamedTuple):
     hinges: Floats
 
 
+class Push(NamedTuple):
+    """A change of all multipliers, that of w, and of the dual what does not depend on w.
+
+    ``linear`` and ``-held`` add to its slope, and ``ridge`` to its curvature.
+    """
+
+    change: Floats
+    direction: Floats
+    linear: float
+    held: float
+    ridge: float
+
+
 class BlockStore(Protocol):
     """The blocks of one dual problem, as solvers use them.
 
@@ -129,8 +145,6 @@ class BlockStore(Protocol):
     formulation: Formulation
     caps: Floats
     dual_now: Floats
-    #: Work done so far, see `work`; what pays is judged by it.
-    work: float
     #: Whether a visit costs no more than a revisit, so that stored planes save nothing.
     oracle_is_cheap: bool
     #: Whether a visit steps between the examples of a batch, so that batches may be long.
@@ -139,6 +153,14 @@ class BlockStore(Protocol):
     @property
     def least_batch(self) -> int:
         """Examples that a visit should have at least, for threads to pay; 0 without any."""
+
+    @property
+    def work(self) -> float:
+        """Work done so far, see `work`; what pays is judged by it."""
+
+    @property
+    def n_shares(self) -> int:
+        """Pieces that the blocks are in, which threads can improve at the same time."""
 
     @property
     def w(self) -> Floats:
@@ -206,8 +228,18 @@ class BlockStore(Protocol):
         """Take over what `arrays` of a store of equal data and formulation has given."""
 
 
-def make_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
-    """Return the problem's own compact store, or the general one."""
+def make_store(oracle: Oracle, caps: Floats, cache_bytes: int, n_shares: int = 1) -> BlockStore:
+    """Return the problem's own compact store, or the general one; in shares where it can be."""
+    store = _whole_store(oracle, caps, cache_bytes)
+    if n_shares > 1 and isinstance(store, PlaneStore) and store.divides and oracle.region is None:
+        from .shares import SharedStore
+
+        return SharedStore(store, n_shares)
+    return store
+
+
+def _whole_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
+    """The blocks in one piece."""
     if oracle.region is not None:
         from .region_planes import BoundedStore, RegionStore
 
@@ -245,38 +277,58 @@ class PlaneStore:
     oracle_is_cheap = False
     visits_in_order = False
     least_batch = 0
+    n_shares = 1
+    #: Whether the blocks can be cut into shares, by `twin`.
+    divides = True
+    #: Whether to follow a change of ``w`` part by part is quicker than to compare all weights.
+    follows = True
     #: Entries that `plane_rows` makes of an entry of a stored plane.
     entry_size = 1.0
 
     def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> None:
-        n, n_features = len(caps), oracle.n_features
         self.oracle = oracle
-        self.formulation = formulation = oracle.formulation
+        self.formulation = oracle.formulation
         self.caps = caps
         self.cache_bytes = cache_bytes
-        self.w: Floats = np.zeros(n_features)
-        self.dual_now = np.zeros(1)
+        self.w: Floats = np.zeros(oracle.n_features)
         self.work = 0.0
         self.n_evicted = 0
+        self.n_rewritten = 0  # times that planes were dropped or moved
         self._w_before: Floats | None = None
         self._remembered = 0
+        self.parts = oracle.parts
+        self._part_work = PART_ENTRY * mean_part_size(self.parts)
+        self._warned_of_budget = False
+        self.beside = 0
+        # While planes must stay where they are, the budget may be overdrawn.
+        self.stays = self.is_overdrawn = False
+        self._make_arrays(len(caps))
+
+    def _make_arrays(self, n_filled: int) -> None:
+        """Empty blocks, space for planes of so many of them, and for the work of kernels."""
+        n = len(self.caps)
+        self.dual_now = np.zeros(1)
         self.blocks = Blocks(
             np.full(n, -1),
             np.full(n, -1),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
-            caps,
-            ridges(formulation, caps),
+            self.caps,
+            ridges(self.formulation, self.caps),
         )
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
-        self.beside = 0
-        self.arena = self._first_arena(n)
-        self.parts = oracle.parts
-        self._part_work = PART_ENTRY * mean_part_size(self.parts)
-        expanded = np.zeros(n_features if oracle.in_parts else 0)
+        self.arena = self._first_arena(n_filled)
+        expanded = np.zeros(self.oracle.n_features if self.oracle.in_parts else 0)
         self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
-        self._warned_of_budget = False
+
+    def twin(self, count: int) -> PlaneStore:
+        """An empty store of the same problem, one of ``count`` that have the blocks together."""
+        twin = copy(self)
+        twin.oracle = copy(self.oracle)
+        twin.cache_bytes = self.cache_bytes // count
+        twin._make_arrays(len(self.caps) // count)
+        return twin
 
     def _new_places(self) -> Places:
         """A table of the parts of a block, whichever they are."""
@@ -366,10 +418,10 @@ class PlaneStore:
         """Store each example's new plane if it is the block's most violated; improve the block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         longest = longest_row(answer.planes)
-        self.work += self._work_on(examples)
+        self.work += self.work_on(examples)
         done = 0
         while True:
-            self._reserve_scratch(examples, longest)
+            self.reserve_scratch(examples, longest)
             done = absorb_planes(self._arrays, examples, answer, rule, done, report)
             if done == len(examples):
                 return report
@@ -378,15 +430,19 @@ class PlaneStore:
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
         gaps = np.empty(len(examples))
-        self._reserve_scratch(examples, 0)
-        self.work += self._work_on(examples)
+        self.reserve_scratch(examples, 0)
+        self.work += self.work_on(examples)
         revisit_blocks(self._arrays, examples, rule, gaps)
         return gaps
 
     def prepare_revisits(self) -> None:
         """See `BlockStore`."""
 
-    def _work_on(self, examples: Ints) -> float:
+    def follow(self, journal: Journal, count: int, factor: float, products: Floats) -> float:
+        """Return <d, w> for a change d of w, and add ``factor`` d to w; ``products`` is space."""
+        return float(follow_journal(self.parts, journal, count, factor, self.w, products))
+
+    def work_on(self, examples: Ints) -> float:
         """Work of scoring the planes of these blocks, and of steps on them."""
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
         per_plane = PLANE_ENTRY * float(n_entries) / max(float(n_planes), 1.0)
@@ -401,41 +457,51 @@ class PlaneStore:
         largest, so the dual never falls. Returns its increase. With a factor of 0 the current
         multipliers are only remembered.
         """
+        w_before = self._remember_w()
+        push = self.push(factor, carried=w_before is not None)
+        if push is None:
+            return 0.0
+        self.work += CALL + WEIGHT * len(self.w) + ADDED_ENTRY * self.n_entries
+        direction = push.direction
+        if w_before is not None:
+            direction += factor * (self.w - w_before)
+        slope = push.linear - float(direction @ self.w) - push.held
+        curvature = float(direction @ direction) + push.ridge
+        step, gain = self._line_step(direction, slope, curvature)
+        if gain == 0.0:
+            return 0.0
+        self.arena.alpha[: self.used[0]] += step * push.change
+        direction *= step
+        self.w += direction
+        self.dual_now[0] += gain
+        return gain
+
+    def push(self, factor: float, carried: bool) -> Push | None:
+        """Where `extrapolate` goes, and what its planes say of the dual there.
+
+        If it is ``carried``, ``direction`` lacks ``factor`` times the change of w since the last
+        call. None if the factor is 0.
+        """
         p = self.used[0]
         now, before, block = self.arena.alpha[:p], self.arena.before[:p], self.arena.block[:p]
         free = factor * (now - before)
         goal = np.maximum(now + free, 0.0)
         before[:] = now
-        w_before = self._remember_w()
         if factor == 0.0:
-            return 0.0
-        self.work += CALL + WEIGHT * len(self.w) + ADDED_ENTRY * self._n_entries
+            return None
         if self.formulation.slack == "l1":
             sums = self._block_sums(goal)
             # A full block stays full but for rounding, and that is no reason to change its planes.
             over = sums > self.caps * (1.0 + 1e-14)
             goal *= np.where(over, self.caps / np.where(over, sums, 1.0), 1.0)[block]
         change = goal - now
-        if w_before is None:
-            direction = self._sum_of_planes(change)
-        else:
-            clipped = np.where(goal == now + free, 0.0, change - free)
-            direction = self._sum_of_planes(clipped)
-            direction += factor * (self.w - w_before)
-        slope = float(change @ self.arena.offset[:p] - direction @ self.w)
-        curvature = float(direction @ direction)
+        clipped = np.where(goal == now + free, 0.0, change - free) if carried else change
+        linear, held, ridge = float(change @ self.arena.offset[:p]), 0.0, 0.0
         if self.formulation.slack == "l2":
-            sums, ridge = self._block_sums(change), self.blocks.ridge
-            slope -= float(self._block_sums(now) * ridge @ sums)
-            curvature += float(sums * ridge @ sums)
-        step, gain = self._line_step(direction, slope, curvature)
-        if gain == 0.0:
-            return 0.0
-        now += step * change
-        direction *= step
-        self.w += direction
-        self.dual_now[0] += gain
-        return gain
+            sums, ridges = self._block_sums(change), self.blocks.ridge
+            held = float(self._block_sums(now) * ridges @ sums)
+            ridge = float(sums * ridges @ sums)
+        return Push(change, self._sum_of_planes(clipped), linear, held, ridge)
 
     def _line_step(self, direction: Floats, slope: float, curvature: float) -> tuple[float, float]:
         """Best step in [0, 1] along a direction of w, and the dual's increase."""
@@ -470,35 +536,39 @@ class PlaneStore:
         """
         last = self._w_before if self._remembered < CARRY_LIMIT else None
         self._remembered = 0 if last is None else self._remembered + 1
-        self._w_before = self.w.copy() if len(self.w) < self._n_entries else None
+        self._w_before = self.w.copy() if len(self.w) < self.n_entries else None
         return last
 
     @property
-    def _n_entries(self) -> float:
+    def n_entries(self) -> float:
         """Entries of all stored planes, those of parts one by one."""
         return self.entry_size * float(self.used[ENTRIES])
 
     def _sum_of_planes(self, weights: Floats) -> Floats:
         """Sum over the planes p of ``weights[p] a_p``."""
         total = np.zeros(len(self.w))
-        self._add_planes(weights, total)
+        self.add_planes(weights, total)
         return total
 
-    def _add_planes(self, weights: Floats, total: Floats) -> None:
+    def add_planes(self, weights: Floats, total: Floats) -> None:
         """Add the sum over the planes p of ``weights[p] a_p`` to ``total``."""
-        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        self.reserve_scratch(np.arange(len(self.caps)), 0)
         add_weighted_planes(self.arena, self.parts, self.blocks, weights, self.scratch, total)
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
         linear, sums = self.dual_sums()
         factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
-        self.arena.alpha[: self.used[0]] *= factor
         self.w *= factor
+        self.scale(factor, caps)
+        self.dual()
+
+    def scale(self, factor: float, caps: Floats) -> None:
+        """Scale all multipliers, but not ``w``, and change the bounds."""
+        self.arena.alpha[: self.used[0]] *= factor
         self.caps = caps
         self.blocks = self.blocks._replace(cap=caps, ridge=ridges(self.formulation, caps))
         self.known_products = NO_PRODUCTS  # a run starts without, from arrays or not
-        self.dual()
 
     def evict(self, idle_limit: int) -> None:
         """Drop planes without weight that ``idle_limit`` visits in a row left unused."""
@@ -519,11 +589,12 @@ class PlaneStore:
 
     def _drop_idle(self, idle_limit: int) -> None:
         """Mark such planes dead; what they were before is forgotten, also in what w was before."""
+        self.n_rewritten += 1
         now = self.arena.before[: self.used[0]]
         before = now.copy()
         self.n_evicted += mark_dead_planes(self.arena, self.used[0], idle_limit)
         if self._w_before is not None:
-            self._add_planes(now - before, self._w_before)
+            self.add_planes(now - before, self._w_before)
 
     # ----- state --------------------------------------------------------------------------------
 
@@ -574,7 +645,7 @@ class PlaneStore:
 
     # ----- memory -------------------------------------------------------------------------------
 
-    def _reserve_scratch(self, examples: Ints, longest: int) -> None:
+    def reserve_scratch(self, examples: Ints, longest: int) -> None:
         """Make the work arrays fit the largest of these blocks and one more plane."""
         features, _, planes, _ = block_sizes(self.blocks.n_features, self.blocks.count, examples)
         features, planes = features + longest + 1, planes + 2
@@ -589,6 +660,10 @@ class PlaneStore:
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
         if self._grow(longest, 2.0) or self._grow(longest, 1.3) or self._grow(longest, 1.05):
+            return
+        if self.stays:
+            self._grow(longest, 1.3, anyway=True)
+            self.is_overdrawn = True
             return
         for idle_limit in (10, 1):
             self._drop_idle(idle_limit)
@@ -608,6 +683,13 @@ class PlaneStore:
                 )
         if not self._grow(longest, 1.1):
             self._grow(longest, 1.1, anyway=True)
+
+    def keep_budget(self) -> None:
+        """Let planes move again; drop some, where the budget was overdrawn."""
+        self.stays = False
+        if self.is_overdrawn:
+            self.is_overdrawn = False
+            self._reserve(0)
 
     def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
         """Reserve space for one more plane and ``factor`` more, unless the budget forbids it."""
@@ -635,6 +717,7 @@ class PlaneStore:
 
     def _compact(self, merge: bool = False) -> None:
         """Rewrite the arrays without dead planes; with ``merge`` most of a block become one."""
+        self.n_rewritten += 1
         if merge:
             self.known_products = NO_PRODUCTS
             self._w_before = None
@@ -645,7 +728,7 @@ class PlaneStore:
     def _rewrite(self, tried_first: bool = False) -> None:
         """Copy live planes to fresh arrays, each block's planes next to each other."""
         self.work += REWRITTEN_ENTRY * float(self.used[ENTRIES])
-        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        self.reserve_scratch(np.arange(len(self.caps)), 0)
         old, source = self.blocks, self.arena
         live = np.flatnonzero(source.alive[: self.used[0]])
         untried = (source.alpha[live] <= 0.0) & (source.idle[live] == 0) & tried_first

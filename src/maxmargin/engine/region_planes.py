@@ -50,7 +50,7 @@ class RegionStore(PlaneStore):
         if self.arena is not arena:  # which may have lost planes whose weight has just gone
             self._weights = None
         elif rule.max_steps > 0 and self._weights is not None:
-            self._reserve_scratch(examples, 0)
+            self.reserve_scratch(examples, 0)
             arrays = (self.arena, self.blocks, self.scratch, self.parts)
             _follow(*arrays, examples, self.region.mean, self.w, self._weights)
         return report

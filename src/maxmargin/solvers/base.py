@@ -65,10 +65,10 @@ class Solver:
     n_jobs : int, optional
         Threads that search for planes: None is 1, unless joblib's ``parallel_config`` says
         otherwise, and -1 all cores. They are used for the passes over all examples that certify,
-        for those of cutting planes, and for steps on classes, where the problem is one of this
-        package, or says ``in_threads``. Others are searched in so many processes of joblib's, if
-        that pays; what methods change in the problem is then lost. The same number gives the same
-        bits.
+        for those of cutting planes, for steps on classes, and where searches take long for those of
+        dual ascent, if the problem is one of this package, or says ``in_threads``. Others are
+        searched in so many processes of joblib's, if that pays; what methods change in the problem
+        is then lost. The same number gives the same bits.
     """
 
     tol: float | None = TOL

@@ -23,6 +23,7 @@ from ..engine.block_steps import FRANK_WOLFE, WSS2
 from ..engine.oracle import Oracle, batches
 from ..engine.planes import BlockStore, PlaneStore, StepRule, make_store
 from ..engine.run import CertifiedRun
+from ..engine.shares import SharedStore, count_shares, shares_in
 from ..engine.state import (
     Arrays,
     SolverState,
@@ -95,10 +96,11 @@ class DualAscentState(SolverState):
         The blocks here are as they were. None where the store cannot do so.
         """
         store = self.store
-        if not isinstance(store, PlaneStore):
+        if not isinstance(store, PlaneStore | SharedStore):
             return None
-        moved = make_store(Oracle(problem, store.formulation), store.caps, store.cache_bytes)
-        assert isinstance(moved, PlaneStore)
+        oracle = Oracle(problem, store.formulation)
+        moved = make_store(oracle, store.caps, store.cache_bytes, store.n_shares)
+        assert isinstance(moved, PlaneStore | SharedStore)
         moved.restore(store.arrays())
         moved.empty(changed)
         return DualAscentState(moved)
@@ -114,7 +116,13 @@ class DualAscentState(SolverState):
 
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
-        self.store.restore(inside("store", arrays))
+        own = inside("store", arrays)
+        n_shares = shares_in(own)
+        if n_shares != self.store.n_shares:  # that of another number of threads
+            old = self.store
+            assert isinstance(old, PlaneStore | SharedStore)
+            self.store = make_store(self.oracle, old.caps, old.cache_bytes, n_shares)
+        self.store.restore(own)
         self.gaps, self.order = arrays["gaps"].copy(), arrays["order"].copy()
         self.rng = np.random.default_rng(0)
         self.rng.bit_generator.state = from_text(arrays["rng"])
@@ -135,11 +143,17 @@ class DualAscentRun(CertifiedRun):
     ) -> None:
         super().__init__(solver, state.oracle, C, weights, callbacks)
         self.state = state
-        self.store = state.store
         self.batch_size = solver.batch_size or min(16, max(1, self.n // 1000))
+        if isinstance(self.store, SharedStore):
+            self.store.batch_size = self.batch_size
         self.proven_dual = self.store.dual()
         self.from_zero = self.store.n_planes == 0
         self.quiet_rule = NO_STEPS  # which planes are stored by passes that only certify
+
+    @property
+    def store(self) -> BlockStore:
+        """The blocks."""
+        return self.state.store
 
     @property
     def gaps(self) -> Floats:
@@ -198,6 +212,7 @@ class DualAscentRun(CertifiedRun):
         size = self.batch_size
         if self.store.visits_in_order:
             size = CHEAP_BATCH if self.store.oracle_is_cheap else ORDERED_BATCH
+            size *= self.store.n_shares
         for batch in batches(examples, max(size, self.store.least_batch)):
             self.gaps[batch] = self.store.visit(batch, rule).gaps
             self.check()
@@ -311,8 +326,12 @@ class DualAscent(Solver):
             state.store.rescale(caps)
         else:
             oracle = Oracle(problem, formulation)
-            state = DualAscentState(make_store(oracle, caps, int(self.cache_mb * 2**20)))
             earlier = warm_start.state if warm_start is not None else None
+            n_shares = count_shares(oracle, self.n_jobs)
+            if isinstance(earlier, DualAscentState) and earlier.store.n_shares > 1:
+                n_shares = earlier.store.n_shares
+            store = make_store(oracle, caps, int(self.cache_mb * 2**20), n_shares)
+            state = DualAscentState(store)
             if isinstance(earlier, DualAscentState) and earlier.is_of_less_than(state):
                 state.store.take_over(earlier.store)
                 state.store.rescale(caps)

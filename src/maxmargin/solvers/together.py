@@ -18,8 +18,11 @@ CALL, OWN_CALL = 3e4, 3e3
 class JointStore(Protocol):
     """Planes with multipliers, see `planes.BlockStore`."""
 
-    work: float
     visits_in_order: bool
+
+    @property
+    def work(self) -> float:
+        """Work done so far."""
 
     def solve_jointly(
         self, stop_gap: float, most_work: float, recombine: bool = False

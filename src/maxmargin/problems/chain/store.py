@@ -87,6 +87,7 @@ class ChainStore(PlaneStore):
     """
 
     visits_in_order = True
+    divides = False
 
     def __init__(
         self, oracle: Oracle, problem: ChainProblem, caps: Floats, cache_bytes: int
@@ -147,13 +148,13 @@ class ChainStore(PlaneStore):
     def _pass(self, examples: Ints, rule: StepRule, cached: bool) -> BlockReport:
         """Run the kernel until all examples are done, with more space where it asks for it."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        work = self._work_on(examples)
+        work = self.work_on(examples)
         search = RECOMBINATION * work if cached else len(examples) * self.oracle.work
         self.work += work + search
         data = self.problem.data._replace(at=self._offsets())
         done = 0
         while True:
-            self._reserve_scratch(examples, self._longest_row)
+            self.reserve_scratch(examples, self._longest_row)
             done = visit_chains(
                 self._arrays,
                 self._near if self._all is None else self.parts,

@@ -55,6 +55,7 @@ class ClassStore:
     """The blocks of a multiclass dual as lists of classes with multipliers; see `BlockStore`."""
 
     visits_in_order = True
+    n_shares = 1
 
     def __init__(self, oracle: Oracle, problem: MulticlassProblem, caps: Floats) -> None:
         self.oracle = oracle

@@ -49,19 +49,25 @@ class TreeStore(PlaneStore):
     """
 
     visits_in_order = True
+    follows = False
 
     def __init__(
         self, oracle: Oracle, problem: DependencyProblem, caps: Floats, cache_bytes: int
     ) -> None:
-        super().__init__(oracle, caps, cache_bytes)
         arcs = problem.arcs
         self.trees = Trees(arcs, problem.gold, problem.gold_labels, problem.options)
-        longest = int(np.diff(arcs.bounds).max(initial=1))
-        places = new_places(longest * longest * max(arcs.n_labels, 1))
-        self.scratch = new_scratch(places, np.zeros(oracle.n_features), 1024, 32)
+        super().__init__(oracle, caps, cache_bytes)
         self.entry_size = float(count_fixed(arcs))
         self._part_work = PART_ENTRY * self.entry_size
-        self._work = make_work(arcs, longest, problem.options.projective)
+
+    def _make_arrays(self, n_filled: int) -> None:
+        """See `PlaneStore`."""
+        super()._make_arrays(n_filled)
+        arcs, options = self.trees.arcs, self.trees.options
+        longest = int(np.diff(arcs.bounds).max(initial=1))
+        places = new_places(longest * longest * max(arcs.n_labels, 1))
+        self.scratch = new_scratch(places, np.zeros(self.oracle.n_features), 1024, 32)
+        self._work = make_work(arcs, longest, options.projective)
         self._kept = np.empty(longest * longest)
         self._heads = np.empty(longest, np.int32)
         self._longest_row = 2 * longest
@@ -71,10 +77,10 @@ class TreeStore(PlaneStore):
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one sentence after the other."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        self.work += self._work_on(examples) + len(examples) * self.oracle.work
+        self.work += self.work_on(examples) + len(examples) * self.oracle.work
         done = 0
         while True:
-            self._reserve_scratch(examples, self._longest_row)
+            self.reserve_scratch(examples, self._longest_row)
             done = visit_trees(
                 self._arrays,
                 examples,
@@ -101,8 +107,8 @@ class TreeStore(PlaneStore):
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""
         gaps = np.empty(len(examples))
-        self._reserve_scratch(examples, 0)
-        self.work += self._work_on(examples)
+        self.reserve_scratch(examples, 0)
+        self.work += self.work_on(examples)
         revisit_trees(self._arrays, examples, rule, gaps, self.trees.arcs, self._features)
         return gaps
 
@@ -111,9 +117,9 @@ class TreeStore(PlaneStore):
         """Space for the features of an arc."""
         return self._work.features[0]
 
-    def _add_planes(self, weights: Floats, total: Floats) -> None:
+    def add_planes(self, weights: Floats, total: Floats) -> None:
         """See `PlaneStore`."""
-        self._reserve_scratch(np.arange(len(self.caps)), 0)
+        self.reserve_scratch(np.arange(len(self.caps)), 0)
         given = self.arena, self.blocks, weights, self.scratch, self.trees.arcs, self._features
         add_weighted_trees(*given, total)
 

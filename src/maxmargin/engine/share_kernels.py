@@ -1,0 +1,155 @@
+"""Kernels of shared blocks: what a share has changed, and how the changes of all are combined."""
+
+from __future__ import annotations
+
+from .._jit import kernel
+from .parts import gather_parts, scatter_parts
+from .plane_kernels import list_block, sum_block
+
+STRETCH = 256  # weights that are worked on at a time: their sums stay in the nearest cache
+
+
+@kernel(allocates=False)
+def note_multipliers(arena, blocks, examples, before):
+    """Note the multipliers of these blocks."""
+    for i in examples:
+        p = blocks.first[i]
+        while p >= 0:
+            before[p] = arena.alpha[p]
+            p = arena.next_plane[p]
+
+
+@kernel(allocates=False)
+def move_back(arena, blocks, examples, before, step):
+    """Cut the change of these blocks' multipliers to a share ``step`` of it."""
+    for i in examples:
+        p = blocks.first[i]
+        while p >= 0:
+            arena.alpha[p] = before[p] + step * (arena.alpha[p] - before[p])
+            p = arena.next_plane[p]
+
+
+@kernel(allocates=False)
+def ridge_of_change(arena, blocks, examples, before):
+    """What squared slacks add to the curvature of the change of these blocks."""
+    total = 0.0
+    for i in examples:
+        change = 0.0
+        p = blocks.first[i]
+        while p >= 0:
+            change += arena.alpha[p] - before[p]
+            p = arena.next_plane[p]
+        total += blocks.ridge[i] * change * change
+    return total
+
+
+@kernel(allocates=False)
+def write_journal(arena, blocks, examples, before, change, scratch, journal, sums):
+    """Write the changes of these blocks as parts and steps; returns how many there are.
+
+    ``sums`` are what the offsets add to the dual, and what ridges take off its slope. ``change`` is
+    scratch, an entry for each plane.
+    """
+    count = 0
+    sums[:] = 0.0
+    for i in examples:
+        held, moved = 0.0, 0.0
+        p = blocks.first[i]
+        while p >= 0:
+            change[p] = arena.alpha[p] - before[p]
+            sums[0] += change[p] * arena.offset[p]
+            held += before[p]
+            moved += change[p]
+            p = arena.next_plane[p]
+        sums[1] += blocks.ridge[i] * held * moved
+        if not sum_block(arena, blocks, i, change, scratch.dense):
+            continue
+        _, n_local = list_block(arena, blocks, i, scratch)
+        for f in range(n_local):
+            journal.parts[count] = scratch.features[f]
+            journal.steps[count] = scratch.dense[f]
+            count += scratch.dense[f] != 0.0
+            scratch.dense[f] = 0.0
+    return count
+
+
+@kernel(allocates=False)
+def follow_journal(parts, journal, count, factor, w, products):
+    """Return <d, w> for the change d that a journal tells of; then add ``factor`` d to w."""
+    gather_parts(parts, journal.parts, 0, count, w, products)
+    product = 0.0
+    for e in range(count):
+        product += journal.steps[e] * products[e]
+    if factor != 0.0:
+        for e in range(count):
+            products[e] = factor * journal.steps[e]
+        scatter_parts(parts, journal.parts, count, products, w)
+    return product
+
+
+# Sums are over loops that write nothing: others are summed up in one order or another, by where
+# their arrays happen to lie in memory.
+
+
+@kernel(allocates=False)
+def add_changes(base, own, first, last, work, squares, total, changed):
+    """Add the changes of all shares to the weights first..last-1 of the base and of all.
+
+    ``own`` has a row of weights for each share, ``base`` those that all began with. Gives the sum
+    of the changes, which stretches have any, and adds to the squares of each share's change, and
+    (the last one) of their sum.
+    """
+    n = len(own)
+    for begin in range(first, last, STRETCH):
+        end = min(begin + STRETCH, last)
+        size, here, some = end - begin, base[begin:end], 0.0
+        for k in range(n):
+            row = own[k, begin:end]
+            for j in range(size):
+                work[j] = row[j] - here[j]
+            square = _square(work, size)
+            some += square
+            squares[k] += square
+        changed[begin // STRETCH] = some > 0.0
+        if some == 0.0:
+            continue
+        for j in range(size):
+            work[j] = 0.0
+        for k in range(n):
+            row = own[k, begin:end]
+            for j in range(size):
+                work[j] += row[j] - here[j]
+        squares[n] += _square(work, size)
+        of_all = total[begin:end]
+        for j in range(size):
+            of_all[j] = work[j]
+            here[j] += work[j]
+        for k in range(n):
+            row = own[k, begin:end]
+            for j in range(size):
+                row[j] = here[j]
+
+
+@kernel(inline=True)
+def _square(vector, size):
+    """The square of a vector of this size."""
+    square = 0.0
+    for j in range(size):
+        square += vector[j] * vector[j]
+    return square
+
+
+@kernel(allocates=False)
+def add_share(base, own, first, last, factor, total, changed):
+    """Add ``factor`` times what `add_changes` has added."""
+    for begin in range(first, last, STRETCH):
+        if not changed[begin // STRETCH]:
+            continue
+        end = min(begin + STRETCH, last)
+        here, of_all = base[begin:end], total[begin:end]
+        for j in range(end - begin):
+            here[j] += factor * of_all[j]
+        for k in range(len(own)):
+            row = own[k, begin:end]
+            for j in range(end - begin):
+                row[j] = here[j]

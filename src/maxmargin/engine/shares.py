@@ -1,0 +1,620 @@
+"""Blocks in shares: passes with steps by several threads, the same bits for any number of them.
+
+The examples are cut into shares, each with planes, multipliers and weights w of its own. A pass
+goes from hand-over to hand-over: every share improves some of its blocks, as if the others stood
+still, and then the changes of all are added up,
+
+    w <- w + step * sum_k d_k,     alpha likewise, for the blocks that were visited.
+
+The dual is a quadratic of the step, whose slope and curvature follow from the gains of the shares
+and from |d_k|^2 and |sum d_k|^2. A step in [0, 1] is feasible, for the blocks' multipliers are
+convex combinations of what they were and are. Where changes have little in common the step is 1;
+where that would be much too far, it is the best one, so that the dual never falls (block-diagonal
+bounds with adding up, as in CoCoA+; Ma et al. 2015).
+
+What is handed over, and when, depends on the shares and not on threads: with one thread, or two,
+the result is the same. Nothing here depends on a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from ..objective import dual_value, line_step, scale_to_fit
+from ..types import Floats, Ints
+from .arena import Journal, grown
+from .oracle import Oracle, batches
+from .plane_kernels import block_sizes
+from .planes import CARRY_LIMIT, BlockReport, BlockStore, PlaneStore, StepRule
+from .share_kernels import (
+    STRETCH,
+    add_changes,
+    add_share,
+    move_back,
+    note_multipliers,
+    ridge_of_change,
+    write_journal,
+)
+from .state import Arrays, from_text, inside, to_text, under
+from .threads import count_threads
+from .work import ADDED_ENTRY, CALL, WEIGHT
+
+__all__ = ["SharedStore", "count_shares", "shares_in"]
+
+Value = TypeVar("Value")
+
+# Work of each share from one hand-over to the next, and what is added for each weight where all are
+# compared.
+VISITS, ADDING = 4e6, 15.0
+# Work that is too little for threads: handing it over takes as long.
+LEAST_WORK = 1e6
+# A full step is taken where the best one is at least this: it gains 94 % as much, or more.
+NEARLY_FULL = 0.8
+BEGINNING = 8  # so many times the blocks of a piece were improved before
+LEAST_BATCH = 8  # examples that a share asks its oracle for at a time, at least
+LONG = 2**20  # weights from which on changes are written down, instead of comparing all weights
+MANY = 2**17  # weights from which on threads share the work of adding up
+LEAST_SEARCH = 5e4  # work of an oracle call
+FEWEST = 126  # examples of a share: for few, all planes are solved for together
+
+
+class Share:
+    """Some of the blocks: a store of its own, and what it notes for the next hand-over."""
+
+    def __init__(self, store: PlaneStore) -> None:
+        self.store = store
+        self.examples: Ints = np.empty(0, np.int64)  # visited since the last hand-over
+        self.journal = Journal(np.empty(0, np.int32), np.empty(0))
+        self.count = 0  # entries of the journal
+        self.product = 0.0  # <d, w + d> for the change d that is in it
+        self._sums: Floats = np.zeros(2)  # that are written with it
+        self._before: Floats = np.empty(0)  # multipliers of their planes at the last hand-over
+        self._change: Floats = np.empty(0)
+        self._products: Floats = np.empty(0)
+
+    @property
+    def gain(self) -> float:
+        """What the steps since the last hand-over would add to the dual by themselves."""
+        return float(self.store.dual_now[0])
+
+    def improve(self, do: Callable[[Share], BlockReport], steps: bool, writes: bool) -> BlockReport:
+        """Visit the examples; where there are steps, note what the next hand-over needs."""
+        store = self.store
+        self.count = 0
+        self._sums[:] = store.dual_now[0] = self.product = 0.0
+        if len(self.examples) == 0:
+            return BlockReport(np.empty(0), np.empty(0))
+        if not steps:
+            return do(self)
+        n_planes = int(store.used[0])
+        self._before = grown(self._before, 0, n_planes)
+        note_multipliers(store.arena, store.blocks, self.examples, self._before)
+        store.stays = True
+        report = do(self)
+        self._before = grown(self._before, n_planes, int(store.used[0]))
+        self._before[n_planes : store.used[0]] = 0.0  # new planes
+        if writes:
+            self._write_journal()
+        return report
+
+    def visit(self, rule: StepRule, batch_size: int) -> BlockReport:
+        """True oracle calls and steps."""
+        if self.store.visits_in_order or rule.max_steps == 0:
+            return self.store.visit(self.examples, rule)
+        reports = [self.store.visit(batch, rule) for batch in batches(self.examples, batch_size)]
+        return BlockReport(*(np.concatenate(values) for values in zip(*reports, strict=True)))
+
+    def _write_journal(self) -> None:
+        """Write down the change of w."""
+        store = self.store
+        store.reserve_scratch(self.examples, 0)
+        size = int(block_sizes(store.blocks.n_features, store.blocks.count, self.examples)[1]) + 1
+        self.journal = Journal(*(grown(array, 0, size) for array in self.journal))
+        self._change = grown(self._change, 0, int(store.used[0]))
+        self.count = int(
+            write_journal(
+                *(store.arena, store.blocks, self.examples, self._before, self._change),
+                *(store.scratch, self.journal, self._sums),
+            )
+        )
+        self.product = self.follow(self, 0.0)
+
+    def follow(self, other: Share, factor: float) -> float:
+        """Return <d, w> for the change d that a share has written down, and add so much of it."""
+        self._products = grown(self._products, 0, other.count)
+        return self.store.follow(other.journal, other.count, factor, self._products)
+
+    def square(self) -> float:
+        """|d|^2 of the change d of w: its gain is linear - held - <d, w> - (|d|^2 + ridge) / 2."""
+        linear, held = self._sums
+        return float(2.0 * (self.product - linear + held + self.gain)) + self.ridge()
+
+    def ridge(self) -> float:
+        """What squared slacks add to the curvature of the change."""
+        store = self.store
+        if store.formulation.slack != "l2":
+            return 0.0
+        return float(ridge_of_change(store.arena, store.blocks, self.examples, self._before))
+
+    def end(self, step: float) -> None:
+        """Keep so much of the change; planes may move again."""
+        store = self.store
+        if step < 1.0:
+            move_back(store.arena, store.blocks, self.examples, self._before, step)
+        store.keep_budget()
+
+
+class SharedStore:
+    """The blocks of a `PlaneStore` in shares; see `BlockStore` for the methods.
+
+    Parameters
+    ----------
+    store : PlaneStore
+        Empty; what the shares are made like.
+    n_shares : int
+        How many. Example i is in share ``i % n_shares``.
+    """
+
+    oracle_is_cheap = False
+    visits_in_order = True
+    least_batch = 0
+
+    def __init__(self, store: PlaneStore, n_shares: int) -> None:
+        self.oracle: Oracle = store.oracle
+        self.formulation = store.formulation
+        self.caps = store.caps
+        self.dual_now = np.zeros(1)
+        self.batch_size = 1
+        self.shares = [Share(store.twin(n_shares)) for _ in range(n_shares)]
+        self._own: Floats = np.zeros((n_shares, len(store.w)))  # weights of the shares
+        self._base = self._new_base()  # those of the last hand-over
+        self._give_weights()
+        self._total: Floats = np.empty(0)  # of the changes of all shares
+        self._changed = np.zeros(0, np.bool_)  # stretches that have some
+        self._compiled: set[tuple[object, ...]] = set()
+        self._other_work = 0.0
+        self._n_improved = 0  # blocks of a share that steps were taken on, from the start
+        self._w_before: Floats | None = None
+        self._remembered = 0
+        self._rewritten = 0
+
+    def _new_base(self) -> Floats:
+        """The weights of the first share, and an array of its own if all weights are compared."""
+        return self._own[0] if self._is_long else self._own[0].copy()
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether weights are so many that only changes are handed over, as the shares list them.
+
+        The weights of the shares then have different rounding in them.
+        """
+        return self._own.shape[1] >= LONG and self.shares[0].store.follows
+
+    def _give_weights(self) -> None:
+        """Let every share have its row of weights."""
+        for share, own in zip(self.shares, self._own, strict=True):
+            share.store.w = own
+
+    @property
+    def n_shares(self) -> int:
+        """See `BlockStore`."""
+        return len(self.shares)
+
+    @property
+    def stores(self) -> list[PlaneStore]:
+        """Those of the shares."""
+        return [share.store for share in self.shares]
+
+    @property
+    def w(self) -> Floats:
+        """See `BlockStore`; not to be changed by hand-overs while somebody has it."""
+        return self._base.copy() if self._is_long else self._base
+
+    @property
+    def problem_weights(self) -> Floats:
+        """See `BlockStore`."""
+        return self.w
+
+    @property
+    def n_planes(self) -> int:
+        """See `BlockStore`."""
+        return sum(store.n_planes for store in self.stores)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Budget for all planes."""
+        return sum(store.cache_bytes for store in self.stores)
+
+    @property
+    def work(self) -> float:
+        """See `BlockStore`: that of all threads."""
+        return self._other_work + sum(store.work for store in self.stores)
+
+    # ----- threads ------------------------------------------------------------------------------
+
+    def _each(
+        self, kind: tuple[object, ...], do: Callable[[int], Value], work: float = np.inf
+    ) -> list[Value]:
+        """Do something for each share, in threads if there are some, and it is so much work.
+
+        What is done for the first time is done by the thread that asks: kernels are compiled here.
+        """
+        numbers, threads = range(len(self.shares)), self.oracle.threads
+        if threads is None or work <= LEAST_WORK or kind not in self._compiled:
+            self._compiled.add(kind)
+            return [do(k) for k in numbers]
+        return threads.each(do, numbers)
+
+    def _in_ranges(self, kind: str, do: Callable[[int, int], Value]) -> list[Value]:
+        """Do something for ranges of weights, one for each share, if there are many."""
+        n, count = len(self._base), len(self.shares)
+        if n < MANY:
+            return [do(0, n)]
+        size = -(-n // (count * STRETCH)) * STRETCH
+        return self._each((kind,), lambda k: do(min(k * size, n), min((k + 1) * size, n)))
+
+    # ----- passes -------------------------------------------------------------------------------
+
+    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+        """See `BlockStore`."""
+        batch_size = max(self.batch_size, LEAST_BATCH)
+
+        def visit(share: Share) -> BlockReport:
+            return share.visit(rule, batch_size)
+
+        work = len(examples) * self.oracle.work
+        return self._pass(examples, rule, visit, work)
+
+    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+        """See `BlockStore`."""
+
+        def revisit(share: Share) -> BlockReport:
+            gaps = share.store.revisit(share.examples, rule)
+            return BlockReport(gaps, gaps)
+
+        return self._pass(examples, rule, revisit, 0.0).gaps
+
+    def survey(
+        self, examples: Ints, size: int, rule: StepRule
+    ) -> Iterator[tuple[Ints, BlockReport]]:
+        """See `BlockStore`."""
+        self._own[:] = self._base  # a certificate is of one w, to the last bit
+        for batch in batches(examples, size):
+            yield batch, self.visit(batch, rule)
+
+    def _pass(
+        self,
+        examples: Ints,
+        rule: StepRule,
+        do: Callable[[Share], BlockReport],
+        work: float,
+    ) -> BlockReport:
+        """Improve blocks, from hand-over to hand-over.
+
+        These come after so much work of each share, and more of it where they take long. Where
+        there is too little to do for threads, the shares take turns: so do revisits, for they would
+        lose more by interference than threads can gain.
+        """
+        count = len(self.shares)
+        report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
+        owner = examples % count
+        places = [np.flatnonzero(owner == k) for k in range(count)]
+        pieces: Iterable[Sequence[Ints]] = [places]
+        if rule.max_steps > 0 and work <= LEAST_WORK:
+            nothing = places[0][:0]
+            pieces = [
+                [own if j == k else nothing for j in range(count)] for k, own in enumerate(places)
+            ]
+        elif rule.max_steps > 0:
+            piece_work = VISITS + (0.0 if self._is_long else ADDING * len(self._base))
+            pieces = self._cut(places, max(1.0, piece_work * len(examples) / work))
+        for piece in pieces:
+            self._improve(examples, piece, rule, do, work, report)
+        return report
+
+    def _cut(self, places: Sequence[Ints], size: float) -> Iterator[Sequence[Ints]]:
+        """Pieces of about so many examples of each share, and shorter ones in the beginning.
+
+        The first blocks of all make w what it is: to visit many of them at the same weights, and
+        to add up what they ask for, would take a long time to mend.
+        """
+        rest = list(places)
+        while self._n_improved < BEGINNING * size and max(map(len, rest)) > size:
+            few = 1 + self._n_improved // BEGINNING
+            yield [own[:few] for own in rest]
+            rest = [own[few:] for own in rest]
+        n_pieces = max(1, round(max(map(len, rest)) / size))
+        yield from zip(*(np.array_split(own, n_pieces) for own in rest), strict=True)
+
+    def _improve(
+        self,
+        examples: Ints,
+        places: Sequence[Ints],
+        rule: StepRule,
+        do: Callable[[Share], BlockReport],
+        work: float,
+        report: BlockReport,
+    ) -> None:
+        """Let every share work on its examples, and hand over."""
+        steps = rule.max_steps > 0
+        writes = steps and self._is_long
+        for share, place in zip(self.shares, places, strict=True):
+            share.examples = examples[place]
+        kind = (do.__name__, steps, writes, rule.recombine)
+        found = self._each(kind, lambda k: self.shares[k].improve(do, steps, writes), work)
+        for place, (gaps, hinges) in zip(places, found, strict=True):
+            report.gaps[place], report.hinges[place] = gaps, hinges
+        self._note_answers()
+        if steps:
+            self._n_improved += max(map(len, places))
+            self._hand_over()
+
+    def _note_answers(self) -> None:
+        """Count the calls of the shares' oracles, and keep the bounds that came with answers."""
+        for share in self.shares:
+            oracle = share.store.oracle
+            self.oracle.count(oracle.calls)
+            oracle.calls = 0
+            if oracle.bounds is not None:
+                if self.oracle.bounds is None:
+                    self.oracle.bounds = oracle.bounds.copy()
+                self.oracle.bounds[share.examples] = oracle.bounds[share.examples]
+
+    # ----- hand-overs ---------------------------------------------------------------------------
+
+    def _hand_over(self) -> None:
+        """Add up the changes of all shares, as far as that is best for the dual."""
+        ridge = sum(share.ridge() for share in self.shares)
+        gains = sum(share.gain for share in self.shares)
+        by_share, curvature = self._follow_all() if self._is_long else self._add_all()
+        slope, curvature = gains + 0.5 * (by_share + ridge), curvature + ridge
+        step = 1.0
+        if slope < NEARLY_FULL * curvature:
+            step = max(slope / curvature, 0.0)
+            self._move_back(1.0 - step)
+        for share in self.shares:
+            share.end(step)
+        self.dual_now[0] += step * (slope - 0.5 * step * curvature)
+
+    def _add_all(self) -> tuple[float, float]:
+        """Add up all weights; returns the squares of the shares' changes, and that of their sum."""
+        n, base, own = len(self._base), self._base, self._own
+        if len(self._total) != n:
+            self._total, self._changed = np.empty(n), np.zeros(-(-n // STRETCH), np.bool_)
+        total, changed = self._total, self._changed
+
+        def add(first: int, last: int) -> Floats:
+            squares = np.zeros(len(own) + 1)
+            add_changes(base, own, first, last, np.empty(STRETCH), squares, total, changed)
+            return squares
+
+        squares = np.sum(self._in_ranges("add", add), axis=0)
+        return float(squares[:-1].sum()), float(squares[-1])
+
+    def _follow_all(self) -> tuple[float, float]:
+        """Let all shares follow the others' journals; returns the same.
+
+        The first share meets the change of each other one at w plus all changes before, so that
+        the products there have those of all pairs of changes in them, beside those with w.
+        """
+        squares = [share.square() for share in self.shares]
+        before = sum(
+            share.product - square
+            for share, square in zip(self.shares[1:], squares[1:], strict=True)
+        )
+
+        def follow(k: int) -> float:
+            share = self.shares[k]
+            others = (other for other in self.shares if other is not share)
+            return sum(share.follow(other, 1.0) for other in others)
+
+        pairs = self._each(("follow",), follow)[0] - before
+        return sum(squares), sum(squares) + 2.0 * float(pairs)
+
+    def _move_back(self, part: float) -> None:
+        """Take back so much of the changes that were added to the weights."""
+        if self._is_long:
+
+            def move(k: int) -> None:
+                for other in self.shares:
+                    self.shares[k].follow(other, -part)
+
+            self._each(("follow",), move)
+            return
+        total, changed, base, own = self._total, self._changed, self._base, self._own
+
+        def take(first: int, last: int) -> None:
+            add_share(base, own, first, last, -part, total, changed)
+
+        self._in_ranges("move back", take)
+
+    # ----- extrapolation ------------------------------------------------------------------------
+
+    def prepare_revisits(self) -> None:
+        """See `BlockStore`."""
+
+    def extrapolate(self, factor: float) -> float:
+        """See `PlaneStore`."""
+        w_before = self._remember_w()
+        carried = w_before is not None
+        work = ADDED_ENTRY * self._n_entries
+        found = self._each(("push",), lambda k: self.shares[k].store.push(factor, carried), work)
+        pushes = [push for push in found if push is not None]
+        if not pushes:
+            return 0.0
+        self._other_work += CALL + WEIGHT * len(self._base) + work
+
+        def add_up(first: int, last: int) -> tuple[float, float]:
+            direction, w = pushes[0].direction[first:last], self._base[first:last]
+            for push in pushes[1:]:
+                direction += push.direction[first:last]
+            if w_before is not None:
+                direction += factor * (w - w_before[first:last])
+            return float(direction @ w), float(direction @ direction)
+
+        product, square = np.sum(self._in_ranges("add up", add_up), 0)
+        slope = sum(push.linear - push.held for push in pushes) - product
+        curvature = square + sum(push.ridge for push in pushes)
+        step, gain = line_step(float(slope), float(curvature), float(self.dual_now[0]))
+        if gain == 0.0:
+            return 0.0
+
+        def go(first: int, last: int) -> None:
+            self._base[first:last] += step * pushes[0].direction[first:last]
+            self._own[:, first:last] = self._base[first:last]
+
+        for store, push in zip(self.stores, pushes, strict=True):
+            store.arena.alpha[: store.used[0]] += step * push.change
+        self._in_ranges("go", go)
+        self.dual_now[0] += gain
+        return gain
+
+    def _remember_w(self) -> Floats | None:
+        """See `PlaneStore`; what planes were before is also forgotten where they were dropped."""
+        known = self._n_rewritten == self._rewritten
+        last = self._w_before if known and self._remembered < CARRY_LIMIT else None
+        self._remembered = 0 if last is None else self._remembered + 1
+        self._w_before = self._base.copy() if len(self._base) < self._n_entries else None
+        self._rewritten = self._n_rewritten
+        return last
+
+    @property
+    def _n_rewritten(self) -> int:
+        """Times that planes of some share were dropped or moved."""
+        return sum(store.n_rewritten for store in self.stores)
+
+    @property
+    def _n_entries(self) -> float:
+        """Entries of all stored planes."""
+        return sum(store.n_entries for store in self.stores)
+
+    # ----- the dual -----------------------------------------------------------------------------
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """See `BlockStore`; problems with so few planes are not cut into shares."""
+        return None
+
+    def evict(self, idle_limit: int) -> None:
+        """See `BlockStore`."""
+        self._each(("evict",), lambda k: self.shares[k].store.evict(idle_limit), self._n_entries)
+
+    def empty(self, examples: Ints) -> None:
+        """See `PlaneStore`."""
+        for store in self.stores:
+            store.empty(examples)
+        self.rebuild()
+        self.dual()
+
+    def rebuild(self) -> None:
+        """See `BlockStore`."""
+        for store in self.stores:
+            store.stays = False  # where an interrupt came in between
+        self._give_weights()
+        self._w_before = None
+        if not self._is_long:
+            self._base = np.empty(len(self._base))
+
+        def add_own(k: int) -> None:
+            store = self.shares[k].store
+            store.w[:] = 0.0
+            store.add_planes(store.arena.alpha, store.w)
+
+        def add_up(first: int, last: int) -> None:
+            self._base[first:last] = self._own[:, first:last].sum(axis=0)
+            self._own[:, first:last] = self._base[first:last]
+
+        self._each(("rebuild",), add_own)
+        self._in_ranges("add up own", add_up)
+
+    def dual_sums(self) -> tuple[float, Floats]:
+        """See `BlockStore`."""
+        linear, sums = zip(*(store.dual_sums() for store in self.stores), strict=True)
+        return float(sum(linear)), np.sum(sums, axis=0)
+
+    def dual(self) -> float:
+        """See `BlockStore`."""
+        linear, sums = self.dual_sums()
+        self.dual_now[0] = dual_value(self._base, linear, self.formulation, 1.0, sums, self.caps)
+        return float(self.dual_now[0])
+
+    def rescale(self, caps: Floats) -> None:
+        """See `BlockStore`."""
+        linear, sums = self.dual_sums()
+        factor = scale_to_fit(self._base, linear, self.formulation, sums, self.caps, caps)
+        self._base *= factor
+        self._own[:] = self._base
+        for store in self.stores:
+            store.scale(factor, caps)
+        self.caps = caps
+        self.dual()
+
+    # ----- state --------------------------------------------------------------------------------
+
+    def take_over(self, earlier: BlockStore) -> None:
+        """See `BlockStore`; the earlier one has as many shares, or is a single store."""
+        for k, share in enumerate(self.shares):
+            if isinstance(earlier, SharedStore):
+                share.store.take_over(earlier.shares[k].store)
+            else:
+                share.store.take_over(earlier)
+                share.store.empty(np.flatnonzero(np.arange(len(self.caps)) % len(self.shares) != k))
+        self.caps = self.shares[0].store.caps
+        self.rebuild()
+
+    def arrays(self) -> Arrays:
+        """See `BlockStore`."""
+        shares: Arrays = {}
+        for k, store in enumerate(self.stores):
+            own = store.arrays()
+            del own["w"]
+            shares |= under(f"share{k}", own)
+        known = self._w_before is not None and self._n_rewritten == self._rewritten
+        return {
+            **shares,
+            **({"w_before": self._w_before} if known and self._w_before is not None else {}),
+            "w": self._own if self._is_long else self._base,
+            "caps": self.caps,
+            "dual_now": self.dual_now,
+            "shares": to_text(
+                {
+                    "count": len(self.shares),
+                    "work": self._other_work,
+                    "remembered": self._remembered,
+                    "improved": self._n_improved,
+                }
+            ),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `BlockStore`."""
+        self._own[:], self.caps = arrays["w"], arrays["caps"].copy()
+        self._base = self._new_base()
+        for k, store in enumerate(self.stores):
+            store.restore({**inside(f"share{k}", arrays), "w": self._base})
+        self._give_weights()
+        self.dual_now = arrays["dual_now"].copy()
+        numbers = from_text(arrays["shares"])
+        self._other_work, self._remembered = numbers["work"], numbers["remembered"]
+        self._n_improved = numbers["improved"]
+        self._w_before = arrays["w_before"].copy() if "w_before" in arrays else None
+        self._rewritten = self._n_rewritten
+
+
+def count_shares(oracle: Oracle, n_jobs: int | None) -> int:
+    """How many shares the blocks of a problem are best cut into, for so many threads.
+
+    With shares more passes are needed: that pays where most of a pass is the search.
+    """
+    if oracle.work < LEAST_SEARCH or not getattr(oracle.problem, "in_threads", False):
+        return 1
+    return max(1, min(count_threads(n_jobs), oracle.n_examples // FEWEST))
+
+
+def shares_in(arrays: Arrays) -> int:
+    """How many shares the store has that these arrays are of."""
+    return int(from_text(arrays["shares"])["count"]) if "shares" in arrays else 1
