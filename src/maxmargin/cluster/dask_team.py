@@ -17,6 +17,7 @@ __all__ = ["DaskTeam", "as_client"]
 
 TICK = 0.25  # seconds between two looks at who is still there
 SLOW = 3.0  # times as long as the median of the answers, after which a part may be late
+SCATTERED = 2**26  # bytes of weights for all parts from which on workers pass them to each other
 MOST_LATE = 2  # questions in a row that a part may miss before it is given to another worker
 FAILED = ("error", "cancelled", "lost")
 LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostError")
@@ -31,7 +32,7 @@ def as_client(cluster: Any) -> Any:
         from distributed import Client
     except ImportError:
         raise ImportError(
-            'training on a cluster needs dask: pip install "maxmargin[distributed]"'
+            'training on a cluster needs Dask: pip install "maxmargin[distributed]"'
         ) from None
     if isinstance(cluster, Client):
         return cluster
@@ -101,7 +102,10 @@ class DaskTeam:
         for request in self._late.values():
             request.future.cancel()
         try:
-            self.client.run(drop, self.job, wait=False, on_error="ignore")
+            from distributed import fire_and_forget
+
+            for worker in self.client.nthreads():  # not waiting for one that is stuck
+                fire_and_forget(self.client.submit(drop, self.job, workers=[worker], pure=False))
         except Exception:  # a cluster that is gone has forgotten them
             pass
 
@@ -138,8 +142,7 @@ class DaskTeam:
     ) -> dict[int, Answered]:
         """See `team.Team`."""
         self.asked += 1
-        began = time.monotonic()
-        common = None if w is None else self.client.scatter(w, hash=False)
+        common = self._lent(w, len(messages))
         answers: dict[int, Answered] = {}
         took: list[float] = []
         pending = {k: r for k, r in self._late.items() if k in messages}
@@ -174,7 +177,7 @@ class DaskTeam:
                     elif request.worker not in workers or request.future.status in FAILED:
                         self._refuse_errors(request)
                         self._move(k, workers)
-                        common = None if w is None else self.client.scatter(w, hash=False)
+                        common = self._lent(w, len(messages))
                         again = True
                     elif self._is_late(request, took, len(messages)):
                         self._misses[k] += 1
@@ -193,6 +196,12 @@ class DaskTeam:
         self.traffic.sent.append(sent)
         self.traffic.received.append(sum(count_bytes(found.answer) for found in answers.values()))
         return answers
+
+    def _lent(self, w: Floats | None, n_asked: int) -> Any:
+        """Weights for several questions: long ones are sent once, and workers pass them on."""
+        if w is None or n_asked * w.nbytes < SCATTERED:
+            return w
+        return self.client.scatter(w, hash=False, timeout=max(self.timeout, 10.0))
 
     def _submit(self, part: int, question: tuple[str, tuple[Any, ...]], common: Any) -> Request:
         """Ask the worker of a part, and tell it how the part is made if it may not have it."""
@@ -221,9 +230,7 @@ class DaskTeam:
                 timeout=TICK,
                 return_when="FIRST_COMPLETED",
             )
-        except Exception as error:  # its own kinds of time-outs, and futures that were lost
-            if isinstance(error, KeyboardInterrupt):
-                raise
+        except Exception:  # its own kinds of time-outs, and futures that were lost
             time.sleep(TICK / 10)
 
     def _is_late(self, request: Request, took: list[float], n_asked: int) -> bool:

@@ -203,7 +203,7 @@ class Part:
         return plane.vector._replace(values=self.C * plane.vector.values)
 
     def _value(self) -> float:
-        """d of the multipliers as they are."""
+        """D of the multipliers as they are."""
         linear, sums = self.store.dual_sums()
         ridge = float(ridges(self.formulation, self.C * self.weights) @ (sums * sums))
         return linear - 0.5 * ridge

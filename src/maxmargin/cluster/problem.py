@@ -8,6 +8,8 @@ without knowing it: one-slack cutting planes as they are, by one pass over all d
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from ..engine.native import NativeProblem
@@ -15,7 +17,7 @@ from ..formulation import Formulation, Rescaling
 from ..plane_rows import BoundedPlanes, Planes, stack
 from ..types import Floats, Ints, Ints32
 from .part import PartPlane
-from .team import Team
+from .team import Facts, Team
 from .vectors import Packed
 
 __all__ = ["PartsProblem"]
@@ -46,6 +48,17 @@ class PartsProblem(NativeProblem):
     def n_examples(self) -> int:
         """Number of parts."""
         return len(self.team.facts)
+
+    def input_of(self, i: int) -> Facts:
+        """What is known of a part; its examples are elsewhere."""
+        return self.team.facts[i]
+
+    def output_of(self, i: int) -> None:
+        """None: it is with the examples."""
+
+    def subset(self, indices: Ints) -> NoReturn:
+        """Parts are not cut again."""
+        raise TypeError("parts on workers are not cut into others")
 
     def __getstate__(self) -> dict[str, object]:
         """What tells it from others: the examples, not who answers for them."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Progress, Result, WeightsCallback
-from ..solvers import Auto, OneSlack, Solver, make_solver
+from ..solvers import Auto, OneSlack, Solver
 from ..solvers.base import checked_weights
 from ..types import Floats
 from .ascent import PartsAscent
@@ -27,7 +27,7 @@ COMMON = [field.name for field in dataclasses.fields(Solver)]
 
 
 @dataclasses.dataclass(frozen=True)
-class ClusterSolver:
+class ClusterSolver(Solver):
     """A solver whose examples are on the workers of a Dask cluster.
 
     The examples are cut into parts, each of which stays on a worker with its planes. Weights go
@@ -39,9 +39,8 @@ class ClusterSolver:
     cluster : distributed.Client, cluster or str
         Who works: a client of Dask's, a cluster such as ``LocalCluster``, or the address of a
         scheduler. ``pip install "maxmargin[distributed]"`` installs what is needed.
-    solver : {"auto", "one-slack"} or Solver
-        "auto" is dual ascent by parts, "one-slack" cutting planes; or an instance of `Auto`, whose
-        precision and limits hold, or of `OneSlack`.
+    method : {"auto", "one-slack"} or OneSlack
+        "auto" is dual ascent by parts, "one-slack" cutting planes, with one plane for each pass.
     n_parts : int, optional
         Parts to cut the examples into; by default one for each thread of the workers there are. The
         weights depend on it, and not on who works on which part.
@@ -50,69 +49,70 @@ class ClusterSolver:
         third of the time. A part that is late again and again is given to another worker.
     cache_mb : float
         Budget for the planes of a part.
-    **limits
-        Parameters that all solvers have, where ``solver`` is a name: ``tol``, ``epsilon``,
-        ``max_passes``, ``max_time``, ``checkpoint`` and so on.
 
     Notes
     -----
-    With the same number of parts the weights are the same bits each time, unless a worker is lost
-    or late. A part that was lost starts without planes; what it has contributed to the weights
-    stays, and the certificate is as true as ever. After a checkpoint, too, "auto" goes on from what
-    the driver has, with workers that start without planes; "one-slack" goes on as if nothing had
-    happened.
+    Limits and precision are those of all solvers; ``n_jobs`` are the threads of a part. With the
+    same number of parts the weights are the same bits each time, unless a worker is lost or late. A
+    part that was lost starts without planes; what it has contributed to the weights stays, and the
+    certificate is as true as ever. After a checkpoint, too, "auto" goes on from what the driver
+    has, with workers that start without planes; "one-slack" goes on as if nothing had happened.
+    Constraints on weights are met by cutting planes, whatever the method.
+
+    Examples
+    --------
+    >>> from distributed import LocalCluster  # doctest: +SKIP
+    >>> solver = ClusterSolver(cluster=LocalCluster(), tol=1e-3)  # doctest: +SKIP
+    >>> result = solver.solve(problem, Formulation(), C=1.0)  # doctest: +SKIP
     """
 
-    cluster: Any
-    solver: str | Solver = "auto"
-    n_parts: int | None = None
-    timeout: float = 60.0
-    cache_mb: float = 1024.0
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    cluster: Any = dataclasses.field(default=None, kw_only=True)
+    method: str | OneSlack = dataclasses.field(default="auto", kw_only=True)
+    n_parts: int | None = dataclasses.field(default=None, kw_only=True)
+    timeout: float = dataclasses.field(default=60.0, kw_only=True)
+    cache_mb: float = dataclasses.field(default=1024.0, kw_only=True)
 
-    def __init__(
-        self,
-        cluster: Any,
-        solver: str | Solver = "auto",
-        *,
-        n_parts: int | None = None,
-        timeout: float = 60.0,
-        cache_mb: float = 1024.0,
-        **limits: Any,
-    ) -> None:
-        values = (cluster, solver, n_parts, timeout, cache_mb, limits)
-        for field, value in zip(dataclasses.fields(self), values, strict=True):
-            object.__setattr__(self, field.name, value)
-        if n_parts is not None and n_parts < 1:
-            raise ValueError(f"n_parts must be >= 1, got {n_parts}")
-        if not timeout > 0:
-            raise ValueError(f"timeout must be positive, got {timeout}")
-        self.inner  # noqa: B018 - checks the solver
+    name: ClassVar[str] = "cluster"
+    slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
 
-    @property
-    def inner(self) -> Solver:
-        """The solver that the driver runs over the parts, for weights without constraints."""
-        solver = make_solver(self.solver, **self.options)
+    def __post_init__(self) -> None:
+        if self.method not in ("auto", "one-slack") and not isinstance(self.method, OneSlack):
+            raise ValueError(
+                f"on a cluster the solver must be 'auto' or 'one-slack', got {self.method!r:.60}"
+            )
+        if self.n_parts is not None and self.n_parts < 1:
+            raise ValueError(f"n_parts must be >= 1, got {self.n_parts}")
+        if not self.timeout > 0:
+            raise ValueError(f"timeout must be positive, got {self.timeout}")
+
+    @classmethod
+    def like(cls, solver: Solver, cluster: Any) -> ClusterSolver:
+        """A solver with the precision and limits of another one, on a cluster."""
         if isinstance(solver, OneSlack):
-            return solver
-        if type(solver) is Auto:
-            return PartsAscent(**{name: getattr(solver, name) for name in COMMON})
-        raise ValueError(
-            "on a cluster the solver is 'auto' or 'one-slack', or an instance of Auto or OneSlack, "
-            f"got {self.solver!r:.60}"
-        )
+            method: str | OneSlack = solver
+        else:
+            method = "auto" if type(solver) is Auto else getattr(solver, "name", repr(solver))
+        common: dict[str, Any] = {name: getattr(solver, name, None) for name in COMMON}
+        return cls(**common, cluster=cluster, method=method)
 
-    def __getattr__(self, name: str) -> Any:
-        """Precision and limits are those of the solver."""
-        if name in COMMON:
-            return getattr(self.inner, name)
-        raise AttributeError(name)
+    def _inner(self, formulation: Formulation) -> Solver:
+        """What the driver runs over the parts; for constraints it needs cutting planes."""
+        common = {name: getattr(self, name) for name in COMMON}
+        if isinstance(self.method, OneSlack):
+            return dataclasses.replace(self.method, **common)
+        if self.method == "one-slack" or formulation.constraints is not None:
+            return OneSlack(**common)
+        return PartsAscent(**common)
 
-    def limits(self, n_examples: int) -> Any:
-        """When training ends, whatever the gap."""
-        return self.inner.limits(n_examples)
+    def start(self, *arguments: Any) -> NoReturn:
+        """See `Solver.start`; there is none here, but that of a solver over the parts."""
+        raise TypeError("a ClusterSolver trains by its method solve alone")
 
-    def solve(
+    def iterate(self, run: Any) -> NoReturn:
+        """See `start`."""
+        self.start()
+
+    def solve(  # type: ignore[override]
         self,
         problem: Problem | Sequence[Recipe],
         formulation: Formulation,
@@ -147,12 +147,9 @@ class ClusterSolver:
         Result
             Weights, certificate and history.
         """
-        if formulation.slack == "none":
-            raise ValueError("hard margins (slack='none') are not trained on a cluster")
-        inner = self.inner
-        # Constraints are the driver's, who has cutting planes for them.
-        if formulation.constraints is not None and isinstance(inner, PartsAscent):
-            inner = OneSlack(**{name: getattr(inner, name) for name in COMMON})
+        if formulation.slack not in self.slacks:
+            raise ValueError(f"on a cluster slack must be in {self.slacks}, got {formulation}")
+        inner = self._inner(formulation)
         client = as_client(self.cluster)
         try:
             recipes, weights = self._parts(client, problem, sample_weight)

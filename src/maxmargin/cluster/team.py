@@ -1,4 +1,4 @@
-"""Who does the work of the parts: the driver asks a team, and does not know where its members are."""
+"""Who does the work of the parts: the driver asks a team, wherever its members are."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Facts(NamedTuple):
 
 @dataclass
 class Traffic:
-    """Bytes of the numbers that were sent in a round, to each part and from it; common ones once."""
+    """Bytes of the numbers that each question sent to all parts, w once, and of the answers."""
 
     sent: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)

@@ -232,6 +232,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         draft = copy.copy(self)
         listening = draft.__dict__.pop("_skl_callbacks", None)  # to trainings, which this is not
         draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
+        draft.cluster = None
         if hasattr(draft, "probability"):
             draft.probability = False  # by fits on other data, which this is not
         learned = vars(draft.fit(X, y, **fit_params))
@@ -454,11 +455,14 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             **keeping,
             n_jobs=self.n_jobs,
         )
-        if isinstance(self.solver, str) or not (self.checkpoint or self.resume):
+        if not isinstance(self.solver, str) and (self.checkpoint or self.resume):
+            if not isinstance(solver, Solver):
+                raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
+            solver = dataclasses.replace(solver, **keeping)
+        if self.cluster is None:
             return solver
-        if not isinstance(solver, Solver):
-            raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
-        return dataclasses.replace(solver, **keeping)
+        on_cluster: Solver = import_name("cluster", "ClusterSolver").like(solver, self.cluster)
+        return on_cluster
 
     def _refuse_checkpoint(self, what: str) -> None:
         """Raise ValueError where a fit is more than one training."""

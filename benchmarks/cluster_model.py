@@ -1,0 +1,129 @@
+"""What training on a cluster takes: a model with measured constants, and its simulation.
+
+A round sends w to K workers, lets each go over its part of the tokens, gathers a plane and a point
+of each, and solves a QP over the points. With the constants below, of tokens, bytes and seconds,
+
+    work      tokens / K * seconds_per_token, times a delay of the worker's own
+    send      w through a tree of workers:   ceil(log2(K + 1)) * bytes_of_w / bandwidth
+    gather    all answers to the driver:     K * bytes_of_answer(tokens / K) / bandwidth
+    combine   products of new points with all that are kept, and the QP
+    ask       a message to each worker and back, through the scheduler
+
+and the number of rounds grows with the number of parts as measured, by a power of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.cluster.points import MOST, MOST_OF_ALL
+
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What was measured, and of what the cluster is assumed to be made.
+
+    Parameters
+    ----------
+    rounds, rounds_power : float
+        Rounds with one part, and the power of K by which they grow.
+    seconds_per_token : float
+        Of a worker's round.
+    n_weights : int
+        Length of w.
+    entries, entries_power : float
+        Entries of a part's vector: ``entries * tokens ** entries_power``, at most `n_weights`.
+    product_seconds : float
+        Of a product of two vectors, for each entry.
+    qp_seconds, qp_power : float
+        Of the QP over m points: ``qp_seconds * m ** qp_power``.
+    ask_seconds : float
+        Of a question to one worker, at the driver and the scheduler.
+    bandwidth : float
+        Bytes a second of a machine.
+    spread : float
+        Standard deviation of the logarithm of a worker's delay.
+    stalls, stall_seconds : float
+        Probability that a worker stalls in a round, and for how long on average.
+    timeout : float
+        Seconds after which the others go on without the late ones.
+    """
+
+    rounds: float
+    rounds_power: float
+    seconds_per_token: float
+    n_weights: int
+    entries: float
+    entries_power: float
+    product_seconds: float
+    qp_seconds: float
+    qp_power: float
+    ask_seconds: float
+    bandwidth: float = 1.25e9
+    spread: float = 0.2
+    stalls: float = 1e-4
+    stall_seconds: float = 600.0
+    timeout: float = 60.0
+
+
+@dataclass
+class Estimate:
+    """A training as the model has it; seconds are those of one round, but for ``hours``."""
+
+    workers: int
+    rounds: float
+    work: float
+    waiting: float
+    send: float
+    gather: float
+    combine: float
+    ask: float
+    gigabytes: float  # at the driver, in a round
+    hours: float
+
+    @property
+    def efficiency(self) -> float:
+        """Share of the workers' time that is work."""
+        return self.work * self.rounds / (3600.0 * self.hours)
+
+
+def estimate(constants: Constants, workers: int, tokens: float, rng: Rng) -> Estimate:
+    """Draw the delays of every worker in every round, and add up."""
+    c = constants
+    rounds = max(1, round(c.rounds * workers**c.rounds_power))
+    share = tokens / workers
+    entries = min(c.entries * share**c.entries_power, float(c.n_weights))
+    answer = 2.0 * min(12.0 * entries, 8.0 * c.n_weights)
+    kept = min(MOST, max(2, MOST_OF_ALL // workers)) * workers
+    send = math.ceil(math.log2(workers + 1)) * 8.0 * c.n_weights / c.bandwidth
+    gather = workers * answer / c.bandwidth
+    combine = 2 * workers * kept * entries * c.product_seconds + c.qp_seconds * kept**c.qp_power
+    ask = workers * c.ask_seconds
+    work = share * c.seconds_per_token
+    waits = [_slowest(c, work, workers, rng) - work for _ in range(rounds)]
+    waiting = float(np.mean(waits))
+    seconds = rounds * (work + waiting + send + gather + combine + ask)
+    gigabytes = (8.0 * c.n_weights + workers * answer) / 1e9
+    return Estimate(
+        workers, rounds, work, waiting, send, gather, combine, ask, gigabytes, seconds / 3600.0
+    )
+
+
+def _slowest(c: Constants, work: float, workers: int, rng: Rng) -> float:
+    """When a round goes on: all answers are there, or the rest is late."""
+    took = work * np.exp(c.spread * rng.normal(size=workers))
+    stalled = rng.random(workers) < c.stalls
+    took[stalled] += rng.exponential(c.stall_seconds, int(stalled.sum()))
+    allowed = max(c.timeout, 3.0 * float(np.median(took)))
+    return min(float(took.max()), allowed) if workers > 1 else float(took[0])
+
+
+def power_law(x: list[float], y: list[float]) -> tuple[float, float]:
+    """Factor and power of the line through points in logarithms."""
+    power, log_factor = np.polyfit(np.log(x), np.log(y), 1)
+    return float(np.exp(log_factor)), float(power)
