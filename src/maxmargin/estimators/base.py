@@ -187,6 +187,14 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
     #: Set by `choosing` while weights are to be chosen by held-out data.
     _choice: ClassVar[Choice | None] = None
 
+    def __sklearn_clone__(self) -> Any:
+        """An estimator of the same parameters; a client of a cluster is shared, not copied."""
+        draft = copy.copy(self)
+        draft.cluster = None
+        cloned = BaseEstimator.__sklearn_clone__(draft)
+        cloned.cluster = self.cluster
+        return cloned
+
     # ----- training -----------------------------------------------------------------------------
 
     def fit_path(self, X: Any, y: Any, Cs: Any, **options: Any) -> Any:

@@ -95,8 +95,8 @@ class SharedParameters:
         processes, if that pays, unless they say ``in_threads``.
     cluster : distributed.Client, cluster or str, optional
         Train on the workers of a Dask cluster (solver "auto" or "one-slack"): a client, a cluster,
-        or the address of a scheduler. It needs the extra ``distributed``; see `ClusterSolver`.
-        ``n_jobs`` are then the threads of each worker. Predictions are made here.
+        or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see
+        `ClusterSolver`. ``n_jobs`` are then the threads of each part. Predictions are made here.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the order of visits; None draws one from numpy's global generator. The same seed,
         data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.
