@@ -62,7 +62,7 @@ def cases(options: Options) -> Iterator[Case]:
     limit = 100 if options.quick else 500
     problem = conll2000.Chunking(options.quick).problem(limit)
     measured = Measured()
-    parts = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16, 32)
+    parts = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16)
     labels = [f"{k} parts" for k in parts]
     yield Case(
         f"CoNLL-2000, {problem.n_examples} sentences in parts, C = {C}, gap {TOL:.0%}",
