@@ -8,7 +8,7 @@ what a question costs. From these constants follows what 10^9 tokens would take 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 import maxmargin as mm
 from maxmargin.cluster.ascent import PartsAscent
 from maxmargin.cluster.part import PartOptions
-from maxmargin.cluster.points import Points
+from maxmargin.cluster.points import Point, Points
 from maxmargin.cluster.recipes import cut
 from maxmargin.cluster.solver import solve_by
 from maxmargin.cluster.team import Answered, InProcess, Terms
@@ -140,7 +140,8 @@ def _model(measured: Measured, workers: int) -> Outcome:
     """The model's figures for so many workers."""
     constants = constants_of(measured)
     found = estimate(constants, workers, TOKENS, np.random.default_rng(workers))
-    return Outcome({**vars(found), "efficiency": found.efficiency})
+    measures = {**vars(constants), **vars(found), "efficiency": found.efficiency}
+    return Outcome({name: float(value) for name, value in measures.items()})
 
 
 def constants_of(measured: Measured) -> Constants:
@@ -148,7 +149,6 @@ def constants_of(measured: Measured) -> Constants:
     rounds, rounds_power = power_law(list(measured.rounds), list(measured.rounds.values()))
     entries, power = power_law(list(measured.entries), list(measured.entries.values()))
     per_token, fixed = np.polyfit(list(measured.seconds), list(measured.seconds.values()), 1)
-    product, qp, qp_power = _driver()
     return Constants(
         rounds=rounds,
         rounds_power=rounds_power,
@@ -157,30 +157,44 @@ def constants_of(measured: Measured) -> Constants:
         n_weights=measured.n_weights,
         entries=entries,
         entries_power=power,
-        product_seconds=product,
-        qp_seconds=qp,
-        qp_power=qp_power,
         ask_seconds=measured.ask_seconds,
+        **_driver(),
     )
 
 
-def _driver() -> tuple[float, float, float]:
-    """Seconds of products, for each entry, and of QPs over points."""
+def _driver() -> dict[str, float]:
+    """Constants of the driver's work: products of vectors, and QPs over points."""
     rng = np.random.default_rng(0)
-    size = 1_000_000
-    dense, vector = rng.normal(size=size), rng.normal(size=size)
-    vector[rng.random(size) < 0.8] = 0.0
-    sparse = pack(vector)
-    began = time.process_time()
-    for _ in range(20):
-        sparse.product(dense)
-    product = (time.process_time() - began) / 20 / len(sparse.values)
+    size, count = 2**20, 16
+    matrix = rng.normal(size=(count, size))
+    matrix[rng.random((count, size)) < 0.5] = 0.0
+    vectors = [pack(row) for row in matrix]
+    n_entries = sum(len(vector.values) for vector in vectors)
+    gather = _seconds(lambda: [vector.product(matrix[0]) for vector in vectors]) / n_entries
+    row = np.zeros(size)
+    write = _seconds(lambda: [vector.write(0, row) for vector in vectors]) / n_entries
+    multiply = _seconds(lambda: matrix @ matrix.T) / (count * count * size)
     counts, took = [100.0, 200.0, 400.0], []
-    for count in counts:
+    for n_points in counts:
         points = Points(20, 50)
-        for number in range(int(count)):
-            points.add(number % 20, number, pack(rng.normal(size=50)), rng.uniform(0.0, 3.0))
-        began = time.process_time()
-        points.solve(1e-3)
-        took.append(max(time.process_time() - began, 1e-4))
-    return product, *power_law(counts, took)
+        drawn = [
+            Point(number % 20, number, pack(rng.normal(size=50)), rng.uniform(0.0, 3.0))
+            for number in range(int(n_points))
+        ]
+        points.add_all(drawn)
+        took.append(_seconds(lambda points=points: points.solve(1e-3)))  # type: ignore[misc]
+    qp, qp_power = power_law(counts, took)
+    return {
+        "gather_seconds": gather,
+        "write_seconds": write,
+        "multiply_seconds": multiply,
+        "qp_seconds": qp,
+        "qp_power": qp_power,
+    }
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """CPU time of one call."""
+    began = time.process_time()
+    work()
+    return max(time.process_time() - began, 1e-6)

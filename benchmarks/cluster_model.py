@@ -39,8 +39,9 @@ class Constants:
         Length of w.
     entries, entries_power : float
         Entries of a part's vector: ``entries * tokens ** entries_power``, at most `n_weights`.
-    product_seconds : float
-        Of a product of two vectors, for each entry.
+    gather_seconds, write_seconds, multiply_seconds : float
+        Of the driver's products of vectors: an entry that is gathered, or written out for a product
+        of matrices, and a multiplication there (`maxmargin.cluster.vectors.products`).
     qp_seconds, qp_power : float
         Of the QP over m points: ``qp_seconds * m ** qp_power``.
     ask_seconds : float
@@ -62,7 +63,9 @@ class Constants:
     n_weights: int
     entries: float
     entries_power: float
-    product_seconds: float
+    gather_seconds: float
+    write_seconds: float
+    multiply_seconds: float
     qp_seconds: float
     qp_power: float
     ask_seconds: float
@@ -85,7 +88,8 @@ class Estimate:
     gather: float
     combine: float
     ask: float
-    gigabytes: float  # at the driver, in a round
+    gigabytes: float  # sent and received by the driver, in a round
+    memory: float  # of the points that the driver keeps, in gigabytes
     hours: float
 
     @property
@@ -104,16 +108,20 @@ def estimate(constants: Constants, workers: int, tokens: float, rng: Rng) -> Est
     kept = min(MOST, max(2, MOST_OF_ALL // workers)) * workers
     send = math.ceil(math.log2(workers + 1)) * 8.0 * c.n_weights / c.bandwidth
     gather = workers * answer / c.bandwidth
-    combine = 2 * workers * kept * entries * c.product_seconds + c.qp_seconds * kept**c.qp_power
+    new = 2 * workers
+    one_by_one = new * kept * entries * c.gather_seconds
+    by_blocks = (new + kept) * entries * c.write_seconds
+    by_blocks += new * kept * c.n_weights * c.multiply_seconds
+    combine = min(one_by_one, by_blocks) + c.qp_seconds * kept**c.qp_power
     ask = workers * c.ask_seconds
     work = share * c.seconds_per_token + c.n_weights * c.seconds_per_weight
     waits = [_slowest(c, work, workers, rng) - work for _ in range(rounds)]
     waiting = float(np.mean(waits))
     seconds = rounds * (work + waiting + send + gather + combine + ask)
     gigabytes = (8.0 * c.n_weights + workers * answer) / 1e9
-    return Estimate(
-        workers, rounds, work, waiting, send, gather, combine, ask, gigabytes, seconds / 3600.0
-    )
+    memory = kept * 0.5 * answer / 1e9
+    parts = (work, waiting, send, gather, combine, ask)
+    return Estimate(workers, rounds, *parts, gigabytes, memory, seconds / 3600.0)
 
 
 def _slowest(c: Constants, work: float, workers: int, rng: Rng) -> float:

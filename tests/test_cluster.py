@@ -18,11 +18,11 @@ from maxmargin.cli import main
 from maxmargin.cluster import dask_team
 from maxmargin.cluster.ascent import PartsAscent
 from maxmargin.cluster.part import PartOptions
-from maxmargin.cluster.points import Points
+from maxmargin.cluster.points import Point, Points
 from maxmargin.cluster.recipes import PartOfFiles, cut
 from maxmargin.cluster.solver import solve_by
 from maxmargin.cluster.team import InProcess, Terms
-from maxmargin.cluster.vectors import pack
+from maxmargin.cluster.vectors import Packed, pack, products
 from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
@@ -159,7 +159,7 @@ def test_points_are_combined_as_well_as_can_be():
     for number in range(12):
         part, v, d = number % n_parts, rng.normal(size=n_features), rng.uniform(0.0, 3.0)
         v[rng.random(n_features) < 0.5] = 0.0  # in either form
-        points.add(part, number, pack(v), d)
+        points.add_all([Point(part, number, pack(v), d)])
         blocks[part].append((d, v))
     points.solve(1e-12)
     exact = solve_exactly(
@@ -175,6 +175,19 @@ def test_points_are_combined_as_well_as_can_be():
     assert merged and all(set(points.factors(k)) == set(new) for k, new in merged.items())
     np.testing.assert_allclose(points.weights(), w, atol=1e-12)
     assert points.dual(points.weights()) == pytest.approx(exact.dual, rel=1e-8)
+
+
+def test_products_of_long_vectors(monkeypatch):
+    """One by one and as matrices, of vectors in either form."""
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(5, 100)) * (rng.random((5, 100)) < 0.4)
+    vectors = [pack(matrix[0]), pack(matrix[1]), *(Packed(100, None, row) for row in matrix[2:])]
+    assert vectors[0].ids is not None
+    monkeypatch.setattr("maxmargin.cluster.vectors.BLOCK", 30)
+    for cost in (0.0, 1e9):  # of a gathered entry
+        monkeypatch.setattr("maxmargin.cluster.vectors.GATHERED", cost)
+        found = products(vectors[1:], vectors, 100)
+        np.testing.assert_allclose(found, matrix[1:] @ matrix.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [PartsAscent, OneSlack])

@@ -28,7 +28,7 @@ from ..result import Callback, Result
 from ..solvers.base import Solver
 from ..types import Floats
 from .part import PartRound, PartSums, Unknown
-from .points import Points
+from .points import Point, Points
 from .problem import PartsProblem
 from .team import Answered
 
@@ -177,8 +177,9 @@ class PartsAscent(Solver):
             if run.converged():
                 run.record()
                 return
-            for k in sorted(answers):
-                self._add(run, k, answers[k].answer)
+            points.add_all(
+                [p for k in sorted(answers) for p in self._two(run, k, answers[k].answer)]
+            )
             points.solve(PRECISION * loop.gap if np.isfinite(loop.gap) else 0.0)
             new = points.merge_crowded(loop.number)
             loop.number += len(new)
@@ -207,9 +208,11 @@ class PartsAscent(Solver):
         }
 
     @staticmethod
-    def _add(run: PartsRun, k: int, found: PartRound) -> None:
-        """Add the two points of a part's answer; a plane is one, with all multipliers."""
+    def _two(run: PartsRun, k: int, found: PartRound) -> tuple[Point, Point]:
+        """The two points of a part's answer; a plane is one, with all multipliers."""
         plane, C = found.plane, run.C
         vector = plane.vector._replace(values=C * plane.vector.values)
-        run.points.add(k, found.number, vector, C * plane.offset)
-        run.points.add(k, found.number + 1, found.vector, found.value)
+        return (
+            Point(k, found.number, vector, C * plane.offset),
+            Point(k, found.number + 1, found.vector, found.value),
+        )

@@ -12,18 +12,29 @@ better, and are kept as long as they have weight.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..engine.joint_qp import JointPlanes, solve_jointly
 from ..engine.state import Arrays, from_text, to_text
 from ..types import Floats, Ints
-from .vectors import Packed, pack
+from .vectors import Packed, pack, products
 
-__all__ = ["Points"]
+__all__ = ["Point", "Points"]
 
 IDLE_LIMIT = 5  # solutions in a row without weight after which a point is dropped
-MOST, MOST_OF_ALL = 60, 1200  # points of a part, and of all, beyond which a part keeps their mean
+MOST, MOST_OF_ALL = 60, 400  # points of a part, and of all, beyond which a part keeps their mean
 PER_POINT = ("part", "number", "value", "theta", "idle")
+
+
+class Point(NamedTuple):
+    """A point of a part."""
+
+    part: int
+    number: int
+    vector: Packed
+    value: float
 
 
 class Points:
@@ -51,20 +62,25 @@ class Points:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def add(self, part: int, number: int, vector: Packed, value: float, theta: float = 0.0) -> None:
-        """Add a point, as a rule without weight."""
-        dense = vector.dense()
-        products = np.array([known.product(dense) for known in self.vectors])
-        self.vectors.append(vector)
-        m = len(self.vectors)
-        gram = np.empty((m, m))
-        gram[:-1, :-1] = self.gram
-        gram[-1, :-1] = gram[:-1, -1] = products
-        gram[-1, -1] = vector.product(dense)
+    def add_all(self, new: list[Point]) -> None:
+        """Add points, as yet without weight."""
+        m, n_new = len(self), len(new)
+        self.vectors += [point.vector for point in new]
+        gram = np.empty((m + n_new, m + n_new))
+        gram[:m, :m] = self.gram
+        gram[m:] = products(self.vectors[m:], self.vectors, self.n_features)
+        gram[:m, m:] = gram[m:, :m].T
         self.gram = gram
-        new = {"part": part, "number": number, "value": value, "theta": theta, "idle": 0}
-        for name, entry in new.items():
-            setattr(self, name, np.append(getattr(self, name), entry))
+        for name in ("part", "number", "value"):
+            values = [getattr(point, name) for point in new]
+            setattr(self, name, np.append(getattr(self, name), values))
+        self.theta = np.append(self.theta, np.zeros(n_new))
+        self.idle = np.append(self.idle, np.zeros(n_new, np.int64))
+
+    def add(self, part: int, number: int, vector: Packed, value: float, theta: float) -> None:
+        """Add a point of this weight."""
+        self.add_all([Point(part, number, vector, value)])
+        self.theta[-1] = theta
 
     def solve(self, stop_gap: float) -> None:
         """Find the best factors, up to this gap, and drop points that have long had none."""
