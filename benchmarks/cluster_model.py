@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -125,12 +126,16 @@ def estimate(constants: Constants, workers: int, tokens: float, rng: Rng) -> Est
 
 
 def _slowest(c: Constants, work: float, workers: int, rng: Rng) -> float:
-    """When a round goes on: all answers are there, or the rest is late."""
+    """When a round goes on: all answers are there, or the rest is late (`DaskTeam`)."""
     took = work * np.exp(c.spread * rng.normal(size=workers))
     stalled = rng.random(workers) < c.stalls
     took[stalled] += rng.exponential(c.stall_seconds, int(stalled.sum()))
-    allowed = max(c.timeout, 3.0 * float(np.median(took)))
-    return min(float(took.max()), allowed) if workers > 1 else float(took[0])
+    took.sort()
+    for answered, following in pairwise(took.tolist()):
+        patience = max(c.timeout, 3.0 * answered)
+        if following > patience:
+            return patience
+    return float(took[-1])
 
 
 def power_law(x: list[float], y: list[float]) -> tuple[float, float]:
