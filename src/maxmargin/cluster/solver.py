@@ -97,7 +97,7 @@ class ClusterSolver(Solver):
 
     def _inner(self, formulation: Formulation) -> Solver:
         """What the driver runs over the parts; for constraints it needs cutting planes."""
-        common = {name: getattr(self, name) for name in COMMON}
+        common = {name: getattr(self, name) for name in COMMON} | {"n_jobs": 1}
         if isinstance(self.method, OneSlack):
             return dataclasses.replace(self.method, **common)
         if self.method == "one-slack" or formulation.constraints is not None:
@@ -156,7 +156,7 @@ class ClusterSolver(Solver):
             plain = dataclasses.replace(formulation, constraints=None)
             options = PartOptions(
                 cache_mb=self.cache_mb,
-                n_jobs=inner.n_jobs,
+                n_jobs=self.n_jobs,
                 seed=int(np.random.default_rng(inner.random_state).integers(2**32)),
             )
             terms = [
