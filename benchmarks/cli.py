@@ -54,6 +54,7 @@ BENCHMARKS = {
     "own-problem": ".own_problem",
     "predict": ".predicting",
     "cores": ".cores",
+    "cluster": ".cluster",
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -1,5 +1,6 @@
 """The benchmarks on tiny slices: everything runs, and peers agree with us on the objective."""
 
+import dataclasses
 import itertools
 import json
 import subprocess
@@ -275,3 +276,36 @@ def test_grades(bench):
     runs = {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
     assert list(runs) == ["OrdinalSVM, absolute", "OrdinalSVM, pairs"]
     assert all(0.7 < run["error"] < 1.0 and run["right"] > 30.0 for run in runs.values())
+
+
+def test_model_of_a_cluster(bench):
+    """Work is shared out, bytes at the driver grow, and stragglers cost what was drawn for them."""
+    model = bench("cluster_model")
+    constants = model.Constants(
+        rounds=10,
+        rounds_power=0.25,
+        seconds_per_token=4e-6,
+        seconds_per_weight=1e-8,
+        n_weights=1_000_000,
+        entries=50.0,
+        entries_power=0.75,
+        gather_seconds=2e-9,
+        write_seconds=3e-9,
+        multiply_seconds=1e-10,
+        qp_seconds=3e-6,
+        qp_power=1.1,
+        ask_seconds=0.01,
+        spread=0.0,
+        stalls=0.0,
+    )
+    few, many = (model.estimate(constants, k, 1e8, np.random.default_rng(0)) for k in (10, 100))
+    assert few.rounds == 18 and many.rounds == 32
+    assert few.waiting == pytest.approx(0.0, abs=1e-9)
+    assert few.work == pytest.approx(1e7 * 4e-6 + 0.01) and many.work < few.work / 9
+    assert many.gigabytes > few.gigabytes and many.combine > few.combine
+    # Rounds in which a worker stalls for ever end after three times what the others took.
+    stalling = dataclasses.replace(constants, stalls=0.05, stall_seconds=1e12)
+    waiting = model.estimate(stalling, 10, 1e8, np.random.default_rng(0)).waiting
+    n_stalled = waiting * 18 / (2.0 * few.work)
+    assert 1 <= round(n_stalled) < 18 and n_stalled == pytest.approx(round(n_stalled))
+    assert model.power_law([1.0, 4.0], [3.0, 6.0]) == pytest.approx((3.0, 0.5))

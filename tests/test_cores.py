@@ -37,6 +37,7 @@ def own_threads():
 def no_work_is_left():
     threads._pool.before_fork()  # ends the threads, if nobody uses them
     threads._pool.after_fork()
+    threads._begin_anew()  # however many other tests have wanted
     assert not own_threads()
     yield
     assert threads._pool.wanted == 0

@@ -21,6 +21,7 @@ LAYERS = """\
     formats
     features
     metrics
+    cluster
     persistence  progress  checkpoints
     estimators
     datasets  report

@@ -21,6 +21,7 @@ from .registry import ESTIMATORS, import_name
 if TYPE_CHECKING:
     from ._jit import kernel as kernel
     from .checking import check_problem as check_problem
+    from .cluster import ClusterSolver as ClusterSolver
     from .estimators.alignment import SequenceAligner as SequenceAligner
     from .estimators.dependency import DependencyParser as DependencyParser
     from .estimators.grammar import GrammarParser as GrammarParser
@@ -60,6 +61,7 @@ _HOME = {
     "BoundedPlanes": "plane_rows",
     "CandidateProblem": "problems.general.candidates",
     "ClassFeatures": "features.class_features",
+    "ClusterSolver": "cluster",
     "FactorTree": "problems.general.factor_tree",
     "Factors": "problems.general.factor_tree",
     "Formulation": "formulation",

@@ -153,7 +153,7 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
     """Parameters as JSON; what cannot be kept is left to its default, with a warning."""
     packed, lost = {}, []
     for name, value in estimator.get_params(deep=False).items():
-        if name in KEEPING or (name == "callbacks" and not value):
+        if name in (*KEEPING, "cluster") or (name == "callbacks" and not value):
             continue
         try:
             packed[name] = encode(value)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..defaults import CHECKPOINT_EVERY, TOL
@@ -104,6 +105,11 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     keeping.add_argument(
         "--resume", action="store_true", help="go on from the checkpoint, if there is one"
     )
+    parser.add_argument_group("cluster").add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="train on the workers of a Dask cluster, whose scheduler is at tcp://HOST:PORT",
+    )
     held_out = parser.add_argument_group("held-out file")
     held_out.add_argument(
         "--dev", metavar="FILE", help="labelled file by whose score the weights are chosen"
@@ -178,6 +184,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     _refuse_to_compact(arguments)
     _refuse_misplaced_checkpoint(arguments)
     _refuse_misplaced_stream(arguments)
+    _refuse_cluster(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
@@ -190,6 +197,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     watch = _make_watch(arguments, extra) if arguments.dev else None
     with (
+        _connected(arguments, estimator),
         telling_of_interrupts(NO_MODEL),
         watch.watching(estimator) if watch is not None else nullcontext(),
     ):
@@ -229,6 +237,36 @@ def _refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
         ):
             if given:
                 raise UsageError(f"{name} is of use with --checkpoint only")
+
+
+def _refuse_cluster(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for a training that a cluster cannot do."""
+    if arguments.cluster is None:
+        return
+    if arguments.solver not in ("auto", "one-slack"):
+        raise UsageError(f"--cluster: --solver must be auto or one-slack, got {arguments.solver}")
+    if arguments.slack == "none":
+        raise UsageError("--cluster: hard margins (--slack none) are not trained on a cluster")
+
+
+@contextmanager
+def _connected(arguments: argparse.Namespace, estimator: Any) -> Iterator[None]:
+    """Let the estimator train on a cluster, if that is wanted; UsageError if nobody answers."""
+    if arguments.cluster is None:
+        yield
+        return
+    from ..cluster.dask_team import as_client
+
+    try:
+        client = as_client(arguments.cluster)
+    except (ImportError, OSError, ValueError) as error:
+        raise UsageError(f"--cluster {arguments.cluster}: {error}") from None
+    with client:
+        estimator.set_params(cluster=client)
+        try:
+            yield
+        finally:
+            estimator.set_params(cluster=None)
 
 
 def _keep(estimator: Any, arguments: argparse.Namespace) -> None:

@@ -206,6 +206,12 @@ class BlockStore(Protocol):
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
 
+    def move_to(self, w: Floats) -> None:
+        """Go on from other weights, in which blocks that lie elsewhere have their part.
+
+        Steps then improve these blocks while those stay; `rebuild` returns to the own sum.
+        """
+
     def dual_sums(self) -> tuple[float, Floats]:
         """Sum of the multipliers times their planes' offsets, and their sum in each block."""
 
@@ -352,6 +358,11 @@ class PlaneStore:
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
         self.w = self._sum_of_planes(self.arena.alpha)
+        self._w_before = None
+
+    def move_to(self, w: Floats) -> None:
+        """See `BlockStore`."""
+        self.w = w.copy()
         self._w_before = None
 
     def dual_sums(self) -> tuple[float, Floats]:

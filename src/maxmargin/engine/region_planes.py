@@ -77,6 +77,11 @@ class RegionStore(PlaneStore):
         self._weights = None
         super().rebuild()
 
+    def move_to(self, w: Floats) -> None:
+        """See `BlockStore`."""
+        self._weights = None
+        super().move_to(w)
+
     def rescale(self, caps: Floats) -> None:
         """See `BlockStore`."""
         self._weights = None

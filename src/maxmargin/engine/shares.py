@@ -510,6 +510,12 @@ class SharedStore:
         self.rebuild()
         self.dual()
 
+    def move_to(self, w: Floats) -> None:
+        """See `BlockStore`."""
+        self._own[:] = w
+        self._base = self._new_base()
+        self._w_before = None
+
     def rebuild(self) -> None:
         """See `BlockStore`."""
         for store in self.stores:

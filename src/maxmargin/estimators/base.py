@@ -190,6 +190,14 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
     #: Set by `choosing` while weights are to be chosen by held-out data.
     _choice: ClassVar[Choice | None] = None
 
+    def __sklearn_clone__(self) -> Any:
+        """An estimator of the same parameters; a client of a cluster is shared, not copied."""
+        draft = copy.copy(self)
+        draft.cluster = None
+        cloned = BaseEstimator.__sklearn_clone__(draft)
+        cloned.cluster = self.cluster
+        return cloned
+
     # ----- training -----------------------------------------------------------------------------
 
     def fit_path(self, X: Any, y: Any, Cs: Any, **options: Any) -> Any:
@@ -235,6 +243,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         draft = copy.copy(self)
         listening = draft.__dict__.pop("_skl_callbacks", None)  # to trainings, which this is not
         draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
+        draft.cluster = None
         if hasattr(draft, "probability"):
             draft.probability = False  # by fits on other data, which this is not
         learned = vars(draft.fit(X, y, **fit_params))
@@ -453,11 +462,14 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             **keeping,
             n_jobs=self.n_jobs,
         )
-        if isinstance(self.solver, str) or not (self.checkpoint or self.resume):
+        if not isinstance(self.solver, str) and (self.checkpoint or self.resume):
+            if not isinstance(solver, Solver):
+                raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
+            solver = dataclasses.replace(solver, **keeping)
+        if self.cluster is None:
             return solver
-        if not isinstance(solver, Solver):
-            raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
-        return dataclasses.replace(solver, **keeping)
+        on_cluster: Solver = import_name("cluster", "ClusterSolver").like(solver, self.cluster)
+        return on_cluster
 
     def _before_fit(self) -> None:
         """Raise ValueError for what is no switch, no callback, no file, ..."""

@@ -93,6 +93,10 @@ class SharedParameters:
         ``parallel_config`` says otherwise; -1 is all cores. Predictions, and the weights of these
         two solvers, are the same bits for any number. Oracles of your own are asked in so many
         processes, if that pays, unless they say ``in_threads``.
+    cluster : distributed.Client, cluster or str, optional
+        Train on the workers of a Dask cluster (solver "auto" or "one-slack"): a client, a cluster,
+        or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see
+        `ClusterSolver`. ``n_jobs`` are then the threads of each part. Predictions are made here.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the order of visits; None draws one from numpy's global generator. The same seed,
         data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.
@@ -121,6 +125,7 @@ class SharedParameters:
     resume: bool = False
     on_interrupt: Literal["raise", "return"] = "raise"
     n_jobs: int | None = None
+    cluster: Any = None
     random_state: Any = None
     verbose: int = 0
     warm_start: bool = False

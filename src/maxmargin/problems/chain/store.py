@@ -268,6 +268,11 @@ class ChainStore(PlaneStore):
         self._return_to_all_weights()
         super().rebuild()
 
+    def move_to(self, w: Floats) -> None:
+        """See `PlaneStore`."""
+        self._return_to_all_weights()
+        super().move_to(w)
+
     def solve_jointly(
         self, stop_gap: float, most_work: float, recombine: bool = False
     ) -> float | None:

@@ -48,6 +48,18 @@ def feature_major(rows: Rows, K: int, weights: Floats) -> Floats:
     return by_stride[:, : rows.n_inputs].T.ravel()
 
 
+def by_class_layout(rows: Rows, K: int, w: Floats) -> Floats:
+    """Weights ``w[f * K + y]`` in the layout; of two classes the first must mirror the second."""
+    weights, of_inputs = no_class_weights(rows, K), w.reshape(-1, K)
+    if K == 2:
+        weights[:] = of_inputs[:, 1]
+    elif rows.dense.shape[0] == 0:
+        weights.reshape(-1, class_stride(rows, K))[:, :K] = of_inputs
+    else:
+        weights.reshape(-1, class_stride(rows, K))[:, : rows.n_inputs] = of_inputs.T
+    return weights
+
+
 @kernel(inline=True)
 def score_all_classes(rows, i, weights, stride, K, scores):
     """Scores of all classes for row i; ``scores`` has a multiple of eight places."""

@@ -17,7 +17,7 @@ from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Bools, Floats, Ints
 from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_change
 from .class_joint import input_products, solve_classes_jointly
-from .class_rows import class_stride, feature_major, no_class_weights
+from .class_rows import by_class_layout, class_stride, feature_major, no_class_weights
 from .class_shares import (
     Share,
     average,
@@ -312,6 +312,10 @@ class ClassStore:
         for share in shares[1:]:
             weights += share.weights
         self.weights = weights
+
+    def move_to(self, w: Floats) -> None:
+        """See `BlockStore`."""
+        self.weights = by_class_layout(self.problem.rows, self.problem.n_classes, w)
 
     def evict(self, idle_limit: int) -> None:
         """Forget classes without weight, if that is to be at once; the store has a fixed size."""

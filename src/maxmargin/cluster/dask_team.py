@@ -1,0 +1,257 @@
+"""Parts on the workers of a Dask cluster: who has which, who is late, who is lost."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from ..types import Floats
+from .remote import Missing, drop, work
+from .team import Answered, Facts, Recipe, Terms, Traffic, count_bytes
+
+__all__ = ["DaskTeam", "as_client"]
+
+TICK = 0.25  # seconds between two looks at who is still there
+SLOW = 3.0  # times as long as the slowest answer so far, after which another one may be late
+SCATTERED = 2**26  # bytes of weights for all parts from which on workers pass them to each other
+MOST_LATE = 2  # questions in a row that a part may miss before it is given to another worker
+FAILED = ("error", "cancelled", "lost")
+LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostError")
+
+
+def as_client(cluster: Any) -> Any:
+    """A client of Dask's for what was given: one, a cluster, or an address.
+
+    Raises ImportError where Dask is missing, OSError where nobody answers at the address.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError(
+            'training on a cluster needs Dask: pip install "maxmargin[distributed]"'
+        ) from None
+    if isinstance(cluster, Client):
+        return cluster
+    if not isinstance(cluster, str) and not hasattr(cluster, "scheduler_address"):
+        raise ValueError(
+            "cluster must be a dask.distributed Client, a cluster, or the address of a scheduler "
+            f"such as 'tcp://10.0.0.1:8786', got {cluster!r:.80}"
+        )
+    return Client(cluster, set_as_default=False)
+
+
+class Request(NamedTuple):
+    """A question that a worker has been asked."""
+
+    future: Any
+    worker: str
+    started: float
+    asked: int
+    question: tuple[str, tuple[Any, ...]]
+
+
+class DaskTeam:
+    """Parts on workers; see `team.Team`. A context manager, at whose end workers forget the parts.
+
+    Parts are dealt out to workers in turn. A part whose worker is gone is made again on another
+    one, by its recipe. So is one that is late again and again: that takes ``timeout`` seconds, and
+    several times as long as the slowest of the answers that have come.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    recipes : list of callables
+        Make the problems of the parts, on the workers.
+    terms : list of Terms
+        What each is trained for.
+    timeout : float
+        Seconds.
+    """
+
+    def __init__(
+        self, client: Any, recipes: list[Recipe], terms: list[Terms], timeout: float
+    ) -> None:
+        self.client, self.recipes, self.terms, self.timeout = client, recipes, terms, timeout
+        self.job = uuid.uuid4().hex
+        self.traffic = Traffic()
+        self.asked = 0
+        self.moves = 0  # parts that were made again
+        self._late: dict[int, Request] = {}
+        self._misses = [0] * len(recipes)
+        self._made: set[int] = set()
+        workers = self._workers()
+        self.home = [workers[k % len(workers)] for k in range(len(recipes))]
+        self.facts: list[Facts] = []
+
+    def __enter__(self) -> DaskTeam:
+        found = self.ask("facts", None, dict.fromkeys(range(len(self.recipes)), ()))
+        self.facts = [found[k].answer for k in range(len(self.recipes))]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for request in self._late.values():
+            request.future.cancel()
+        try:
+            from distributed import fire_and_forget
+
+            for worker in self.client.nthreads():  # not waiting for one that is stuck
+                fire_and_forget(self.client.submit(drop, self.job, workers=[worker], pure=False))
+        except Exception:  # a cluster that is gone has forgotten them
+            pass
+
+    # ----- workers ------------------------------------------------------------------------------
+
+    def _workers(self) -> list[str]:
+        """Addresses of the workers that there are; waits for one, but not for ever."""
+        waited = time.monotonic() + max(self.timeout, 10.0)
+        while True:
+            found = sorted(self.client.nthreads())
+            if found:
+                return found
+            if time.monotonic() > waited:
+                raise RuntimeError("the cluster has no workers any more")
+            time.sleep(TICK)
+
+    def _move(self, part: int, workers: list[str]) -> None:
+        """Give a part to another worker, the one that has fewest, if there is another."""
+        others = [worker for worker in workers if worker != self.home[part]] or workers
+        self.home[part] = min(others, key=self.home.count)
+        self._made.discard(part)
+        self._misses[part] = 0
+        self.moves += 1
+
+    # ----- questions ----------------------------------------------------------------------------
+
+    def ask(
+        self,
+        method: str,
+        w: Floats | None,
+        messages: Mapping[int, tuple[Any, ...]],
+        *,
+        may_be_late: bool = False,
+    ) -> dict[int, Answered]:
+        """See `team.Team`."""
+        self.asked += 1
+        common = self._lent(w, len(messages))
+        answers: dict[int, Answered] = {}
+        took: list[float] = []
+        pending = {k: r for k, r in self._late.items() if k in messages}
+        self._late = {k: r for k, r in self._late.items() if k not in messages}
+        if not may_be_late:  # what they still work on is not what is asked now
+            for request in pending.values():
+                request.future.cancel()
+            pending = {}
+        sent = 0 if w is None else w.nbytes
+        try:
+            for k, message in messages.items():
+                if k not in pending:
+                    pending[k] = self._submit(k, (method, message), common)
+                    sent += count_bytes(message)
+            workers, looked = self._workers(), time.monotonic()
+            while pending:
+                self._wait(pending)
+                if time.monotonic() > looked + TICK:
+                    workers, looked = self._workers(), time.monotonic()
+                for k in list(pending):
+                    request = pending[k]
+                    again = False
+                    if request.future.status == "finished":
+                        answer = self._result(request)
+                        if answer is None:
+                            continue
+                        if isinstance(answer, Missing):
+                            self._made.discard(k)
+                            again = True
+                        else:
+                            self._made.add(k)
+                            self._misses[k] = 0
+                            answers[k] = Answered(answer, request.asked)
+                            took.append(time.monotonic() - request.started)
+                            del pending[k]
+                    elif request.worker not in workers or request.future.status in FAILED:
+                        self._refuse_errors(request)
+                        self._move(k, workers)
+                        common = self._lent(w, len(messages))
+                        again = True
+                    elif self._is_late(request, took):
+                        self._misses[k] += 1
+                        if may_be_late and self._misses[k] <= MOST_LATE:
+                            self._late[k] = pending.pop(k)
+                        else:
+                            self._move(k, workers)
+                            again = True
+                    if again:
+                        request.future.cancel()
+                        pending[k] = self._submit(k, (method, messages[k]), common)
+        except BaseException:
+            for request in pending.values():
+                request.future.cancel()
+            raise
+        self.traffic.sent.append(sent)
+        self.traffic.received.append(sum(count_bytes(found.answer) for found in answers.values()))
+        return answers
+
+    def _lent(self, w: Floats | None, n_asked: int) -> Any:
+        """Weights for several questions: long ones are sent once, and workers pass them on."""
+        if w is None or n_asked * w.nbytes < SCATTERED:
+            return w
+        return self.client.scatter(w, hash=False, timeout=max(self.timeout, 10.0))
+
+    def _submit(self, part: int, question: tuple[str, tuple[Any, ...]], common: Any) -> Request:
+        """Ask the worker of a part, and tell it how the part is made if it may not have it."""
+        worker = self.home[part]
+        method, message = question
+        making = None
+        if part not in self._made:
+            making = (self.recipes[part], self.terms[part])
+            making = self.client.scatter([making], workers=[worker], hash=False)[0]
+        future = self.client.submit(
+            *(work, self.job, part, making, method, common, message),
+            workers=[worker],
+            allow_other_workers=False,
+            pure=False,
+            retries=0,
+        )
+        return Request(future, worker, time.monotonic(), self.asked, question)
+
+    def _wait(self, pending: dict[int, Request]) -> None:
+        """Wait for an answer, or a moment."""
+        from distributed import wait
+
+        try:
+            wait(
+                [request.future for request in pending.values()],
+                timeout=TICK,
+                return_when="FIRST_COMPLETED",
+            )
+        except Exception:  # its own kinds of time-outs, and futures that were lost
+            time.sleep(TICK / 10)
+
+    def _is_late(self, request: Request, took: list[float]) -> bool:
+        """Whether an answer is overdue, by those that have come."""
+        waited = time.monotonic() - request.started
+        return bool(took) and waited > max(self.timeout, SLOW * max(took))
+
+    def _result(self, request: Request) -> Any:
+        """An answer that is there, or None if it has been lost with its worker since."""
+        try:
+            return request.future.result(timeout=max(self.timeout, 10.0))
+        except Exception:  # errors of the part itself are told by the status
+            return None
+
+    @staticmethod
+    def _refuse_errors(request: Request) -> None:
+        """Raise what a part has raised; what befell its worker is no error of its own."""
+        if request.future.status == "error":
+            error = request.future.exception()
+            if type(error).__name__ not in LOST:
+                raise error

@@ -1,0 +1,93 @@
+"""Parts as examples: a problem whose oracle is asked of all parts at once, on their workers.
+
+With S_k the sum of part k's sample weights, the part is one example of that weight, whose slack is
+the weighted mean of those of its own (for squared slacks, of their squares). A cutting plane of
+this mean is its candidate, so that solvers of linear slacks solve the problem of all examples
+without knowing it: one-slack cutting planes as they are, by one pass over all data for each plane.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from ..engine.native import NativeProblem
+from ..formulation import Formulation, Rescaling
+from ..plane_rows import BoundedPlanes, Planes, stack
+from ..types import Floats, Ints, Ints32
+from .part import PartPlane
+from .team import Facts, Team
+from .vectors import Packed
+
+__all__ = ["PartsProblem"]
+
+
+class PartsProblem(NativeProblem):
+    """All parts of a team, as examples.
+
+    Parameters
+    ----------
+    team : Team
+        Who answers for the parts.
+    formulation : Formulation
+        That of the examples.
+    """
+
+    def __init__(self, team: Team, formulation: Formulation) -> None:
+        self.team = team
+        #: What solvers are to be given: the planes are made already.
+        self.formulation = Formulation(constraints=formulation.constraints)
+        self.n_features = team.facts[0].n_features
+        self.exact = all(facts.exact for facts in team.facts)
+        #: Sums of the sample weights of the parts.
+        self.weights: Floats = np.array([facts.weight for facts in team.facts])
+        self.size = sum(facts.n_examples for facts in team.facts)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of parts."""
+        return len(self.team.facts)
+
+    def input_of(self, i: int) -> Facts:
+        """What is known of a part; its examples are elsewhere."""
+        return self.team.facts[i]
+
+    def output_of(self, i: int) -> None:
+        """None: it is with the examples."""
+
+    def subset(self, indices: Ints) -> NoReturn:
+        """Parts are not cut again."""
+        raise TypeError("parts on workers are not cut into others")
+
+    def __getstate__(self) -> dict[str, object]:
+        """What tells it from others: the examples, not who answers for them."""
+        return {"facts": self.team.facts}
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes | BoundedPlanes:
+        """See `Problem.oracle`."""
+        parts = [int(k) for k in indices]
+        answers = self.team.ask("plane", np.ascontiguousarray(w), dict.fromkeys(parts, ()))
+        found: list[PartPlane] = [answers[k].answer for k in parts]
+        scales = 1.0 / np.maximum(self.weights[parts], 1e-300)
+        rows = [_row(plane.vector, scale) for plane, scale in zip(found, scales, strict=True)]
+        planes = stack(rows, scales * np.array([plane.offset for plane in found]))
+        bounds = [plane.sums.bound for plane in found]
+        if all(bound is None for bound in bounds):
+            return planes
+        known = [b if b is not None else p.sums.slacks for b, p in zip(bounds, found, strict=True)]
+        return planes.with_bounds(scales * np.array(known))
+
+
+def _row(vector: Packed, scale: float) -> tuple[Ints32, Floats]:
+    """A vector times a factor as a sparse row."""
+    if vector.ids is not None:
+        return vector.ids, scale * vector.values
+    ids = np.flatnonzero(vector.values).astype(np.int32)
+    return ids, scale * vector.values[ids]

@@ -1,0 +1,161 @@
+"""Who does the work of the parts: the driver asks a team, wherever its members are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from ..engine.state import fingerprint
+from ..formulation import Formulation
+from ..problem import Problem
+from ..types import Floats
+from .part import Part, PartOptions
+
+__all__ = [
+    "Answered",
+    "Facts",
+    "InProcess",
+    "Recipe",
+    "Team",
+    "Terms",
+    "Traffic",
+    "build_part",
+    "count_bytes",
+]
+
+#: Makes the problem of a part, where the part is to be.
+Recipe = Callable[[], Problem]
+
+
+class Terms(NamedTuple):
+    """What a part is trained for, beside its examples; ``weights`` None are ones."""
+
+    formulation: Formulation
+    C: float
+    weights: Floats | None
+    options: PartOptions
+    hashed: bool = False  # whether the content of the examples is to be told from others
+
+
+class Facts(NamedTuple):
+    """What the driver has to know of a part."""
+
+    n_examples: int
+    n_features: int
+    weight: float
+    exact: bool
+    content: str | None
+
+
+@dataclass
+class Traffic:
+    """Bytes of the numbers that each question sent to all parts, w once, and of the answers."""
+
+    sent: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+
+
+class Answered(NamedTuple):
+    """An answer, and in which call of `Team.ask` it was asked for."""
+
+    answer: Any
+    asked: int
+
+
+class Team(Protocol):
+    """Parts that answer.
+
+    Attributes
+    ----------
+    facts : list of Facts
+        Of all parts.
+    traffic : Traffic
+        What went to and fro.
+    asked : int
+        Calls of `ask` so far.
+    """
+
+    facts: list[Facts]
+    traffic: Traffic
+    asked: int
+
+    def ask(
+        self,
+        method: str,
+        w: Floats,
+        messages: Mapping[int, tuple[Any, ...]],
+        *,
+        may_be_late: bool = False,
+    ) -> dict[int, Answered]:
+        """Call a method of parts with w and a message for each; answers by part.
+
+        Where answers may be late, they may also come from a later call, and then belong to
+        the one before; a part that still works on an earlier question is not asked.
+        """
+
+
+def build_part(recipe: Recipe, terms: Terms) -> tuple[Part, Facts]:
+    """A part, and what is to be known of it; raises ValueError where its weights do not fit."""
+    from ..solvers.base import checked_weights
+
+    problem = recipe()
+    weights = checked_weights(terms.weights, problem.n_examples)
+    part = Part(problem, terms.formulation, terms.C, weights, terms.options)
+    content = fingerprint(problem) if terms.hashed else None
+    facts = Facts(
+        problem.n_examples,
+        part.oracle.n_features,
+        float(weights.sum()),
+        part.oracle.exact,
+        content,
+    )
+    return part, facts
+
+
+class InProcess:
+    """All parts in this process, one after the other: for tests, and to see what rounds there are.
+
+    Parameters
+    ----------
+    recipes : list of callables
+        Make the problems of the parts.
+    terms : list of Terms
+        What each is trained for.
+    """
+
+    def __init__(self, recipes: list[Recipe], terms: list[Terms]) -> None:
+        built = [build_part(recipe, of) for recipe, of in zip(recipes, terms, strict=True)]
+        self.parts = [part for part, _ in built]
+        self.facts = [facts for _, facts in built]
+        self.traffic = Traffic()
+        self.asked = 0
+
+    def ask(
+        self,
+        method: str,
+        w: Floats,
+        messages: Mapping[int, tuple[Any, ...]],
+        *,
+        may_be_late: bool = False,
+    ) -> dict[int, Answered]:
+        """See `Team`."""
+        self.asked += 1
+        self.traffic.sent.append(w.nbytes + sum(map(count_bytes, messages.values())))
+        answers = {
+            k: Answered(getattr(self.parts[k], method)(w, *message), self.asked)
+            for k, message in messages.items()
+        }
+        self.traffic.received.append(sum(count_bytes(a.answer) for a in answers.values()))
+        return answers
+
+
+def count_bytes(answer: Any) -> int:
+    """Bytes of the numbers of an answer."""
+    if hasattr(answer, "nbytes"):
+        return int(answer.nbytes)
+    if isinstance(answer, Mapping):
+        return sum(8 + count_bytes(value) for value in answer.values())
+    if isinstance(answer, tuple):
+        return sum(map(count_bytes, answer))
+    return 0 if answer is None else 8

@@ -1,0 +1,405 @@
+"""Training in parts, here and on the workers of a cluster, which may be lost or late."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from cli_corpus import refused, write_corpus
+from exact_qp import solve_exactly
+from maxmargin.cli import main
+from maxmargin.cluster import dask_team
+from maxmargin.cluster.ascent import PartsAscent
+from maxmargin.cluster.part import PartOptions
+from maxmargin.cluster.points import Point, Points
+from maxmargin.cluster.recipes import PartOfFiles, cut
+from maxmargin.cluster.solver import solve_by
+from maxmargin.cluster.team import InProcess, Terms
+from maxmargin.cluster.vectors import Packed, pack, products
+from maxmargin.engine.oracle import hinge_values
+from maxmargin.formulation import Formulation
+from maxmargin.objective import primal_value
+from maxmargin.problems.classes.multiclass import MulticlassProblem
+from maxmargin.solvers import Auto, OneSlack
+from maxmargin.weight_constraints import WeightConstraints
+from solving import check_optimal, medium_chains, medium_classes
+from structures import STRUCTURES, small_case
+
+SMALL = ("multiclass", "chain", "label tree", "any tree", "plain Python")
+KINDS = [
+    Formulation(),
+    Formulation(slack="l2"),
+    Formulation(rescaling="slack"),
+    Formulation(rescaling="none"),
+]
+
+
+def in_process(problem, n_parts, C, formulation=None, weights=None, kind=InProcess):
+    """A team without a cluster."""
+    recipes, pieces = cut(problem, n_parts)
+    terms = [
+        Terms(
+            formulation or Formulation(),
+            C,
+            None if weights is None else weights[piece],
+            PartOptions(seed=k),
+        )
+        for k, piece in enumerate(pieces)
+    ]
+    return kind(recipes, terms)
+
+
+def check_primal(result, problem, C, formulation=None):
+    """The primal value is that of true oracle calls for all examples."""
+    formulation = formulation or Formulation()
+    slacks = hinge_values(problem, formulation, result.w)
+    assert result.primal == pytest.approx(primal_value(result.w, slacks, formulation, C), rel=1e-9)
+
+
+# ----- in this process ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", [PartsAscent, OneSlack])
+@pytest.mark.parametrize("name", SMALL)
+def test_parts_have_the_optimum_of_the_whole(name, solver):
+    case = small_case(name, STRUCTURES[name].losses[0], 0)
+    n = case.problem.n_examples
+    rng = np.random.default_rng(0)
+    for n_parts, formulation in zip((1, 2, n, 2), KINDS, strict=True):
+        if formulation.slack == "l2" and name == "plain Python":
+            formulation = Formulation(slack="l2", sqrt_loss=False)
+        weights = rng.uniform(0.5, 2.0, n)
+        weights[0] = 0.0 if n_parts == n else 1.0  # a part that counts for nothing
+        team = in_process(case.problem, n_parts, 2.0, formulation, weights)
+        result = solve_by(team, solver(tol=1e-7, max_passes=3000), formulation, 2.0, ())
+        check_optimal(result, case, 2.0, formulation, weights)
+        assert result.n_examples == n
+
+
+def test_constraints_on_weights():
+    problem = medium_classes()
+    formulation = Formulation(constraints=WeightConstraints(nonnegative=[0, 5], fixed={1: 0.5}))
+    whole = Auto(tol=1e-5).solve(problem, formulation, 0.1)
+    team = in_process(problem, 3, 0.1)
+    result = solve_by(team, OneSlack(tol=1e-4), formulation, 0.1, ())
+    assert result.primal == pytest.approx(whole.primal, rel=2e-4)
+    assert result.w[1] == 0.5 and result.w[0] >= 0.0 and result.w[5] >= 0.0
+
+
+class Unreliable(InProcess):
+    """Parts are late, lose their memory, and are made again, again and again."""
+
+    def __init__(self, recipes, terms):
+        super().__init__(recipes, terms)
+        self.recipes, self.terms = recipes, terms
+        self.rng = np.random.default_rng(0)
+        self.late = {}
+        self.n_lost = self.n_late = 0
+
+    def ask(self, method, w, messages, *, may_be_late=False):
+        late = {k: self.late.pop(k) for k in messages if k in self.late}
+        asked = {k: m for k, m in messages.items() if k not in late}
+        for k in asked:
+            if self.rng.random() < 0.1:
+                self.parts[k] = InProcess([self.recipes[k]], [self.terms[k]]).parts[0]
+                self.n_lost += 1
+        answers = super().ask(method, w, asked) | late
+        if may_be_late:
+            for k in list(asked):
+                if self.rng.random() < 0.2:
+                    self.late[k] = answers.pop(k)
+                    self.n_late += 1
+        return answers
+
+
+def test_late_and_lost_parts_change_no_optimum():
+    case = small_case("chain", "hamming", 0)
+    team = in_process(case.problem, 3, 2.0, kind=Unreliable)
+    duals = []
+    result = solve_by(
+        team, PartsAscent(tol=1e-6), Formulation(), 2.0, [lambda p: duals.append(p.dual)]
+    )
+    check_optimal(result, case, 2.0)
+    assert team.n_lost > 3 and team.n_late > 3
+    assert all(np.diff(duals) >= 0.0)  # what lost parts have contributed stays
+
+
+def test_bytes_of_a_round_do_not_depend_on_the_number_of_examples():
+    """Dense features: what is sent has the length of w, whatever stands behind it."""
+    rng = np.random.default_rng(0)
+    most = []
+    for n in (50, 200, 800):
+        y = rng.integers(0, 4, n)
+        X = rng.normal(size=(4, 10))[y] + rng.normal(size=(n, 10))
+        problem = MulticlassProblem(X, y, 4)
+        for solver in (PartsAscent(tol=None, max_passes=12), OneSlack(tol=None, max_passes=6)):
+            team = in_process(problem, 2, 1.0 / n)
+            solve_by(team, solver, Formulation(), 1.0 / n, ())
+            most.append((max(team.traffic.received), max(team.traffic.sent)))
+    w = 8 * problem.n_features
+    per_part = [2 * w + 100, w + 100]  # a plane and a point; a plane
+    for k, (received, sent) in enumerate(most):
+        assert received <= 2 * per_part[k % 2]
+        assert sent <= w + 2 * 1000  # and factors of points
+
+
+def test_points_are_combined_as_well_as_can_be():
+    """Against the exact QP, before and after a part's points become one."""
+    rng = np.random.default_rng(0)
+    n_parts, n_features = 3, 5
+    points = Points(n_parts, n_features)
+    blocks = [[] for _ in range(n_parts)]
+    for number in range(12):
+        part, v, d = number % n_parts, rng.normal(size=n_features), rng.uniform(0.0, 3.0)
+        v[rng.random(n_features) < 0.5] = 0.0  # in either form
+        points.add_all([Point(part, number, pack(v), d)])
+        blocks[part].append((d, v))
+    points.solve(1e-12)
+    exact = solve_exactly(
+        [(np.array([d for d, _ in own]), np.array([v for _, v in own])) for own in blocks], 1.0
+    )
+    w = points.weights()
+    assert points.dual(w) == pytest.approx(exact.dual, rel=1e-8)
+    restored = Points(n_parts, n_features)
+    restored.restore(points.arrays())
+    assert np.array_equal(restored.weights(), w)
+    points.most = 1
+    merged = points.merge_crowded(100)
+    assert merged and all(set(points.factors(k)) == set(new) for k, new in merged.items())
+    np.testing.assert_allclose(points.weights(), w, atol=1e-12)
+    assert points.dual(points.weights()) == pytest.approx(exact.dual, rel=1e-8)
+
+
+def test_products_of_long_vectors(monkeypatch):
+    """One by one and as matrices, of vectors in either form."""
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(5, 100)) * (rng.random((5, 100)) < 0.4)
+    vectors = [pack(matrix[0]), pack(matrix[1]), *(Packed(100, None, row) for row in matrix[2:])]
+    assert vectors[0].ids is not None
+    monkeypatch.setattr("maxmargin.cluster.vectors.BLOCK", 30)
+    for cost in (0.0, 1e9):  # of a gathered entry
+        monkeypatch.setattr("maxmargin.cluster.vectors.GATHERED", cost)
+        found = products(vectors[1:], vectors, 100)
+        np.testing.assert_allclose(found, matrix[1:] @ matrix.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [PartsAscent, OneSlack])
+def test_a_checkpoint_of_the_driver(tmp_path, kind):
+    """Ascent goes on from the points that the driver has, cutting planes to the same bits."""
+    problem, C = medium_chains(), 0.1
+
+    def train(**options):
+        solver = kind(tol=1e-3, **options)
+        return solve_by(in_process(problem, 2, C), solver, Formulation(), C, ())
+
+    path = tmp_path / "run.ckpt"
+    first = train(max_passes=6, checkpoint=path, checkpoint_every=0.0)
+    rest = train(checkpoint=path, checkpoint_every=1e9, resume=True)
+    assert first.status == "max_passes" and rest.status == "converged"
+    assert len(rest.history) > len(first.history) > 2
+    assert rest.history[:2] == first.history[:2]  # it has not begun again
+    check_primal(rest, problem, C)
+    if kind is OneSlack:
+        assert rest.w.tobytes() == train().w.tobytes()
+
+
+def test_arrays_in_files_are_named_not_sent(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.ascontiguousarray(rng.normal(size=(300, 40)))
+    y = rng.integers(0, 3, 300)
+    np.save(tmp_path / "X.npy", X)
+    mapped = MulticlassProblem(np.load(tmp_path / "X.npy", mmap_mode="r"), y, 3)
+    recipes, pieces = cut(mapped, 3)
+    assert all(isinstance(recipe, PartOfFiles) for recipe in recipes)
+    sent = pickle.dumps(recipes[1])
+    assert len(sent) < X.nbytes / 4
+    part = pickle.loads(sent)()
+    np.testing.assert_array_equal(part.rows.dense, X[pieces[1]])
+    recipes, pieces = cut(MulticlassProblem(X, y, 3), 3)
+    part = pickle.loads(pickle.dumps(recipes[1]))()
+    np.testing.assert_array_equal(part.rows.dense, X[pieces[1]])
+
+
+# ----- on a cluster ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers, processes of their own."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    )
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+def load(folder, first, end):
+    """Some examples of a file, on a worker."""
+    with np.load(folder / "data.npz") as arrays:
+        return MulticlassProblem(arrays["X"][first:end], arrays["y"][first:end], 4)
+
+
+def pids(client):
+    return client.run(os.getpid)
+
+
+@pytest.mark.parametrize("method", ["auto", "one-slack"])
+def test_a_cluster_does_what_one_process_does(client, method):
+    for problem in (medium_classes(), medium_chains()):
+        solver = mm.ClusterSolver(cluster=client, method=method, n_parts=3, tol=1e-2)
+        result = solver.solve(problem, Formulation(), 0.1)
+        assert result.converged and result.n_examples == 200
+        check_primal(result, problem, 0.1)
+        whole = Auto(tol=1e-5).solve(problem, Formulation(), 0.1)
+        assert whole.dual <= result.primal <= 1.0102 * whole.primal
+    if method == "auto":
+        again = solver.solve(problem, Formulation(), 0.1)
+        assert again.w.tobytes() == result.w.tobytes()
+
+
+def test_estimators_and_long_weights(client, monkeypatch):
+    """Weights that are long are passed on from worker to worker."""
+    monkeypatch.setattr(dask_team, "SCATTERED", 0)
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 3)) for _ in range(30)]
+    y = [rng.integers(0, 3, 4).tolist() for _ in range(30)]
+    alone = mm.SequenceTagger(C=0.1, tol=1e-4).fit(X, y)
+    model = mm.SequenceTagger(C=0.1, tol=1e-4, cluster=client).fit(X, y)
+    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-4)
+    assert model.predict(X) == alone.predict(X)
+    trees = mm.TreeLabeler(C=0.1, tol=1e-3, cluster=client)
+    parts = [rng.normal(size=(20, 2)) for _ in range(3)]
+    labels = rng.integers(0, 2, (20, 3))
+    found = trees.fit(parts, labels).result_
+    expected = mm.TreeLabeler(C=0.1, tol=1e-4).fit(parts, labels).result_
+    assert found.primal == pytest.approx(expected.primal, rel=2e-3)
+
+
+def test_a_worker_is_killed(client, tmp_path):
+    """Its part is read again elsewhere, and the result certified as ever."""
+    problem = medium_classes()
+    X = problem.rows.dense
+    np.savez(tmp_path / "data.npz", X=X, y=problem.labels)
+    problem = MulticlassProblem(X, problem.labels, 4)
+    recipes = [partial(load, tmp_path, first, first + 50) for first in range(0, 200, 50)]
+    killed = []
+
+    def kill_one(progress):
+        if len(killed) < 2 and progress.oracle_calls > 600 * (len(killed) + 1):
+            worker, pid = min(pids(client).items())
+            os.kill(pid, signal.SIGKILL)
+            killed.append(worker)
+
+    solver = mm.ClusterSolver(cluster=client, tol=1e-4, timeout=10.0)
+    result = solver.solve(recipes, Formulation(), 0.1, callbacks=[kill_one])
+    assert len(killed) == 2 and result.converged
+    check_primal(result, problem, 0.1)
+    whole = Auto(tol=1e-6).solve(problem, Formulation(), 0.1)
+    assert result.dual <= whole.primal and whole.dual <= result.primal
+
+
+def test_a_stuck_worker_keeps_nobody_waiting(client):
+    client.wait_for_workers(2)
+    problem, stopped = medium_classes(), []
+
+    def stop_one(progress):
+        if not stopped and progress.oracle_calls > 600:
+            stopped.append(min(pids(client).items())[1])
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    solver = mm.ClusterSolver(cluster=client, tol=1e-4, timeout=0.5, n_parts=2)
+    try:
+        result = solver.solve(problem, Formulation(), 0.1, callbacks=[stop_one])
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert stopped and result.converged
+    check_primal(result, problem, 0.1)
+
+
+def test_an_interrupt_keeps_the_best_model(client):
+    rounds = []
+
+    def interrupt(progress):
+        rounds.append(progress)
+        if len(rounds) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    problem = medium_chains()
+    solver = mm.ClusterSolver(cluster=client, tol=1e-9)
+    result = solver.solve(problem, Formulation(), 1.0, callbacks=[interrupt])
+    assert result.status == "interrupted" and not result.converged
+    check_primal(result, problem, 1.0)
+    assert result.dual <= result.primal
+
+
+def test_command_line(client, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path / "train.txt", 30)
+    train = ["train", "tag", "train.txt", "--tol", "1e-3", "-q"]
+    assert main([*train, "-o", "alone.mm"]) == 0
+    assert main([*train, "-o", "model.mm", "--cluster", client.scheduler.address]) == 0
+    alone, model = (mm.load(name) for name in ("alone.mm", "model.mm"))
+    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
+    assert model.cluster is None
+    elsewhere = [*train, "-o", "m", "--cluster", "x"]
+    refused([*elsewhere, "--solver", "sda"], "auto or one-slack", capsys, 2)
+    refused([*elsewhere, "--slack", "none"], "hard margins", capsys, 2)
+
+
+class Faulty(mm.Problem):
+    """Fails where it is asked."""
+
+    n_features = 2
+
+    def most_violated(self, x, y, w, rescaling):
+        raise ZeroDivisionError("of the user's own")
+
+
+def test_errors_of_parts_arrive(client):
+    solver = mm.ClusterSolver(cluster=client)
+    with pytest.raises(ZeroDivisionError, match="of the user's own"):
+        solver.solve(Faulty().bind([0, 1], [0, 1]), Formulation(), 1.0)
+    parts = [partial(MulticlassProblem, np.eye(k), np.arange(k)) for k in (2, 3)]
+    with pytest.raises(ValueError, match=r"different numbers of features: \[4, 9\]"):
+        solver.solve(parts, Formulation(), 1.0)
+    with pytest.raises(FileNotFoundError):
+        solver.solve([partial(load, Path("/nowhere"), 0, 1)], Formulation(), 1.0)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="must be 'auto' or 'one-slack', got 'sda'"):
+        mm.SequenceTagger(solver="sda", cluster="tcp://127.0.0.1:1").fit([[[1.0]]], [["a"]])
+    with pytest.raises(ValueError, match="n_parts must be >= 1"):
+        mm.ClusterSolver(cluster="x", n_parts=0)
+    with pytest.raises(ValueError, match="slack must be in"):
+        mm.ClusterSolver(cluster="x").solve(medium_classes(), Formulation(slack="none"), 1.0)
+    with pytest.raises(ValueError, match="cluster must be a dask"):
+        mm.ClusterSolver(cluster=3).solve(medium_classes(), Formulation(), 1.0)
+
+
+def test_without_dask():
+    """All but the training itself can be done, and it says what is missing."""
+    script = (
+        "import sys\n"
+        "sys.modules['distributed'] = sys.modules['dask'] = None\n"
+        "import maxmargin as mm\n"
+        "mm.ClusterSolver, mm.MulticlassSVM()\n"
+        "try:\n"
+        "    mm.MulticlassSVM(cluster='tcp://127.0.0.1:1').fit([[0.0], [1.0]], [0, 1])\n"
+        "except ImportError as error:\n"
+        "    assert 'maxmargin[distributed]' in str(error), error\n"
+        "else:\n"
+        "    raise AssertionError\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
