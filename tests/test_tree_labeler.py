@@ -225,7 +225,7 @@ def test_bad_labels(weather, options, change, message):
         ({}, {"X": [np.zeros((5, 5)), np.zeros(5)]}, r"image 1 has shape \(5,\)"),
         ({}, {"X": [np.zeros((5, 5)), np.full((5, 5), np.inf)]}, "image 1 has values"),
         ({}, {"X": []}, "at least one image"),
-        ({"size": -1.0}, {}, "size of example 0 is -1"),
+        ({"size": -1.0}, {}, "a positive number, got -1.0"),
     ],
 )
 def test_bad_images(options, change, message):

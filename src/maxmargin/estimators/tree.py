@@ -618,7 +618,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
                 raise ValueError(f"size names nodes {a} and {b} of {positions.shape[1]}")
             return np.sqrt(((positions[:, a] - positions[:, b]) ** 2).sum(axis=1))
         if not is_at_least(self.size, 0):
-            raise ValueError(f"size must be two nodes or a number, got {self.size!r:.60}")
+            raise ValueError(f"size must be two nodes or a positive number, got {self.size!r:.60}")
         return np.full(len(positions), float(self.size))
 
     # ----- persistence --------------------------------------------------------------------------
