@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..problem import Problem
 from ..types import Bools, Floats, Ints
+from .parts import Parts, rows_under_labels
 from .rows import Rows, make_rows, row_scores
 from .threads import each_range
 
@@ -21,12 +22,14 @@ __all__ = [
     "entries_of",
     "entries_per_row",
     "matrix_of",
+    "parts_of",
     "pieces_of",
     "rows_at",
     "rows_of",
     "same_columns",
     "scores_of_rows",
     "sparse_row",
+    "sparse_rows",
 ]
 
 
@@ -178,10 +181,21 @@ def matrix_of(rows: Rows, first: int, end: int) -> Any:
     return sp.csr_matrix(arrays, shape=(end - first, rows.n_columns), copy=True)
 
 
+def sparse_rows(matrix: Any, fit_intercept: bool = False) -> Rows:
+    """A matrix as CSR rows of one type: kernels for another would take as long again to compile."""
+    rows = make_rows(matrix, fit_intercept=fit_intercept, sparse=True)
+    return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
+
+
 def rows_of(matrix: Any, like: Rows) -> Rows:
-    """Such a matrix as CSR rows with the constant and the types of others, for kernels."""
-    rows = make_rows(matrix, fit_intercept=like.bias != 0.0, sparse=True)
-    return rows._replace(values=rows.values.astype(np.float64), dense=np.empty((0, 0)))
+    """Such a matrix as CSR rows with the constant of others, for kernels."""
+    return sparse_rows(matrix, like.bias != 0.0)
+
+
+def parts_of(rows: Rows, n_labels: int, n_weights: int) -> Parts | None:
+    """`rows_under_labels`, or None where they are more than planes have numbers for."""
+    parts = rows_under_labels(rows, n_labels, n_weights)
+    return parts if parts.n_parts < 2**31 else None
 
 
 def entries_of(matrix: Any, like: Rows) -> tuple[Ints, Ints, Floats]:

@@ -13,18 +13,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Labels, Names
+from ..engine.native import sparse_rows
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
 from ..given import as_sample_weights
 from ..metrics.segments import segment_f1
 from ..problems.segments.alternatives import best_without, list_pieces
 from ..problems.segments.layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
-from ..problems.segments.problem import (
-    LOSSES,
-    SegmentDecoder,
-    SegmentLoss,
-    SegmentProblem,
-    sparse_rows,
-)
+from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .explanation import (

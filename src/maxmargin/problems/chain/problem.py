@@ -19,15 +19,16 @@ from ...engine.native import (
     entries_of,
     entries_per_row,
     matrix_of,
+    parts_of,
     pieces_of,
     rows_at,
     rows_of,
     same_columns,
     sparse_row,
+    sparse_rows,
 )
 from ...engine.online_steps import OnlineRule, OnlineState
-from ...engine.parts import rows_under_labels
-from ...engine.rows import Rows, check_codes, is_mapped, make_rows, row_scores
+from ...engine.rows import Rows, check_codes, is_mapped, row_scores
 from ...engine.threads import each_range, in_ranges
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -330,11 +331,7 @@ class ChainProblem(NativeProblem):
             raise ValueError(
                 f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
             )
-        rows = make_rows(tokens, fit_intercept=fit_intercept, sparse=True)
-        # One type only: kernels for another would take as long again to compile.
-        rows = rows._replace(
-            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
-        )
+        rows = sparse_rows(tokens, fit_intercept)
         codes = np.ascontiguousarray(labels, dtype=np.int32)
         bounds = np.ascontiguousarray(offsets, dtype=np.int64)
         lengths = np.diff(bounds)
@@ -381,8 +378,7 @@ class ChainProblem(NativeProblem):
         if is_mapped(data.rows.indices):
             entries = int(data.rows.indptr[-1]) // max(len(self._lengths), 1)
             self.read_together = max(READ_AT_ONCE // (12 * max(entries, 1)), 1)
-        parts = rows_under_labels(data.rows, data.n_labels, self.layout.size)
-        self.parts = parts if parts.n_parts < 2**31 else None
+        self.parts = parts_of(data.rows, data.n_labels, self.layout.size)
 
     def subset(self, indices: Ints) -> ChainProblem:
         """See `Problem.subset`."""

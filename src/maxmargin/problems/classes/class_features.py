@@ -17,9 +17,18 @@ from numpy.typing import ArrayLike
 
 from ..._jit import kernel
 from ...engine.accelerators import PartAccelerators
-from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, rows_of, sparse_row
-from ...engine.parts import rows_under_labels, write_part
-from ...engine.rows import Rows, add_scores, check_codes, make_rows
+from ...engine.native import (
+    NativeProblem,
+    entries_of,
+    matrix_of,
+    parts_of,
+    rows_at,
+    rows_of,
+    sparse_row,
+    sparse_rows,
+)
+from ...engine.parts import write_part
+from ...engine.rows import Rows, add_scores, check_codes
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -75,11 +84,7 @@ class ClassFeatureProblem(NativeProblem):
         allowed: ArrayLike | None = None,
         fit_intercept: bool = False,
     ) -> None:
-        # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
-        rows = make_rows(X, fit_intercept=fit_intercept, sparse=True)
-        rows = rows._replace(
-            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
-        )
+        rows = sparse_rows(X, fit_intercept)
         labels = np.ascontiguousarray(y, dtype=np.int64)
         matrix = sp.csr_matrix(features, dtype=np.float64)
         matrix.sum_duplicates()
@@ -106,8 +111,7 @@ class ClassFeatureProblem(NativeProblem):
     def _hold(self, rows: Rows, labels: Ints) -> None:
         """Take the examples, and note how long their planes may be."""
         self.rows, self.labels = rows, labels
-        parts = rows_under_labels(rows, self.output.n_columns, self.n_features)
-        self.parts = parts if parts.n_parts < 2**31 else None
+        self.parts = parts_of(rows, self.output.n_columns, self.n_features)
         lengths = np.diff(self.output.indptr)
         self._longest_parts = lengths[labels] + int(lengths.max())
         inputs = np.diff(rows.indptr) + int(rows.bias != 0.0)

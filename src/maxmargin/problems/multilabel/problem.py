@@ -18,13 +18,15 @@ from ...engine.native import (
     NativeProblem,
     entries_of,
     matrix_of,
+    parts_of,
     rows_at,
     rows_of,
     scores_of_rows,
     sparse_row,
+    sparse_rows,
 )
-from ...engine.parts import rows_under_labels, write_part
-from ...engine.rows import Rows, add_scores, make_rows
+from ...engine.parts import write_part
+from ...engine.rows import Rows, add_scores
 from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -77,11 +79,7 @@ class MultilabelProblem(NativeProblem):
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
-        # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
-        rows = make_rows(X, fit_intercept=fit_intercept, sparse=True)
-        rows = rows._replace(
-            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
-        )
+        rows = sparse_rows(X, fit_intercept)
         gold = np.ascontiguousarray(Y, dtype=np.bool_)
         if gold.ndim != 2 or gold.shape[1] == 0 or len(gold) != rows.n_rows:
             raise ValueError(
@@ -101,8 +99,7 @@ class MultilabelProblem(NativeProblem):
     def _hold(self, rows: Rows, gold: Bools) -> None:
         """Take the examples."""
         self.rows, self.gold = rows, gold
-        parts = rows_under_labels(rows, self.n_labels, self.n_features)
-        self.parts = parts if parts.n_parts < 2**31 else None
+        self.parts = parts_of(rows, self.n_labels, self.n_features)
 
     @property
     def n_labels(self) -> int:

@@ -20,9 +20,17 @@ from numpy.typing import ArrayLike
 
 from ..._jit import kernel
 from ...engine.accelerators import PartAccelerators
-from ...engine.native import NativeProblem, entries_of, matrix_of, rows_at, sparse_row
-from ...engine.parts import rows_under_labels, write_part
-from ...engine.rows import Rows, add_scores, check_codes, make_rows
+from ...engine.native import (
+    NativeProblem,
+    entries_of,
+    matrix_of,
+    parts_of,
+    rows_at,
+    sparse_row,
+    sparse_rows,
+)
+from ...engine.parts import write_part
+from ...engine.rows import Rows, add_scores, check_codes
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -54,11 +62,7 @@ class ThresholdProblem(NativeProblem):
     in_threads = True
 
     def __init__(self, X: Any, grades: ArrayLike, n_grades: int) -> None:
-        # Parts are rows of a CSR matrix, and one type of values saves compiling for another.
-        rows = make_rows(X, sparse=True)
-        rows = rows._replace(
-            values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0))
-        )
+        rows = sparse_rows(X)
         given = np.ascontiguousarray(grades, dtype=np.int64)
         if given.shape != (rows.n_rows,):
             raise ValueError(f"X has {rows.n_rows} rows, but grades have shape {given.shape}")
@@ -73,8 +77,7 @@ class ThresholdProblem(NativeProblem):
     def _hold(self, rows: Rows, grades: Ints) -> None:
         """Take the examples."""
         self.rows, self.grades = rows, grades
-        parts = rows_under_labels(rows, 1, self.n_features)
-        self.parts = parts if parts.n_parts < 2**31 else None
+        self.parts = parts_of(rows, 1, self.n_features)
 
     @property
     def n_examples(self) -> int:

@@ -15,12 +15,13 @@ from ...engine.native import (
     entries_of,
     entries_per_row,
     matrix_of,
+    parts_of,
     rows_at,
     sparse_row,
+    sparse_rows,
 )
 from ...engine.native import pieces_of as entries_within
-from ...engine.parts import rows_under_labels
-from ...engine.rows import Rows, make_rows
+from ...engine.rows import Rows
 from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
@@ -207,8 +208,7 @@ class SegmentProblem(NativeProblem):
         with_bias = entries + self._lengths * int(data.rows.bias != 0.0)
         self._row_bounds = 6 * with_bias + 4 * self._lengths
         self._part_bounds = 2 * SLOTS * self._lengths
-        parts = rows_under_labels(data.rows, self.layout.n_columns, self.layout.size)
-        self.parts = parts if parts.n_parts < 2**31 else None
+        self.parts = parts_of(data.rows, self.layout.n_columns, self.layout.size)
 
     @property
     def n_examples(self) -> int:
@@ -345,12 +345,6 @@ class SegmentAccelerators(PartAccelerators):
         mode = problem._mode(formulation.rescaling, formulation.uses_sqrt_loss)
         if mode.kind in (LEVELS, DEVIATION):
             self.oracle_work *= 10.0
-
-
-def sparse_rows(tokens: Any, fit_intercept: bool) -> Rows:
-    """Tokens as CSR rows of one type: kernels for another would take as long again to compile."""
-    rows = make_rows(tokens, fit_intercept=fit_intercept, sparse=True)
-    return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
 
 
 def longest_segments(segments: Sequence[Sequence[Segment]], n_labels: int | None = None) -> Ints:

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row
-from ...engine.rows import Rows, check_codes, make_rows
+from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row, sparse_rows
+from ...engine.rows import Rows, check_codes
 from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...plane_rows import Planes, empty_planes
@@ -165,8 +165,7 @@ class LabelLayout(NamedTuple):
 def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
     """Rows of all examples, the columns of all nodes and then of all edges side by side."""
     matrices = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in (*nodes, *edges)]
-    rows = make_rows(sp.hstack(matrices, format="csr"), sparse=True)
-    return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
+    return sparse_rows(sp.hstack(matrices, format="csr"))
 
 
 class TrueLabels(NamedTuple):

@@ -20,11 +20,12 @@ from ....engine.native import (
     entries_of,
     entries_per_row,
     matrix_of,
+    parts_of,
     pieces_of,
     rows_at,
     sparse_row,
+    sparse_rows,
 )
-from ....engine.parts import rows_under_labels
 from ....engine.rows import check_codes
 from ....engine.threads import each_range, in_ranges
 from ....engine.work import scoring_work
@@ -46,7 +47,7 @@ from .kernels import (
     write_candidates,
 )
 from .layout import HistoryLayout
-from .scratch import HistoryInputs, HistoryScratch, make_lists, make_scratch, sparse_rows
+from .scratch import HistoryInputs, HistoryScratch, make_lists, make_scratch
 from .tuples import LabelTuples
 
 __all__ = ["HistoryChainProblem", "HistoryDecoder"]
@@ -308,8 +309,7 @@ class HistoryChainProblem(NativeProblem):
         # Of a token: a pair, a triple and a quadruple of labels, right and wrong.
         self._row_bounds = 2 * (emissions * entries + of_pairs + 3 * self._lengths + 2)
         self._part_bounds = 2 * (of_pairs + (3 + emissions) * self._lengths + 2)
-        parts = rows_under_labels(rows, self.layout.n_columns, self.layout.size)
-        self.parts = parts if parts.n_parts < 2**31 else None
+        self.parts = parts_of(rows, self.layout.n_columns, self.layout.size)
 
     def subset(self, indices: Ints) -> HistoryChainProblem:
         """See `Problem.subset`."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ....engine.rows import Rows, make_rows
+from ....engine.rows import Rows
 from ....search.limits import MOST_TABLE_BYTES
 from ....types import Bools, Floats, Ints32
 from .k_best import KBestLists
 from .layout import HistoryModel
 
-__all__ = ["HistoryInputs", "HistoryScratch", "make_lists", "make_scratch", "sparse_rows"]
+__all__ = ["HistoryInputs", "HistoryScratch", "make_lists", "make_scratch"]
 
 
 class HistoryInputs(NamedTuple):
@@ -35,12 +35,6 @@ class HistoryScratch(NamedTuple):
     path: Ints32  # (length,)
     wrong: Bools  # (length, label): whether it costs something; for levels only
     all_allowed: Bools  # empty
-
-
-def sparse_rows(tokens: Any, fit_intercept: bool = False) -> Rows:
-    """Tokens as CSR rows of one type: kernels for another would take as long again to compile."""
-    rows = make_rows(tokens, fit_intercept=fit_intercept, sparse=True)
-    return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
 
 
 def make_scratch(model: HistoryModel, longest: int, n_levels: int = 1) -> HistoryScratch:
