@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.problems.chain.problem import ChainLoss, ChainProblem
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.problems.chain.sequences import ChainLoss
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from brute import ChainTwin, MulticlassTwin, Twin
 from maxmargin.plane_rows import Planes
 from maxmargin.problem import Problem
-from maxmargin.problems.chain.problem import ChainConstraints, ChainProblem
+from maxmargin.problems.chain.constraints import ChainConstraints
+from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem, class_scores
 
 CLASS_LOSSES = ("zero-one", "costs")

@@ -18,9 +18,11 @@ from maxmargin.engine.accelerators import accelerators_of
 from maxmargin.engine.state import extends
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
-from maxmargin.problems.chain.histories.problem import HistoryChainProblem, HistoryDecoder
+from maxmargin.problems.chain.decoder import ChainDecoder
+from maxmargin.problems.chain.histories.decoder import HistoryDecoder
+from maxmargin.problems.chain.histories.problem import HistoryChainProblem
 from maxmargin.problems.chain.histories.tuples import LabelTuples, label_tuples
-from maxmargin.problems.chain.problem import ChainDecoder, ChainProblem
+from maxmargin.problems.chain.problem import ChainProblem
 
 WORDS = [
     [("the", "D"), ("old", "A"), ("cat", "N"), ("sleeps", "V")],

@@ -7,13 +7,10 @@ import scipy.sparse as sp
 from brute import plane_terms
 from checking import RESCALINGS, dense_rows
 from maxmargin.engine.rows import make_rows
+from maxmargin.problems.chain.constraints import ChainConstraints, bio_constraints
+from maxmargin.problems.chain.decoder import ChainDecoder
 from maxmargin.problems.chain.layout import ChainLayout
-from maxmargin.problems.chain.problem import (
-    ChainConstraints,
-    ChainDecoder,
-    ChainProblem,
-    bio_constraints,
-)
+from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 

@@ -16,8 +16,9 @@ from cases import Case
 from exact_qp import solve_exactly
 from maxmargin.datasets import make_faces
 from maxmargin.formulation import Formulation
+from maxmargin.problems.chain.constraints import ChainConstraints
 from maxmargin.problems.chain.partial import PartialChains, costs_of_choices
-from maxmargin.problems.chain.problem import ChainConstraints, ChainProblem
+from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.tree.labels import LabelTreeProblem
 from maxmargin.problems.tree.partial import (
     PartialLabelTrees,

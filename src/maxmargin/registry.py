@@ -282,7 +282,7 @@ SAVED_VALUES = {
 #: NamedTuples that they hold.
 SAVED_TUPLES = {
     "ArcTemplates": SavedTuple("problems.dependency.features", "groups"),
-    "ChainConstraints": SavedTuple("problems.chain.problem", "masks"),
+    "ChainConstraints": SavedTuple("problems.chain.constraints", "masks"),
 }
 
 

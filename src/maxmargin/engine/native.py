@@ -10,7 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ..formulation import Rescaling
+from ..plane_rows import Planes
 from ..problem import Problem
+from ..search.limits import as_examples, as_weights
+from ..search.modes import SearchMode
 from ..types import Bools, Floats, Ints
 from .parts import Parts, rows_under_labels
 from .rows import Rows, make_rows, row_scores
@@ -18,6 +22,7 @@ from .threads import each_range
 
 __all__ = [
     "NativeProblem",
+    "PartProblem",
     "counted_loss",
     "entries_of",
     "entries_per_row",
@@ -117,6 +122,44 @@ class NativeProblem(Problem):
     @abstractmethod
     def subset(self, indices: Ints) -> Problem:
         """See `Problem.subset`; arrays that hold the examples are copied, others are shared."""
+
+
+class PartProblem(NativeProblem):
+    """A native problem whose one search writes what it finds in features, or else in parts.
+
+    ``parts`` tells what these are, None that there are too many; see `engine.parts`.
+    """
+
+    parts: Parts | None
+
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated output of each listed example; see `Problem.oracle`."""
+        return self._checked_search(indices, w, self._mode(rescaling, sqrt_loss))
+
+    def part_oracle(
+        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
+    ) -> Planes:
+        """The same in parts, for solvers, which may ask for single examples: nothing is checked."""
+        return self._search(indices, w, self._mode(rescaling, sqrt_loss), as_parts=True)
+
+    def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
+        """Search for features, at what anybody may have asked for."""
+        examples = as_examples(indices, self.n_examples)
+        return self._search(examples, as_weights(w, self.n_features), mode, as_parts=False)
+
+    @abstractmethod
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
+        """How the most violated outputs are searched for."""
+
+    @abstractmethod
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+        """An output of each listed example, in features or in parts."""
 
 
 def pieces_of(offsets: Ints, indices: ArrayLike) -> tuple[Ints, Ints]:

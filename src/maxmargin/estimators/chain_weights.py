@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..problems.chain.decoder import ChainDecoder
+from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
-from ..problems.chain.histories.problem import HistoryDecoder
-from ..problems.chain.problem import ChainDecoder
 from ..types import Floats, Ints
 from .base import Savable
 from .top_weights import strongest, strongest_by_label

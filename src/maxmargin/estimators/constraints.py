@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._warn import warn_user
-from ..problems.chain.problem import ChainConstraints, bio_constraints
+from ..problems.chain.constraints import ChainConstraints, bio_constraints
 from ..types import Bools, Ints32
 from .known_labels import is_choice
 from .labels import FlatLabels

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from ..declared import Count
 from ..features import FeatureDictionary, WindowFeatures, pack_sequences
 from ..features.containers import as_list
+from ..problems.chain.constraints import ChainConstraints
+from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
-from ..problems.chain.histories.problem import HistoryDecoder
 from ..problems.chain.histories.tuples import LabelTuples, label_tuples
-from ..problems.chain.problem import ChainConstraints
 from ..types import Ints, Ints32
 
 __all__ = ["ChainShape", "HistoryState", "LabelHistories", "TransitionInputs"]

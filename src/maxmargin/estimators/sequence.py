@@ -19,21 +19,16 @@ from ..features import FeatureDictionary, PackedSequences, StoredSequences, Wind
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..given import as_floats, as_sample_weights
+from ..problems.chain.constraints import ChainConstraints, refuse_impossible
+from ..problems.chain.decoder import ChainDecoder
+from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
 from ..problems.chain.histories.marginals import HistoryDistribution
-from ..problems.chain.histories.problem import (
-    HistoryChainProblem,
-    HistoryDecoder,
-)
+from ..problems.chain.histories.problem import HistoryChainProblem
 from ..problems.chain.layout import ChainLayout
 from ..problems.chain.marginals import ChainDistribution
 from ..problems.chain.partial import PartialChains, costs_of_choices
-from ..problems.chain.problem import (
-    ChainConstraints,
-    ChainDecoder,
-    ChainProblem,
-    refuse_impossible,
-)
+from ..problems.chain.problem import ChainProblem
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import OnlineMethod, checked_k

@@ -14,7 +14,8 @@ from .cost_kernels import best_between, costly_labellings, labelling_score
 from .kernels import chain_scores
 
 if TYPE_CHECKING:
-    from .problem import ChainProblem, ChainScratch
+    from .decoder import ChainScratch
+    from .problem import ChainProblem
 
 __all__ = ["checked_costs", "costed_labellings"]
 

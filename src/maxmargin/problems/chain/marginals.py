@@ -12,7 +12,8 @@ from ...engine.threads import each_range
 from ...search.distribution import Distribution, Tables
 from ...search.semiring import add_up
 from ...types import Bools, Floats, Ints
-from .problem import ChainDecoder, refuse_impossible
+from .constraints import refuse_impossible
+from .decoder import ChainDecoder
 
 __all__ = ["ChainDistribution"]
 

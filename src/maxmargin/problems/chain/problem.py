@@ -7,17 +7,15 @@ Joint features are token features under labels, transitions, and on request firs
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...engine.native import (
-    NativeProblem,
+    PartProblem,
     counted_loss,
     entries_of,
-    entries_per_row,
     matrix_of,
     parts_of,
     pieces_of,
@@ -28,27 +26,26 @@ from ...engine.native import (
     sparse_rows,
 )
 from ...engine.online_steps import OnlineRule, OnlineState
-from ...engine.rows import Rows, check_codes, is_mapped, row_scores
-from ...engine.threads import each_range, in_ranges
-from ...engine.work import scoring_work
+from ...engine.rows import Rows, check_codes, is_mapped
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...problem import Problem
 from ...search.bounded_search import common_unit
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
-from ...types import Bools, Floats, Ints, Ints32
+from ...types import Floats, Ints, Ints32
 from .accelerators import ChainAccelerators
+from .constraints import ChainConstraints
 from .cost_kernels import write_labellings
 from .costs import checked_costs, costed_labellings
-from .k_best import chain_k_best, decode_k_best, make_k_best_scratch
-from .kernels import chain_oracle, decode_chains
+from .decoder import ChainDecoder
+from .k_best import chain_k_best, make_k_best_scratch
+from .kernels import chain_oracle
 from .layout import ChainLayout, WeightOffsets
 from .online import chain_online
+from .sequences import ChainLoss, check_loss, labelled_tokens
 
-__all__ = ["ChainProblem", "bio_constraints"]
-
-ChainLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+__all__ = ["ChainProblem"]
 
 READ_AT_ONCE = 2**18  # bytes that are read one after the other, of data in a file
 
@@ -68,221 +65,7 @@ class ChainData(NamedTuple):
     cost_rows: Ints32  # rows of costs, one for each token; empty where wrong labels cost 1
 
 
-class ChainScratch(NamedTuple):
-    """Work arrays of the kernels, for the longest sequence."""
-
-    unary: Floats
-    forward: Floats
-    path: Ints32
-    start: Floats
-    stop: Floats
-
-
-class ChainConstraints(NamedTuple):
-    """Which labels may follow each other, open and close a sequence (True: allowed)."""
-
-    transitions: Bools
-    start: Bools
-    stop: Bools
-
-    def broken_by(self, labels: Ints32, offsets: Ints) -> Bools:
-        """Tokens whose label may not stand where it does."""
-        broken = np.zeros(len(labels), dtype=bool)
-        broken[1:] = ~self.transitions[labels[:-1], labels[1:]]
-        first, last = offsets[:-1], offsets[1:] - 1
-        broken[first] = ~self.start[labels[first]]
-        broken[last] |= ~self.stop[labels[last]]
-        return broken
-
-    def check_gold(self, labels: Ints32, offsets: Ints) -> None:
-        """Raise ValueError if a training sequence breaks the constraints."""
-        bad = self.broken_by(labels, offsets)
-        if bad.any():
-            token = int(np.argmax(bad))
-            i = int(np.searchsorted(offsets, token, side="right")) - 1
-            raise ValueError(
-                f"the labels of sequence {i} break the constraints at token {token - offsets[i]}"
-            )
-
-
-def bio_constraints(labels: list[str]) -> ChainConstraints:
-    """Allowed transitions of BIO (IOB2) tags: I-X only after B-X or I-X, and never first."""
-    K = len(labels)
-    names = [str(label) for label in labels]
-    allowed = np.ones((K, K), dtype=bool)
-    start = np.ones(K, dtype=bool)
-    for k, name in enumerate(names):
-        if name.startswith("I-"):
-            kind = name[2:]
-            allowed[:, k] = [other in (f"B-{kind}", f"I-{kind}") for other in names]
-            start[k] = False
-    return ChainConstraints(allowed, start, np.ones(K, dtype=bool))
-
-
-class ChainDecoder:
-    """Scores and decodes packed sequences with given weights; holds no examples."""
-
-    def __init__(self, layout: ChainLayout, constraints: ChainConstraints | None = None) -> None:
-        self.layout = layout
-        self.constraints = constraints
-        K = layout.n_labels
-        for mask, shape in zip(constraints or (), ((K, K), (K,), (K,)), strict=False):
-            if mask.shape != shape:
-                raise ValueError(f"constraints of shape {mask.shape}, expected {shape}")
-
-    def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
-        """Transition, start and stop scores at ``w``, with -inf where forbidden."""
-        transition = self.layout.transitions(w)
-        start, stop = self.layout.boundaries(w)
-        if self.constraints is not None:
-            transition = np.where(self.constraints.transitions, transition, -np.inf)
-            start = np.where(self.constraints.start, start, -np.inf)
-            stop = np.where(self.constraints.stop, stop, -np.inf)
-        return np.ascontiguousarray(transition), start, stop
-
-    def forbidden(self) -> Floats:
-        """0 or, where forbidden, -inf: for transitions, then one row for starts, one for stops."""
-        K = self.layout.n_labels
-        if self.constraints is None:
-            return np.zeros((K + 2, K))
-        allowed = np.vstack(
-            [self.constraints.transitions, self.constraints.start, self.constraints.stop]
-        )
-        return np.where(allowed, 0.0, -np.inf)
-
-    def scratch(self, longest: int, start: Floats, stop: Floats) -> ChainScratch:
-        """Work arrays for sequences of at most ``longest`` tokens."""
-        K = self.layout.n_labels
-        return ChainScratch(
-            np.empty((longest, K)), np.empty((longest, K)), np.empty(longest, np.int32), start, stop
-        )
-
-    def _checked(self, rows: Rows, w: Floats) -> Floats:
-        """The weights, if they and the rows are those of the layout."""
-        if rows.n_inputs != self.layout.n_inputs:
-            raise ValueError(
-                f"tokens have {rows.n_inputs} features, expected {self.layout.n_inputs}"
-            )
-        return as_weights(w, self.layout.size)
-
-    def decode(
-        self,
-        rows: Rows,
-        offsets: Ints,
-        w: Floats,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> Ints32:
-        """Best labels of all tokens, of those that ``allowed`` (n_tokens, n_labels) marks."""
-        paths = self.decode_possible(rows, offsets, w, allowed, n_jobs)
-        refuse_impossible(paths[offsets[:-1]] < 0)
-        return paths
-
-    def decode_possible(
-        self,
-        rows: Rows,
-        offsets: Ints,
-        w: Floats,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> Ints32:
-        """The same, with -1 for all tokens of sequences that no labelling is allowed for."""
-        found = [codes for codes, _ in self.decode_pieces(rows, offsets, w, allowed, n_jobs)]
-        return np.concatenate(found) if len(found) > 1 else found[0]
-
-    def decode_pieces(
-        self,
-        rows: Rows,
-        offsets: Ints,
-        w: Floats,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same of some sequences at a time, with their offsets."""
-        w = self._checked(rows, w)
-        K, mask = self.layout.n_labels, self._mask(rows, allowed)
-        transition, start, stop = self.potentials(w)
-        paths = np.empty(int(offsets[-1]), dtype=np.int32)
-
-        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
-            own = offsets[first : end + 1]
-            work = self.scratch(int(np.diff(own).max(initial=0)), start, stop)
-            decode_chains(rows, own, w, K, transition, mask, work, paths)
-            return paths[own[0] : own[-1]], own - own[0]
-
-        return in_ranges(n_jobs, offsets, self.token_work(rows), decode)
-
-    def token_work(self, rows: Rows) -> float:
-        """Counted work of a token."""
-        K = self.layout.n_labels
-        return scoring_work(entries_per_row(rows), K) + 0.5 * K * K
-
-    def _mask(self, rows: Rows, allowed: Bools | None) -> Bools:
-        """What kernels take for the labels that are allowed."""
-        K = self.layout.n_labels
-        mask = np.empty((0, K), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
-        if allowed is not None and mask.shape != (rows.n_rows, K):
-            raise ValueError(f"allowed has shape {mask.shape}, expected {(rows.n_rows, K)}")
-        return mask
-
-    def score(self, rows: Rows, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
-        """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
-        w = self._checked(rows, w)
-        first, last = offsets[:-1], offsets[1:] - 1
-        scores = row_scores(rows, self.layout.emissions(w))[np.arange(len(labels)), labels]
-        after = np.delete(np.arange(len(labels)), first)
-        scores[after] += self.layout.transitions(w)[labels[after - 1], labels[after]]
-        start, stop = self.layout.boundaries(w)
-        scores[first] += start[labels[first]]
-        scores[last] += stop[labels[last]]
-        return np.add.reduceat(scores, first)
-
-    def decode_k_best(
-        self,
-        rows: Rows,
-        offsets: Ints,
-        w: Floats,
-        k: int,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> list[tuple[Ints32, Floats]]:
-        """The k best labellings of each sequence, best first, one in a row, and their scores."""
-        w = self._checked(rows, w)
-        n, K, lengths = len(offsets) - 1, self.layout.n_labels, np.diff(offsets)
-        if n == 0:
-            return []
-        make_k_best_scratch(int(lengths.max()), K, k)  # refuses what takes too much memory
-        transition, start, stop = self.potentials(w)
-        labels = np.empty(k * int(offsets[-1]), np.int32)
-        scores, found = np.empty((n, k)), np.empty(n, np.int64)
-        mask = self._mask(rows, allowed)
-
-        def decode(first: int, end: int) -> None:
-            own, longest = offsets[first : end + 1], int(lengths[first:end].max())
-            work = self.scratch(longest, start, stop), make_k_best_scratch(longest, K, k)
-            into = labels, scores[first:end], found[first:end]
-            decode_k_best(rows, own, w, K, transition, mask, k, *work, *into)
-
-        each_range(n_jobs, offsets, k * self.token_work(rows), decode)
-        refuse_impossible(found == 0)
-        answers = []
-        for i, (length, count) in enumerate(zip(lengths.tolist(), found.tolist(), strict=True)):
-            first = k * int(offsets[i])
-            table = labels[first : first + count * length].reshape(count, length)
-            answers.append((table, scores[i, :count]))
-        return answers
-
-
-def refuse_impossible(impossible: Bools, before: int = 0) -> None:
-    """Raise ValueError for the first sequence, behind others, that no labelling is allowed for."""
-    if impossible.any():
-        raise ValueError(
-            f"sequence {before + int(np.argmax(impossible))}: no labelling has allowed labels and "
-            "allowed transitions only"
-        )
-
-
-class ChainProblem(NativeProblem):
+class ChainProblem(PartProblem):
     """Label sequences with exact oracles for every rescaling.
 
     Parameters
@@ -327,21 +110,9 @@ class ChainProblem(NativeProblem):
         boundary_weights: bool = False,
         constraints: ChainConstraints | None = None,
     ) -> None:
-        if loss not in ("hamming", "normalized-hamming", "zero-one"):
-            raise ValueError(
-                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
-            )
+        check_loss(loss)
         rows = sparse_rows(tokens, fit_intercept)
-        codes = np.ascontiguousarray(labels, dtype=np.int32)
-        bounds = np.ascontiguousarray(offsets, dtype=np.int64)
-        lengths = np.diff(bounds)
-        if not len(codes) == rows.n_rows == bounds[-1] or bounds[0] != 0:
-            raise ValueError(
-                f"tokens has {rows.n_rows} rows, labels has {len(codes)} entries and offsets runs "
-                f"from {bounds[0]} to {bounds[-1]}; the first two and the last must be equal"
-            )
-        if len(lengths) and lengths.min() < 1:
-            raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
+        bounds, codes = labelled_tokens(rows.n_rows, offsets, labels)
         K = int(n_labels if n_labels is not None else codes.max() + 1)
         check_codes(codes, K, "labels")
         self.layout = ChainLayout(rows.n_inputs, K, boundary_weights)
@@ -468,28 +239,9 @@ class ChainProblem(NativeProblem):
         rows = rows_of(x, self.data.rows)
         return self.decoder.decode(rows, np.array([0, rows.n_rows]), w)
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
-    ) -> Planes:
-        """Most violated labelling of each listed sequence; see `Problem.oracle`."""
-        return self._checked_search(indices, w, self._mode(rescaling, sqrt_loss))
-
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best labelling of each listed sequence; see `Problem.predictions`."""
         return self._checked_search(indices, w, PREDICT)
-
-    def part_oracle(
-        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
-    ) -> Planes:
-        """The same, in parts: a token under a label, and the single weights behind those.
-
-        Only solvers ask for them, for one example at a time: what they ask is not checked.
-        """
-        return self._search(indices, w, self._mode(rescaling, sqrt_loss), as_parts=True)
 
     def k_best(
         self,
@@ -541,13 +293,8 @@ class ChainProblem(NativeProblem):
             mode.kind == LEVELS or (mode.kind == DEVIATION and self.has_free_labels)
         )
 
-    def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
-        """Search for features, at what anybody may have asked for."""
-        examples = as_examples(indices, self.n_examples)
-        return self._search(examples, as_weights(w, self.layout.size), mode, as_parts=False)
-
     def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
-        """Run the oracle kernel for the listed sequences."""
+        """Labellings; parts are tokens under labels, and the single weights behind those."""
         bounds = self._part_bounds if as_parts else self._row_bounds
         capacity = int(bounds[examples].sum())
         out = empty_planes(len(examples), capacity)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..._jit import kernel
 from ...engine.accelerators import PartAccelerators
 from ...engine.native import (
-    NativeProblem,
+    PartProblem,
     entries_of,
     matrix_of,
     parts_of,
@@ -31,7 +31,7 @@ from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
-from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints
 from .costs import checked_costs, find_with_costs, flip_costs
@@ -42,7 +42,7 @@ from .losses import LOSSES, LabelLoss, label_loss, loss_of
 __all__ = ["MultilabelProblem", "label_scores", "predict_labels"]
 
 
-class MultilabelProblem(NativeProblem):
+class MultilabelProblem(PartProblem):
     """Labels that are on or off, any number of them at once.
 
     Joint features of x and a set of labels are x under each label of the set, and a 1 for each edge
@@ -155,31 +155,15 @@ class MultilabelProblem(NativeProblem):
 
     # ----- the search ---------------------------------------------------------------------------
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
-    ) -> Planes:
-        """Most violated set of labels of each listed example; see `Problem.oracle`."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
-
-    def part_oracle(
-        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
-    ) -> Planes:
-        """The oracle in parts: an example's whole input under a label, and edges."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
-
-    def _search(
-        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool, as_parts: bool
-    ) -> Planes:
-        """Find the sets, and write their rows in features or in parts."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
+        """See `PartProblem`."""
         mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         if self.loss_name == "f1" and mode.kind == ADDITIVE:  # it does not add up over labels
-            mode = SearchMode(LEVELS, False, False)
+            return SearchMode(LEVELS, False, False)
+        return mode
+
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+        """Sets of labels; parts are an example's whole input under a label, and edges."""
         gold = self.gold[examples]
         loss = LOSSES.index(self.loss_name)
         scores = np.zeros(gold.shape)

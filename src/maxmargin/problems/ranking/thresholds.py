@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from ..._jit import kernel
 from ...engine.accelerators import PartAccelerators
 from ...engine.native import (
-    NativeProblem,
+    PartProblem,
     entries_of,
     matrix_of,
     parts_of,
@@ -34,15 +34,15 @@ from ...engine.rows import Rows, add_scores, check_codes
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
-from ...search.limits import as_examples, as_weights, check_number_of_weights
-from ...search.modes import ADDITIVE, DEVIATION, search_mode
+from ...search.limits import as_weights, check_number_of_weights
+from ...search.modes import ADDITIVE, DEVIATION, SearchMode, search_mode
 from ...search.violation import violation
 from ...types import Bools, Floats, Ints
 
 __all__ = ["ThresholdProblem", "best_thresholds"]
 
 
-class ThresholdProblem(NativeProblem):
+class ThresholdProblem(PartProblem):
     """Grades of examples, by thresholds on a linear score.
 
     An output says of each threshold whether the score is above it. Weights are those of the inputs,
@@ -125,34 +125,17 @@ class ThresholdProblem(NativeProblem):
 
     # ----- the search ---------------------------------------------------------------------------
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
-    ) -> Planes:
-        """Most violated decisions of each listed example; see `Problem.oracle`."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
+        """See `PartProblem`."""
+        return search_mode(rescaling, sqrt_loss)
 
-    def part_oracle(
-        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
-    ) -> Planes:
-        """The oracle in parts: an example's whole input, and thresholds."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
-
-    def _search(
-        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool, as_parts: bool
-    ) -> Planes:
-        """Find the decisions, and write their rows in features or in parts."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+        """Decisions; parts are an example's whole input, and thresholds."""
         n_entries = len(examples) * (1 + self.n_thresholds)
         if not as_parts:
             n_entries += int((self.rows.indptr[examples + 1] - self.rows.indptr[examples]).sum())
         out = empty_planes(len(examples), n_entries)
         work = np.empty(self.n_thresholds), np.empty(self.n_thresholds, np.int64), np.empty(1)
-        mode = search_mode(rescaling, sqrt_loss)
         _find_wrong(self.rows, self.grades, examples, w, mode, as_parts, *work, out)
         return trim(out)
 

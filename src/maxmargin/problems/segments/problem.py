@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...engine.accelerators import PartAccelerators
 from ...engine.native import (
-    NativeProblem,
+    PartProblem,
     entries_of,
     entries_per_row,
     matrix_of,
@@ -26,7 +26,7 @@ from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
-from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights, check_number_of_weights
+from ...search.limits import MOST_TABLE_BYTES, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
 from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
@@ -127,7 +127,7 @@ class SegmentDecoder:
         return tokens, columns, np.array(single, np.int64)
 
 
-class SegmentProblem(NativeProblem):
+class SegmentProblem(PartProblem):
     """Segmentations with exact oracles for every loss and rescaling.
 
     An output is a list of segments (start, stop, label) that do not overlap; tokens between them
@@ -271,28 +271,9 @@ class SegmentProblem(NativeProblem):
 
     # ----- the search ---------------------------------------------------------------------------
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
-    ) -> Planes:
-        """Most violated segmentation of each listed sequence; see `Problem.oracle`."""
-        return self._checked_search(indices, w, self._mode(rescaling, sqrt_loss))
-
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best segmentation of each listed sequence; see `Problem.predictions`."""
         return self._checked_search(indices, w, PREDICT)
-
-    def part_oracle(
-        self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
-    ) -> Planes:
-        """The same as `oracle`, in parts: a token under a column, and the single weights.
-
-        Only solvers ask for them: what they ask is not checked.
-        """
-        return self._search(indices, w, self._mode(rescaling, sqrt_loss), as_parts=True)
 
     def accelerators(self, formulation: Formulation) -> SegmentAccelerators:
         """Planes in parts."""
@@ -304,13 +285,8 @@ class SegmentProblem(NativeProblem):
         by_level = mode.kind == ADDITIVE and self.data.loss == F1
         return mode._replace(kind=LEVELS) if by_level else mode
 
-    def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
-        """Search for features, at what anybody may have asked for."""
-        examples = as_examples(indices, self.n_examples)
-        return self._search(examples, as_weights(w, self.layout.size), mode, as_parts=False)
-
     def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
-        """Run the oracle kernel for the listed sequences."""
+        """Segmentations; parts are tokens under columns, and the single weights."""
         if mode.kind == LEVELS:
             self._check_tables(examples)
         bounds = self._part_bounds if as_parts else self._row_bounds

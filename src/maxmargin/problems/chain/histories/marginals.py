@@ -12,9 +12,9 @@ from ....search.distribution import Distribution, Tables
 from ....search.limits import as_weights
 from ....search.semiring import plus
 from ....types import Bools, Floats, Ints
-from ..problem import refuse_impossible
+from ..constraints import refuse_impossible
+from .decoder import HistoryDecoder
 from .kernels import score_moves, score_tokens
-from .problem import HistoryDecoder
 from .scratch import HistoryInputs, make_scratch
 
 __all__ = ["HistoryDistribution"]

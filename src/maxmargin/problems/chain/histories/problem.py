@@ -6,42 +6,38 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ....engine.accelerators import Accelerators
+from ....engine.accelerators import PartAccelerators
 from ....engine.native import (
-    NativeProblem,
+    PartProblem,
     counted_loss,
     entries_of,
-    entries_per_row,
     matrix_of,
     parts_of,
     pieces_of,
     rows_at,
     sparse_row,
-    sparse_rows,
 )
 from ....engine.rows import check_codes
-from ....engine.threads import each_range, in_ranges
 from ....engine.work import scoring_work
 from ....formulation import Formulation, Rescaling
 from ....plane_rows import Planes, empty_planes, trim
 from ....search.bounded_search import Violation, common_unit
 from ....search.limits import as_examples, as_weights, check_number_of_weights
 from ....search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
-from ....types import Bools, Floats, Ints, Ints32
-from ..problem import ChainConstraints, ChainLoss, refuse_impossible
+from ....types import Floats, Ints, Ints32
+from ..constraints import ChainConstraints
+from ..costs import checked_costs
+from ..sequences import ChainLoss, check_loss, labelled_tokens
 from .bounded import bounded_path
-from .k_best import decode_k_best, history_k_best
+from .decoder import HistoryDecoder
+from .k_best import history_k_best
 from .kernels import (
-    decode_histories,
     history_oracle,
-    score_histories,
     score_moves,
     score_tokens,
     write_candidates,
@@ -50,7 +46,7 @@ from .layout import HistoryLayout
 from .scratch import HistoryInputs, HistoryScratch, make_lists, make_scratch
 from .tuples import LabelTuples
 
-__all__ = ["HistoryChainProblem", "HistoryDecoder"]
+__all__ = ["HistoryChainProblem"]
 
 
 class HistoryData(NamedTuple):
@@ -65,139 +61,7 @@ class HistoryData(NamedTuple):
     zero_one: bool
 
 
-class HistoryDecoder:
-    """Scores and decodes packed sequences with given weights; holds no examples."""
-
-    def __init__(self, layout: HistoryLayout, constraints: ChainConstraints | None = None) -> None:
-        self.layout = layout
-        self.constraints = constraints
-        K = layout.n_labels
-        for mask, shape in zip(constraints or (), ((K, K), (K,), (K,)), strict=False):
-            if mask.shape != shape:
-                raise ValueError(f"constraints of shape {mask.shape}, expected {shape}")
-        allowed = np.ones((K + 2, K), bool) if constraints is None else np.vstack(constraints)
-        #: 0 or, where forbidden, -inf: for transitions, then a row for starts, one for stops.
-        self.forbidden = np.where(allowed, 0.0, -np.inf)
-
-    def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
-        """Weights of transitions, first and last labels, with -inf where forbidden."""
-        K, (start, stop) = self.layout.n_labels, self.layout.boundaries(w)
-        transitions = self.layout.transitions(w) + self.forbidden[:K]
-        return transitions, start + self.forbidden[K], stop + self.forbidden[K + 1]
-
-    def inputs(self, tokens: Any, pair_tokens: Any = None) -> HistoryInputs:
-        """Features of tokens as kernels take them; a constant one is added if the model has one."""
-        n_columns = tokens.shape[1]
-        rows = sparse_rows(tokens, fit_intercept=self.layout.n_inputs == n_columns + 1)
-        if pair_tokens is None:
-            pair_tokens = sp.csr_matrix((rows.n_rows, 0))
-        pair_rows = sparse_rows(pair_tokens)
-        sizes, expected = (rows.n_inputs, pair_rows.n_inputs), self._n_inputs
-        if sizes != expected or pair_rows.n_rows != rows.n_rows:
-            raise ValueError(
-                f"{rows.n_rows} tokens have {sizes[0]} features and {pair_rows.n_rows} have "
-                f"{sizes[1]} transition features, expected {expected[0]} and {expected[1]}"
-            )
-        return HistoryInputs(rows, pair_rows)
-
-    def token_work(self, inputs: HistoryInputs) -> float:
-        """Counted work of a token."""
-        model, K = self.layout.model, self.layout.n_labels
-        return (
-            scoring_work(entries_per_row(inputs.rows), model.n_columns)
-            + scoring_work(entries_per_row(inputs.pair_rows), model.n_pairs)
-            + (0.25 * model.states.n_states + len(model.states.core_last)) * K
-        )
-
-    @property
-    def _n_inputs(self) -> tuple[int, int]:
-        """Features of a token, and transition features."""
-        return self.layout.n_inputs, self.layout.n_pair_inputs
-
-    def decode(
-        self,
-        inputs: HistoryInputs,
-        offsets: Ints,
-        w: Floats,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> Ints32:
-        """Best labels of all tokens, of those that ``allowed[token, label]`` tells."""
-        pieces = self.decode_pieces(inputs, offsets, w, allowed, n_jobs)
-        return np.concatenate([codes for codes, _ in pieces])
-
-    def decode_pieces(
-        self,
-        inputs: HistoryInputs,
-        offsets: Ints,
-        w: Floats,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same of some sequences at a time, with their offsets."""
-        if allowed is not None:  # the k best tell whether there is any
-            found = self.decode_k_best(inputs, offsets, w, 1, allowed, n_jobs)
-            return iter([(np.concatenate([best[0] for best, _ in found]), offsets)])
-        w = as_weights(w, self.layout.size)
-        paths = np.zeros(int(offsets[-1]), dtype=np.int32)
-        model = self.layout.model
-
-        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
-            own = offsets[first : end + 1]
-            work = make_scratch(model, int(np.diff(own).max(initial=1)))
-            given = work.all_allowed
-            decode_histories(model, inputs, own, w, self.forbidden, given, work, paths)
-            return paths[own[0] : own[-1]], own - own[0]
-
-        return in_ranges(n_jobs, offsets, self.token_work(inputs), decode)
-
-    def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
-        """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
-        w = as_weights(w, self.layout.size)
-        work = make_scratch(self.layout.model, int(np.diff(offsets).max(initial=1)))
-        scores, nothing = np.empty(len(offsets) - 1), np.zeros_like(self.forbidden)
-        codes = np.ascontiguousarray(labels, np.int32)
-        score_histories(self.layout.model, inputs, offsets, codes, w, nothing, work, scores)
-        return scores
-
-    def decode_k_best(
-        self,
-        inputs: HistoryInputs,
-        offsets: Ints,
-        w: Floats,
-        k: int,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> list[tuple[Ints32, Floats]]:
-        """The k best labellings of each sequence, best first, one in a row, and their scores."""
-        w, model = as_weights(w, self.layout.size), self.layout.model
-        n, lengths = len(offsets) - 1, np.diff(offsets)
-        longest = int(lengths.max(initial=1))
-        k = min(k, model.n_labels**longest)  # there are no more
-        make_lists(model, longest, k)  # refuses what takes too much memory
-        mask = None if allowed is None else np.ascontiguousarray(allowed, np.bool_)
-        labels = np.empty(k * int(offsets[-1]), np.int32)
-        out = labels, np.empty((n, k)), np.empty(n, np.int64)
-
-        def decode(first: int, end: int) -> None:
-            own, most = offsets[first : end + 1], int(lengths[first:end].max(initial=1))
-            work, lists = make_scratch(model, most), make_lists(model, most, k)
-            given = work.all_allowed if mask is None else mask
-            into = labels, out[1][first:end], out[2][first:end]
-            decode_k_best(model, inputs, own, w, self.forbidden, given, k, work, lists, into)
-
-        each_range(n_jobs, offsets, k * self.token_work(inputs), decode)
-        if allowed is not None:
-            refuse_impossible(out[2] == 0)
-        answers = []
-        for i, (length, count) in enumerate(zip(lengths.tolist(), out[2].tolist(), strict=True)):
-            first = k * int(offsets[i])
-            table = labels[first : first + count * length].reshape(count, length)
-            answers.append((table, out[1][i, :count]))
-        return answers
-
-
-class HistoryChainProblem(NativeProblem):
+class HistoryChainProblem(PartProblem):
     """Label sequences whose features see several labels, with exact oracles for every rescaling.
 
     Parameters
@@ -253,23 +117,11 @@ class HistoryChainProblem(NativeProblem):
         boundary_weights: bool = False,
         constraints: ChainConstraints | None = None,
     ) -> None:
-        if loss not in ("hamming", "normalized-hamming", "zero-one"):
-            raise ValueError(
-                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
-            )
+        check_loss(loss)
         if loss == "zero-one" and costs is not None:
             raise ValueError("costs of labels are not for loss='zero-one'")
-        codes = np.ascontiguousarray(labels, dtype=np.int32)
-        bounds = np.ascontiguousarray(offsets, dtype=np.int64)
         n_tokens, n_columns = tokens.shape
-        if not len(codes) == n_tokens == bounds[-1] or bounds[0] != 0:
-            raise ValueError(
-                f"tokens has {n_tokens} rows, labels has {len(codes)} entries and offsets runs "
-                f"from {bounds[0]} to {bounds[-1]}; the first two and the last must be equal"
-            )
-        lengths = np.diff(bounds)
-        if len(lengths) and lengths.min() < 1:
-            raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
+        bounds, codes = labelled_tokens(n_tokens, offsets, labels)
         K = int(n_labels)
         check_codes(codes, K, "labels")
         self.layout = HistoryLayout(
@@ -289,7 +141,9 @@ class HistoryChainProblem(NativeProblem):
         self.n_features = self.layout.size
         #: Whether a wrong label costs 1, so that the loss is a number of errors.
         self.unit_costs = costs is None
-        table, rows = _checked_costs(costs, cost_rows, codes, K)
+        table, rows = checked_costs(costs, cost_rows, codes, K)
+        if costs is None:
+            table, rows = 1.0 - np.eye(K), codes
         self._cost_unit = common_unit(table)
         inputs = self.decoder.inputs(tokens, pair_tokens)
         normalized, zero_one = loss == "normalized-hamming", loss == "zero-one"
@@ -393,16 +247,6 @@ class HistoryChainProblem(NativeProblem):
 
     # ----- the search ---------------------------------------------------------------------------
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
-    ) -> Planes:
-        """Most violated labelling of each listed sequence; see `Problem.oracle`."""
-        return self._checked_search(indices, w, self.mode(rescaling, sqrt_loss))
-
     def predictions(self, indices: Ints, w: Floats) -> Planes:
         """Best labelling of each listed sequence; see `Problem.predictions`."""
         return self._checked_search(indices, w, PREDICT)
@@ -416,7 +260,7 @@ class HistoryChainProblem(NativeProblem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong labellings of each listed sequence; see `Problem.k_best`."""
-        mode = self.mode(rescaling, sqrt_loss)
+        mode = self._mode(rescaling, sqrt_loss)
         if mode.kind == LEVELS and not self.unit_costs:
             raise ValueError(
                 "with costs of labels the k best are found for rescaling='margin' with "
@@ -433,19 +277,18 @@ class HistoryChainProblem(NativeProblem):
         )
         return trim(out)
 
-    def mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
-        """How the loss is searched."""
+    def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
+        """See `PartProblem`."""
         return search_mode(rescaling, sqrt_loss, self.data.zero_one)
 
-    def _checked_search(self, indices: Ints, w: Floats, mode: SearchMode) -> Planes:
-        """Search for features, at what anybody may have asked for."""
-        examples = as_examples(indices, self.n_examples)
-        return self.search(examples, as_weights(w, self.layout.size), 1.0, mode, as_parts=False)
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+        """Labellings; parts are tokens under labels and pairs, and the single weights."""
+        return self.search_at_scale(examples, w, 1.0, mode, as_parts)
 
-    def search(
-        self, examples: Ints, w: Floats, scale: float, mode: SearchMode, *, as_parts: bool
+    def search_at_scale(
+        self, examples: Ints, w: Floats, scale: float, mode: SearchMode, as_parts: bool
     ) -> Planes:
-        """The oracle at ``scale * w``, in features or in parts; what is asked is not checked."""
+        """The search at ``scale * w``; what is asked is not checked."""
         bounds = self._part_bounds if as_parts else self._row_bounds
         out = empty_planes(len(examples), int(bounds[examples].sum()))
         longest = int(self._lengths[examples].max(initial=1))
@@ -496,13 +339,12 @@ class HistoryChainProblem(NativeProblem):
         write_candidates(model, data, examples, np.concatenate(paths), losses, as_parts, out)
 
 
-class HistoryAccelerators(Accelerators):
+class HistoryAccelerators(PartAccelerators):
     """Tokens under labels and pairs as parts; searches at scaled weights."""
 
     def __init__(self, problem: HistoryChainProblem, formulation: Formulation) -> None:
-        self.problem = problem
-        self.parts = problem.parts
-        self.mode = problem.mode(formulation.rescaling, formulation.uses_sqrt_loss)
+        super().__init__(problem, formulation)
+        self.mode = problem._mode(formulation.rescaling, formulation.uses_sqrt_loss)
         (rows, pair_rows), model = problem.data.inputs, problem.layout.model
         tokens, K = float(rows.n_rows), model.n_labels
         total = scoring_work(float(rows.indptr[-1]), model.n_columns)
@@ -513,13 +355,10 @@ class HistoryAccelerators(Accelerators):
         if self.mode.kind == LEVELS:
             self.oracle_work *= 10.0
 
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
-        """See `Accelerators`."""
-        return self.problem.search(indices, w, 1.0, self.mode, as_parts=True)
-
     def oracle_at_scale(self, indices: Ints, v: Floats, scale: float) -> Planes:
         """See `Accelerators`."""
-        return self.problem.search(indices, v, scale, self.mode, as_parts=False)
+        found: Planes = self.problem.search_at_scale(indices, v, scale, self.mode, as_parts=False)
+        return found
 
 
 def n_levels(mode: SearchMode, longest: int) -> int:
@@ -532,23 +371,3 @@ def n_levels(mode: SearchMode, longest: int) -> int:
 def _ones(columns: Ints, value: float) -> tuple[Ints, Floats]:
     """Columns with a value each."""
     return columns, np.full(len(columns), value)
-
-
-def _checked_costs(
-    costs: ArrayLike | None, cost_rows: ArrayLike | None, codes: Ints32, K: int
-) -> tuple[Floats, Ints32]:
-    """The table of costs and the row of each token; ValueError unless they fit."""
-    table = 1.0 - np.eye(K) if costs is None else np.ascontiguousarray(costs, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] != K or not (table >= 0).all() or np.isinf(table).any():
-        raise ValueError(
-            f"costs must be finite, not negative and of shape (n_rows, {K}), got {costs!r:.80}"
-        )
-    rows = codes if cost_rows is None else np.ascontiguousarray(cost_rows, dtype=np.int32)
-    if rows.shape != codes.shape:
-        raise ValueError(f"{len(codes)} tokens, but cost_rows of shape {rows.shape}")
-    check_codes(rows, len(table), "cost_rows")
-    own = table[rows, codes]
-    if own.any():
-        token = int(np.flatnonzero(own)[0])
-        raise ValueError(f"the true label of token {token} costs {own[token]}, expected 0")
-    return table, rows

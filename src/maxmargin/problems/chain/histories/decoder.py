@@ -1,0 +1,145 @@
+"""Scores and best labellings of chains that remember labels, without a problem to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ....engine.native import entries_per_row, sparse_rows
+from ....engine.threads import each_range, in_ranges
+from ....engine.work import scoring_work
+from ....search.limits import as_weights
+from ....types import Bools, Floats, Ints, Ints32
+from ..constraints import ChainConstraints, forbidden_moves, refuse_impossible
+from ..decoder import tables_of
+from .k_best import decode_k_best
+from .kernels import decode_histories, score_histories
+from .layout import HistoryLayout
+from .scratch import HistoryInputs, make_lists, make_scratch
+
+__all__ = ["HistoryDecoder"]
+
+
+class HistoryDecoder:
+    """Scores and decodes packed sequences with given weights; holds no examples."""
+
+    def __init__(self, layout: HistoryLayout, constraints: ChainConstraints | None = None) -> None:
+        self.layout = layout
+        self.constraints = constraints
+        #: See `forbidden_moves`.
+        self.forbidden = forbidden_moves(constraints, layout.n_labels)
+
+    def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
+        """Weights of transitions, first and last labels, with -inf where forbidden."""
+        K, (start, stop) = self.layout.n_labels, self.layout.boundaries(w)
+        transitions = self.layout.transitions(w) + self.forbidden[:K]
+        return transitions, start + self.forbidden[K], stop + self.forbidden[K + 1]
+
+    def inputs(self, tokens: Any, pair_tokens: Any = None) -> HistoryInputs:
+        """Features of tokens as kernels take them; a constant one is added if the model has one."""
+        n_columns = tokens.shape[1]
+        rows = sparse_rows(tokens, fit_intercept=self.layout.n_inputs == n_columns + 1)
+        if pair_tokens is None:
+            pair_tokens = sp.csr_matrix((rows.n_rows, 0))
+        pair_rows = sparse_rows(pair_tokens)
+        sizes, expected = (rows.n_inputs, pair_rows.n_inputs), self._n_inputs
+        if sizes != expected or pair_rows.n_rows != rows.n_rows:
+            raise ValueError(
+                f"{rows.n_rows} tokens have {sizes[0]} features and {pair_rows.n_rows} have "
+                f"{sizes[1]} transition features, expected {expected[0]} and {expected[1]}"
+            )
+        return HistoryInputs(rows, pair_rows)
+
+    def token_work(self, inputs: HistoryInputs) -> float:
+        """Counted work of a token."""
+        model, K = self.layout.model, self.layout.n_labels
+        return (
+            scoring_work(entries_per_row(inputs.rows), model.n_columns)
+            + scoring_work(entries_per_row(inputs.pair_rows), model.n_pairs)
+            + (0.25 * model.states.n_states + len(model.states.core_last)) * K
+        )
+
+    @property
+    def _n_inputs(self) -> tuple[int, int]:
+        """Features of a token, and transition features."""
+        return self.layout.n_inputs, self.layout.n_pair_inputs
+
+    def decode(
+        self,
+        inputs: HistoryInputs,
+        offsets: Ints,
+        w: Floats,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
+    ) -> Ints32:
+        """Best labels of all tokens, of those that ``allowed[token, label]`` tells."""
+        pieces = self.decode_pieces(inputs, offsets, w, allowed, n_jobs)
+        return np.concatenate([codes for codes, _ in pieces])
+
+    def decode_pieces(
+        self,
+        inputs: HistoryInputs,
+        offsets: Ints,
+        w: Floats,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
+    ) -> Iterator[tuple[Ints32, Ints]]:
+        """The same of some sequences at a time, with their offsets."""
+        if allowed is not None:  # the k best tell whether there is any
+            found = self.decode_k_best(inputs, offsets, w, 1, allowed, n_jobs)
+            return iter([(np.concatenate([best[0] for best, _ in found]), offsets)])
+        w = as_weights(w, self.layout.size)
+        paths = np.zeros(int(offsets[-1]), dtype=np.int32)
+        model = self.layout.model
+
+        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
+            own = offsets[first : end + 1]
+            work = make_scratch(model, int(np.diff(own).max(initial=1)))
+            given = work.all_allowed
+            decode_histories(model, inputs, own, w, self.forbidden, given, work, paths)
+            return paths[own[0] : own[-1]], own - own[0]
+
+        return in_ranges(n_jobs, offsets, self.token_work(inputs), decode)
+
+    def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
+        """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
+        w = as_weights(w, self.layout.size)
+        work = make_scratch(self.layout.model, int(np.diff(offsets).max(initial=1)))
+        scores, nothing = np.empty(len(offsets) - 1), np.zeros_like(self.forbidden)
+        codes = np.ascontiguousarray(labels, np.int32)
+        score_histories(self.layout.model, inputs, offsets, codes, w, nothing, work, scores)
+        return scores
+
+    def decode_k_best(
+        self,
+        inputs: HistoryInputs,
+        offsets: Ints,
+        w: Floats,
+        k: int,
+        allowed: Bools | None = None,
+        n_jobs: int | None = None,
+    ) -> list[tuple[Ints32, Floats]]:
+        """The k best labellings of each sequence, best first, one in a row, and their scores."""
+        w, model = as_weights(w, self.layout.size), self.layout.model
+        n, lengths = len(offsets) - 1, np.diff(offsets)
+        longest = int(lengths.max(initial=1))
+        k = min(k, model.n_labels**longest)  # there are no more
+        make_lists(model, longest, k)  # refuses what takes too much memory
+        mask = None if allowed is None else np.ascontiguousarray(allowed, np.bool_)
+        labels = np.empty(k * int(offsets[-1]), np.int32)
+        scores, found = np.empty((n, k)), np.empty(n, np.int64)
+
+        def decode(first: int, end: int) -> None:
+            own, most = offsets[first : end + 1], int(lengths[first:end].max(initial=1))
+            work, lists = make_scratch(model, most), make_lists(model, most, k)
+            given = work.all_allowed if mask is None else mask
+            into = labels, scores[first:end], found[first:end]
+            decode_k_best(model, inputs, own, w, self.forbidden, given, k, work, lists, into)
+
+        each_range(n_jobs, offsets, k * self.token_work(inputs), decode)
+        if allowed is not None:
+            refuse_impossible(found == 0)
+        return tables_of(labels, scores, found, offsets)
