@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from ..problems.chain.decoder import ChainDecoder
 from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
-from ..types import Floats, Ints
+from ..types import Floats
 from .base import Savable
-from .top_weights import strongest, strongest_by_label
+from .top_weights import strongest
 
 __all__ = ["ChainWeights"]
 
@@ -22,10 +22,6 @@ class ChainWeights(Savable):
 
     classes_: NDArray[Any]
     _decoder: ChainDecoder | HistoryDecoder
-
-    def _feature_names(self, numbers: Ints) -> dict[int, str]:
-        """Names of the features with these numbers."""
-        raise NotImplementedError
 
     @property
     def transition_weights_(self) -> Floats:
@@ -56,29 +52,6 @@ class ChainWeights(Savable):
         """Weights of the last label; zeros without ``boundary_weights``."""
         weights = self._weights
         return self._decoder.layout.boundaries(weights)[1]
-
-    def top_features(
-        self, n: int = 10, *, against: bool = False
-    ) -> dict[Any, list[tuple[str, float]]]:
-        """Features that speak most for each label, or against it.
-
-        Parameters
-        ----------
-        n : int, default=10
-            How many to list for a label, at most.
-        against : bool, default=False
-            List features of negative weights, not of positive ones.
-
-        Returns
-        -------
-        dict of label to list of (name, weight)
-            Strongest first. Features without names are called x0, x1, ...; the constant feature is
-            called "intercept".
-        """
-        weights = self._weights  # says so if there are none yet
-        weights = self._decoder.layout.emissions(weights)
-        labels = self.classes_.tolist()
-        return strongest_by_label(weights, labels, n, against, self._feature_names)
 
     def top_transitions(
         self, n: int = 10, *, against: bool = False

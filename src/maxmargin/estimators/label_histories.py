@@ -19,6 +19,7 @@ from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
 from ..problems.chain.histories.tuples import LabelTuples, label_tuples
 from ..types import Ints, Ints32
+from .token_inputs import TokenInputs
 
 __all__ = ["ChainShape", "HistoryState", "LabelHistories", "TransitionInputs"]
 
@@ -54,7 +55,7 @@ class HistoryState(NamedTuple):
     inputs: TransitionInputs | None
 
 
-class LabelHistories:
+class LabelHistories(TokenInputs):
     """For taggers: parameters that ask for more than a first-order chain, and what they make."""
 
     order: int
@@ -62,14 +63,8 @@ class LabelHistories:
     eta: float
     transition_features: Any
     label_tuples: Any
-    features_: Any
-    n_features_in_: int
     _transition_inputs: TransitionInputs | None
     _shape: ChainShape
-
-    def _feature_names(self, numbers: Ints) -> dict[int, str]:
-        """Names of the token features with these numbers."""
-        raise NotImplementedError
 
     def _checked_shape(self) -> ChainShape:
         """The parameters; ValueError for bad ones, before any features are built."""

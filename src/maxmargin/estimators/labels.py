@@ -14,7 +14,15 @@ from ..features import StoredLabels
 from ..features.containers import as_list, as_tuples, is_frame
 from ..types import Ints, Ints32
 
-__all__ = ["FlatLabels", "LabelEncoder", "Outputs", "Wording", "flatten_labels", "is_hashable"]
+__all__ = [
+    "FlatLabels",
+    "LabelEncoder",
+    "Outputs",
+    "Wording",
+    "flatten_labels",
+    "is_hashable",
+    "refuse_unknown",
+]
 
 
 class Outputs(list[Any]):
@@ -210,3 +218,13 @@ def _as_array(values: Sequence[Any]) -> NDArray[Any]:
     objects = np.empty(len(plain), dtype=object)
     objects[:] = plain
     return objects
+
+
+def refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:
+    """Raise ValueError for the first label that is not known."""
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        first = int(unknown[0])
+        raise ValueError(
+            f"{labels.place(first)}: label {labels.values[first]!r} is not known to the model"
+        )

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
-from ..engine.threads import in_ranges
-from ..features import FeatureDictionary, PackedSequences, StoredSequences, WindowFeatures
+from ..features import FeatureDictionary, StoredSequences, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
-from ..given import as_floats, as_sample_weights
-from ..problems.chain.constraints import ChainConstraints, refuse_impossible
+from ..given import as_sample_weights
+from ..problems.chain.constraints import ChainConstraints
 from ..problems.chain.decoder import ChainDecoder
-from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
-from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.histories.problem import HistoryChainProblem
 from ..problems.chain.layout import ChainLayout
-from ..problems.chain.marginals import ChainDistribution
 from ..problems.chain.partial import PartialChains, costs_of_choices
 from ..problems.chain.problem import ChainProblem
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
-from .base import OnlineMethod, checked_k
-from .chain_explanation import ChainInputs, chain_evidence
-from .chain_weights import ChainWeights
+from .base import OnlineMethod
+from .chain_predictions import ChainPredictions
 from .confidence import PartConfidences
 from .constraints import (
     check_on_violation,
@@ -43,36 +34,23 @@ from .constraints import (
     sequences_with_completion,
 )
 from .examples import lasting
-from .explanation import (
-    Evidence,
-    Explanation,
-    alone,
-    decision,
-    decisions_by_place,
-    names_at_once,
-    token_name,
-)
-from .kernels import KernelModel, KernelParameters, sequences_at_a_time
-from .known_labels import allowed_labels, flatten_fixed
+from .kernels import KernelModel, KernelParameters
+from .known_labels import allowed_labels
 from .label_costs import CostTable, label_costs, refuse_unknown_loss
-from .label_histories import ChainShape, HistoryState, LabelHistories, decoder_of
-from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
+from .label_histories import ChainShape, HistoryState, decoder_of
+from .labels import FlatLabels, LabelEncoder, flatten_labels, refuse_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
 from .prior import check_prior, drawn_to
-from .token_inputs import TokenInputs
 
 __all__ = ["SequenceTagger"]
 
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
-WORD_WORK = 1e3  # counted work of a token, from its word to its label
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(
-    PartConfidences, KernelParameters, TokenInputs, LabelHistories, ChainWeights, PartialLabels
-):
+class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, PartialLabels):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -233,7 +211,7 @@ class SequenceTagger(
             raise ValueError("a prior is for labels that are all known")
         encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
         if prior is not None:
-            _refuse_unknown(LabelEncoder(prior.classes_).encode(labels), labels)
+            refuse_unknown(LabelEncoder(prior.classes_).encode(labels), labels)
             encoder = LabelEncoder(prior.classes_)
         if len(encoder.classes) < 2:
             raise ValueError(
@@ -352,7 +330,7 @@ class SequenceTagger(
             labels = self._flat_labels(X, y, offsets)
             encoder = LabelEncoder(self.classes_)
         codes = encoder.encode(labels)
-        _refuse_unknown(codes, labels)
+        refuse_unknown(codes, labels)
         weights = as_sample_weights(sample_weight)
         tokens, extra, offsets, codes, weights = self._obeying(
             labels, tokens, extra, codes, weights
@@ -499,314 +477,6 @@ class SequenceTagger(
             constraints=self._decoder.constraints,
         )
 
-    def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
-        """Best labels of each sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As for `fit`.
-        fixed : list of sequences, optional
-            What is known already: for each token None (nothing), its label, or a set of labels it
-            may have. None in place of a sequence says that nothing is known of any of its tokens.
-            The labels found are the best of those that agree with it, and with the constraints.
-
-        Returns
-        -------
-        list of list
-            Labels of the tokens of each sequence. As an array, it is one of lists.
-        """
-        self._check_fitted()
-        outputs = Outputs()
-        for codes, offsets in self._decoded_pieces(X, fixed):
-            refuse_impossible(codes[offsets[:-1]] < 0, len(outputs))
-            labels = self._labels(codes)
-            outputs.extend(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
-        return outputs
-
-    def _decoded_pieces(self, X: Any, fixed: Any) -> Iterator[tuple[Ints32, Ints]]:
-        """Numbers of the best labels of some sequences at a time, and their offsets."""
-        decoder, weights = self._decoder, self._weights
-        if (
-            isinstance(self.features_, WindowFeatures)
-            and isinstance(decoder, ChainDecoder)
-            and self._kernel_basis is None
-            and not isinstance(X, PackedSequences)
-        ):
-            yield from self._decoded_words(self.features_, decoder, X, fixed)
-            return
-        tokens, offsets = self._packed(X)
-        allowed = self._allowed(fixed, offsets)
-        for part in self._parts(X, tokens, offsets):
-            own = part.of(allowed)
-            yield from decoder.decode_pieces(part.rows, part.offsets, weights, own, self.n_jobs)
-
-    def _decoded_words(
-        self, features: WindowFeatures, decoder: ChainDecoder, X: Any, fixed: Any
-    ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same from words: only to number these takes the GIL."""
-        coded, weights = features.code(X), self._weights
-        allowed = self._allowed(fixed, coded.offsets)
-
-        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
-            own = coded.offsets[first : end + 1]
-            tokens = features.features_of(coded, own)
-            rows = make_rows(tokens, fit_intercept=self._has_intercept)
-            mask = None if allowed is None else allowed[own[0] : own[-1]]
-            offsets = own - own[0]
-            return decoder.decode_possible(rows, offsets, weights, mask), offsets
-
-        return in_ranges(self.n_jobs, coded.offsets, WORD_WORK, decode)
-
-    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
-        """The k best labellings of each sequence, with their scores.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As for `fit`.
-        k : int
-            How many to return for each sequence.
-        fixed : list of sequences, optional
-            What is known already, as for `predict`.
-
-        Returns
-        -------
-        list of list of (labels, score)
-            For each sequence its k labellings of the largest score ``<w, psi(x, y)>``, best first,
-            as lists of labels with their scores. Constraints hold. The list is shorter where there
-            are fewer labellings.
-        """
-        k = checked_k(k)
-        self._check_fitted()
-        tokens, offsets = self._packed(X)
-        allowed = self._allowed(fixed, offsets)
-        decode, weights = self._decoder.decode_k_best, self._weights
-        return [
-            [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
-            for part in self._parts(X, tokens, offsets)
-            for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed), self.n_jobs)
-        ]
-
-    def _distribution(self, X: Any, fixed: Any = None) -> ChainDistribution | HistoryDistribution:
-        """See `Confidences`."""
-        self._check_fitted()
-        tokens, offsets = self._packed(X)
-        return self._labellings(X, tokens, offsets, self._allowed(fixed, offsets))
-
-    def _labellings(
-        self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None
-    ) -> ChainDistribution | HistoryDistribution:
-        """All labellings of these sequences, with their scores."""
-        decoder, w = self._decoder, self._weights
-        if isinstance(decoder, HistoryDecoder):
-            if self._kernel_basis is not None:
-                raise ValueError(
-                    "margins and probabilities with a kernel are for order=1 and emission_order=0, "
-                    "without transition_features and with eta=1"
-                )
-            (part,) = self._parts(X, tokens, offsets)
-            return HistoryDistribution(decoder, part.rows, offsets, w, allowed)
-        scored = [
-            ChainDistribution.of(decoder, part.rows, part.offsets, w, part.of(allowed))
-            for part in self._parts(X, tokens, offsets)
-        ]
-        unary = np.concatenate([part.unary for part in scored])
-        return ChainDistribution(unary, offsets, scored[0].transition)
-
-    def _with_gold(self, X: Any, y: Any) -> tuple[Any, Ints32]:
-        """See `Confidences`."""
-        tokens, offsets = self._packed(X)
-        codes = LabelEncoder(self.classes_).encode(flatten_labels(y, offsets))
-        return self._labellings(X, tokens, offsets), codes
-
-    def _allowed(self, fixed: Any, offsets: Ints) -> Bools | None:
-        """Which labels the tokens may have, if anything is known of them."""
-        if fixed is None:
-            return None
-        numbers = LabelEncoder(self.classes_).numbers
-        return allowed_labels(flatten_fixed(fixed, offsets), numbers)
-
-    def _labels(self, codes: Ints32) -> list[Any]:
-        """Labels of numbers, of Python's own types."""
-        labels: list[Any] = self._label_objects[codes].tolist()
-        return labels
-
-    @property
-    def _label_objects(self) -> NDArray[np.object_]:
-        """The labels, of Python's own types, as an array."""
-        classes = self.classes_.tolist()
-        return np.fromiter(classes, object, len(classes))
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Share of tokens with the right label.
-
-        A label that is not known to the model counts as wrong, with a warning. For the share of
-        sequences that are right as a whole, and for chunks, see `maxmargin.metrics`.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As for `fit`.
-        y : list of sequences of labels
-            True labels.
-        sample_weight : array of shape (n_sequences,), optional
-            Weights of the sequences' tokens.
-
-        Returns
-        -------
-        float
-        """
-        self._check_fitted()
-        tokens, offsets = self._packed(X)
-        labels = flatten_labels(y, offsets)
-        gold = LabelEncoder(self.classes_).encode(labels)
-        unknown = np.flatnonzero(gold < 0)
-        if len(unknown):
-            first = int(unknown[0])
-            warn_user(
-                f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
-                f"{labels.values[first]!r} at {labels.place(first)}"
-            )
-        right = self._decoded(X, tokens, offsets) == gold
-        if sample_weight is None:
-            return float(np.mean(right))
-        weights = as_floats(sample_weight, "sample_weight")
-        return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
-
-    def score_outputs(self, X: Any, y: Any) -> Floats:
-        """Scores ``<w, psi(x, y)>`` of given labels; `predict` gives those of the largest.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As for `fit`.
-        y : list of sequences of labels
-            Labels to score, all of them known to the model. Constraints are not applied.
-
-        Returns
-        -------
-        ndarray of shape (n_sequences,)
-        """
-        self._check_fitted()
-        tokens, offsets = self._packed(X)
-        labels = flatten_labels(y, offsets)
-        codes = LabelEncoder(self.classes_).encode(labels)
-        _refuse_unknown(codes, labels)
-        score, weights = self._decoder.score, self._weights
-        parts = self._parts(X, tokens, offsets)
-        return np.concatenate(
-            [score(part.rows, part.offsets, codes[part.tokens], weights) for part in parts]
-        )
-
-    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
-        """Why the predicted labels, and not others: the features that decided, token by token.
-
-        Parameters
-        ----------
-        x : sequence
-            One sequence, as in the X of `predict`.
-        y_hat : sequence of labels, optional
-            Other labels of all tokens, to be compared with those predicted. By default there is a
-            rival for each token: the best labelling with another label there.
-        n : int, default=5
-            How many features the explanation shows of each decision; it has all of them.
-
-        Returns
-        -------
-        Explanation
-            Decisions token by token; it prints as tables, and shows as such in notebooks. With
-            ``y_hat`` tokens at which nothing differs are left out.
-        """
-        self._check_fitted()
-        self._refuse_kernel("explain")
-        decoder, w, n = self._decoder, self._weights, checked_k(n, "n")
-        tokens, offsets = self._packed([x])
-        own = self._decoded([x], tokens, offsets)
-        labels, classes = self._labels(own), self.classes_.tolist()
-        names = names_at_once(self._feature_names, tokens, has_constant=True)
-        inputs = ChainInputs(tokens, names)
-        if isinstance(decoder, HistoryDecoder) and self._transition_inputs is not None:
-            pairs = self._transition_features_of([x], tokens)
-            of_pairs = names_at_once(self._names_of_transitions, pairs, has_constant=False)
-            inputs = ChainInputs(tokens, names, pairs, of_pairs)
-
-        def evidence(rival: Ints32) -> list[Evidence]:
-            return chain_evidence(decoder.layout, w, inputs, classes, own, rival)
-
-        if y_hat is not None:
-            flat = flatten_labels([y_hat], offsets, name="y_hat")
-            other = LabelEncoder(self.classes_).encode(flat)
-            _refuse_unknown(other, flat)
-            rival = self._labels(other)
-            found = decisions_by_place(evidence(other), partial(token_name, x), labels, rival)
-            return Explanation(labels, rival, found, n)
-        decisions = []
-        (margins,) = self._labellings([x], tokens, offsets).margins()
-        for t, margin in enumerate(margins):
-            margin[own[t]] = -np.inf
-            best = int(np.argmax(margin))
-            if margin[best] == -np.inf:
-                decisions.append(alone(t, token_name(x, t), labels[t]))
-                continue
-            allowed = np.ones(margins.shape, bool)
-            allowed[t] = np.arange(len(classes)) == best
-            found_here = evidence(self._decoded([x], tokens, offsets, allowed))
-            decisions.append(decision(t, token_name(x, t), labels[t], classes[best], found_here))
-        return Explanation(labels, None, tuple(decisions), n)
-
-    @property
-    def _has_intercept(self) -> bool:
-        """See `TokenInputs`."""
-        return self._decoder.layout.n_inputs > self._n_inputs
-
-    def top_features(
-        self, n: int = 10, *, against: bool = False
-    ) -> dict[Any, list[tuple[str, float]]]:
-        """Features that speak most for each label, or against it; for ``kernel="linear"``.
-
-        Parameters
-        ----------
-        n : int, default=10
-            How many to list for a label, at most.
-        against : bool, default=False
-            List features of negative weights, not of positive ones.
-
-        Returns
-        -------
-        dict of label to list of (name, weight)
-            Strongest first. Features without names are called x0, x1, ...; the constant feature is
-            called "intercept".
-        """
-        self._refuse_kernel("top_features")
-        return super().top_features(n, against=against)
-
-    def _decoded(self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None) -> Ints32:
-        """Numbers of the best labels of all tokens."""
-        decode, weights = self._decoder.decode, self._weights
-        parts = self._parts(X, tokens, offsets)
-        return np.concatenate(
-            [
-                decode(part.rows, part.offsets, weights, part.of(allowed), self.n_jobs)
-                for part in parts
-            ]
-        )
-
-    def _parts(self, X: Any, tokens: Any, offsets: Ints) -> Iterator[_Part]:
-        """Features of new sequences for the decoder; with a kernel, of some at a time."""
-        decoder, basis = self._decoder, self._kernel_basis
-        is_plain = not isinstance(decoder, HistoryDecoder)
-        extra = None if is_plain else self._transition_features_of(X, tokens)
-        width = 0 if basis is None else len(basis)
-        for first, last in sequences_at_a_time(offsets, width):
-            chosen = slice(int(offsets[first]), int(offsets[last]))
-            inputs = tokens if basis is None else basis.values(tokens[chosen])
-            if isinstance(decoder, HistoryDecoder):
-                rows: Any = decoder.inputs(inputs, None if extra is None else extra[chosen])
-            else:
-                rows = make_rows(inputs, fit_intercept=self._has_intercept)
-            yield _Part(rows, offsets[first : last + 1] - offsets[first], chosen)
-
     def _weights_per_input(self) -> int:
         """See `KernelParameters`."""
         layout = self._decoder.layout
@@ -875,18 +545,6 @@ class SequenceTagger(
         return self._decoder.layout.size
 
 
-class _Part(NamedTuple):
-    """Some sequences: their features, where each begins, and which tokens they are."""
-
-    rows: Any
-    offsets: Ints
-    tokens: slice
-
-    def of(self, array: Any) -> Any:
-        """The entries of these tokens, if there are any."""
-        return None if array is None else array[self.tokens]
-
-
 class TaggerState(NamedTuple):
     """What a file keeps of a tagger."""
 
@@ -909,13 +567,3 @@ def _labels_of(X: Any, y: Any) -> Any:
     if labels is None:
         raise ValueError("y is missing, and X is not stored with labels")
     return labels
-
-
-def _refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:
-    """Raise ValueError for the first label that is not known."""
-    unknown = np.flatnonzero(codes < 0)
-    if len(unknown):
-        first = int(unknown[0])
-        raise ValueError(
-            f"{labels.place(first)}: label {labels.values[first]!r} is not known to the model"
-        )

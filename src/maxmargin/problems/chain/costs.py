@@ -11,10 +11,9 @@ from ...search.bounded_search import Candidate, Decoder, Violation, most_violate
 from ...search.modes import LEVELS, SearchMode
 from ...types import Floats, Ints, Ints32
 from .cost_kernels import best_between, costly_labellings, labelling_score
-from .kernels import chain_scores
+from .kernels import ChainScratch, chain_scores
 
 if TYPE_CHECKING:
-    from .decoder import ChainScratch
     from .problem import ChainProblem
 
 __all__ = ["checked_costs", "costed_labellings"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,20 +14,10 @@ from ...search.limits import as_weights
 from ...types import Bools, Floats, Ints, Ints32
 from .constraints import ChainConstraints, forbidden_moves, refuse_impossible
 from .k_best import decode_k_best, make_k_best_scratch
-from .kernels import decode_chains
+from .kernels import ChainScratch, decode_chains
 from .layout import ChainLayout
 
-__all__ = ["ChainDecoder", "ChainScratch", "tables_of"]
-
-
-class ChainScratch(NamedTuple):
-    """Work arrays of the kernels, for the longest sequence."""
-
-    unary: Floats
-    forward: Floats
-    path: Ints32
-    start: Floats
-    stop: Floats
+__all__ = ["ChainDecoder", "tables_of"]
 
 
 class ChainDecoder:

@@ -18,6 +18,8 @@ the maximiser is found again on the way back.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..._jit import kernel
@@ -26,11 +28,22 @@ from ...engine.rows import add_scores, add_sparse_scores, write_pair, write_row
 from ...search.choice import first_argmax
 from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
 from ...search.violation import violation
+from ...types import Floats, Ints32
 
 # Weights that caches near the core hold: of more, those of the next token are asked for ahead.
 NEAR = 2**17
 SEVERAL = 8  # labels from which on the plain loop over them is the fastest, if memory is the limit
 LINE = np.uint64(8)  # weights in a line of the cache
+
+
+class ChainScratch(NamedTuple):
+    """Work arrays of the kernels, for the longest sequence."""
+
+    unary: Floats
+    forward: Floats
+    path: Ints32
+    start: Floats
+    stop: Floats
 
 
 @kernel(allocates=False)

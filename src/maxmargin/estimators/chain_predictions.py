@@ -1,0 +1,373 @@
+"""What a model of chains says of new sequences: labels, scores, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._warn import warn_user
+from ..engine.rows import make_rows
+from ..engine.threads import in_ranges
+from ..features import PackedSequences, WindowFeatures
+from ..given import as_floats
+from ..problems.chain.constraints import refuse_impossible
+from ..problems.chain.decoder import ChainDecoder
+from ..problems.chain.histories.decoder import HistoryDecoder
+from ..problems.chain.histories.marginals import HistoryDistribution
+from ..problems.chain.marginals import ChainDistribution
+from ..types import Bools, Floats, Ints, Ints32
+from .base import checked_k
+from .chain_explanation import ChainInputs, chain_evidence
+from .chain_weights import ChainWeights
+from .explanation import (
+    Evidence,
+    Explanation,
+    alone,
+    decision,
+    decisions_by_place,
+    names_at_once,
+    token_name,
+)
+from .kernels import KernelMethods, sequences_at_a_time
+from .known_labels import allowed_labels, flatten_fixed
+from .label_histories import LabelHistories
+from .labels import LabelEncoder, Outputs, flatten_labels, refuse_unknown
+from .top_weights import strongest_by_label
+
+__all__ = ["ChainPredictions"]
+
+WORD_WORK = 1e3  # counted work of a token, from its word to its label
+
+
+class ChainPredictions(KernelMethods, LabelHistories, ChainWeights):
+    """For estimators of chains that are fitted: answers for new sequences."""
+
+    n_jobs: int | None
+
+    def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
+        """Best labels of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        fixed : list of sequences, optional
+            What is known already: for each token None (nothing), its label, or a set of labels it
+            may have. None in place of a sequence says that nothing is known of any of its tokens.
+            The labels found are the best of those that agree with it, and with the constraints.
+
+        Returns
+        -------
+        list of list
+            Labels of the tokens of each sequence. As an array, it is one of lists.
+        """
+        self._check_fitted()
+        outputs = Outputs()
+        for codes, offsets in self._decoded_pieces(X, fixed):
+            refuse_impossible(codes[offsets[:-1]] < 0, len(outputs))
+            labels = self._labels(codes)
+            outputs.extend(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
+        return outputs
+
+    def _decoded_pieces(self, X: Any, fixed: Any) -> Iterator[tuple[Ints32, Ints]]:
+        """Numbers of the best labels of some sequences at a time, and their offsets."""
+        decoder, weights = self._decoder, self._weights
+        if (
+            isinstance(self.features_, WindowFeatures)
+            and isinstance(decoder, ChainDecoder)
+            and self._kernel_basis is None
+            and not isinstance(X, PackedSequences)
+        ):
+            yield from self._decoded_words(self.features_, decoder, X, fixed)
+            return
+        tokens, offsets = self._packed(X)
+        allowed = self._allowed(fixed, offsets)
+        for part in self._parts(X, tokens, offsets):
+            own = part.of(allowed)
+            yield from decoder.decode_pieces(part.rows, part.offsets, weights, own, self.n_jobs)
+
+    def _decoded_words(
+        self, features: WindowFeatures, decoder: ChainDecoder, X: Any, fixed: Any
+    ) -> Iterator[tuple[Ints32, Ints]]:
+        """The same from words: only to number these takes the GIL."""
+        coded, weights = features.code(X), self._weights
+        allowed = self._allowed(fixed, coded.offsets)
+
+        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
+            own = coded.offsets[first : end + 1]
+            tokens = features.features_of(coded, own)
+            rows = make_rows(tokens, fit_intercept=self._has_intercept)
+            mask = None if allowed is None else allowed[own[0] : own[-1]]
+            offsets = own - own[0]
+            return decoder.decode_possible(rows, offsets, weights, mask), offsets
+
+        return in_ranges(self.n_jobs, coded.offsets, WORD_WORK, decode)
+
+    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
+        """The k best labellings of each sequence, with their scores.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        k : int
+            How many to return for each sequence.
+        fixed : list of sequences, optional
+            What is known already, as for `predict`.
+
+        Returns
+        -------
+        list of list of (labels, score)
+            For each sequence its k labellings of the largest score ``<w, psi(x, y)>``, best first,
+            as lists of labels with their scores. Constraints hold. The list is shorter where there
+            are fewer labellings.
+        """
+        k = checked_k(k)
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
+        allowed = self._allowed(fixed, offsets)
+        decode, weights = self._decoder.decode_k_best, self._weights
+        return [
+            [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
+            for part in self._parts(X, tokens, offsets)
+            for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed), self.n_jobs)
+        ]
+
+    def _distribution(self, X: Any, fixed: Any = None) -> ChainDistribution | HistoryDistribution:
+        """See `Confidences`."""
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
+        return self._labellings(X, tokens, offsets, self._allowed(fixed, offsets))
+
+    def _labellings(
+        self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None
+    ) -> ChainDistribution | HistoryDistribution:
+        """All labellings of these sequences, with their scores."""
+        decoder, w = self._decoder, self._weights
+        if isinstance(decoder, HistoryDecoder):
+            if self._kernel_basis is not None:
+                raise ValueError(
+                    "margins and probabilities with a kernel are for order=1 and emission_order=0, "
+                    "without transition_features and with eta=1"
+                )
+            (part,) = self._parts(X, tokens, offsets)
+            return HistoryDistribution(decoder, part.rows, offsets, w, allowed)
+        scored = [
+            ChainDistribution.of(decoder, part.rows, part.offsets, w, part.of(allowed))
+            for part in self._parts(X, tokens, offsets)
+        ]
+        unary = np.concatenate([part.unary for part in scored])
+        return ChainDistribution(unary, offsets, scored[0].transition)
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[Any, Ints32]:
+        """See `Confidences`."""
+        tokens, offsets = self._packed(X)
+        codes = LabelEncoder(self.classes_).encode(flatten_labels(y, offsets))
+        return self._labellings(X, tokens, offsets), codes
+
+    def _allowed(self, fixed: Any, offsets: Ints) -> Bools | None:
+        """Which labels the tokens may have, if anything is known of them."""
+        if fixed is None:
+            return None
+        numbers = LabelEncoder(self.classes_).numbers
+        return allowed_labels(flatten_fixed(fixed, offsets), numbers)
+
+    def _labels(self, codes: Ints32) -> list[Any]:
+        """Labels of numbers, of Python's own types."""
+        labels: list[Any] = self._label_objects[codes].tolist()
+        return labels
+
+    @property
+    def _label_objects(self) -> NDArray[np.object_]:
+        """The labels, of Python's own types, as an array."""
+        classes = self.classes_.tolist()
+        return np.fromiter(classes, object, len(classes))
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Share of tokens with the right label.
+
+        A label that is not known to the model counts as wrong, with a warning. For the share of
+        sequences that are right as a whole, and for chunks, see `maxmargin.metrics`.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        y : list of sequences of labels
+            True labels.
+        sample_weight : array of shape (n_sequences,), optional
+            Weights of the sequences' tokens.
+
+        Returns
+        -------
+        float
+        """
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
+        labels = flatten_labels(y, offsets)
+        gold = LabelEncoder(self.classes_).encode(labels)
+        unknown = np.flatnonzero(gold < 0)
+        if len(unknown):
+            first = int(unknown[0])
+            warn_user(
+                f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
+                f"{labels.values[first]!r} at {labels.place(first)}"
+            )
+        right = self._decoded(X, tokens, offsets) == gold
+        if sample_weight is None:
+            return float(np.mean(right))
+        weights = as_floats(sample_weight, "sample_weight")
+        return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
+
+    def score_outputs(self, X: Any, y: Any) -> Floats:
+        """Scores ``<w, psi(x, y)>`` of given labels; `predict` gives those of the largest.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        y : list of sequences of labels
+            Labels to score, all of them known to the model. Constraints are not applied.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences,)
+        """
+        self._check_fitted()
+        tokens, offsets = self._packed(X)
+        labels = flatten_labels(y, offsets)
+        codes = LabelEncoder(self.classes_).encode(labels)
+        refuse_unknown(codes, labels)
+        score, weights = self._decoder.score, self._weights
+        parts = self._parts(X, tokens, offsets)
+        return np.concatenate(
+            [score(part.rows, part.offsets, codes[part.tokens], weights) for part in parts]
+        )
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted labels, and not others: the features that decided, token by token.
+
+        Parameters
+        ----------
+        x : sequence
+            One sequence, as in the X of `predict`.
+        y_hat : sequence of labels, optional
+            Other labels of all tokens, to be compared with those predicted. By default there is a
+            rival for each token: the best labelling with another label there.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions token by token; it prints as tables, and shows as such in notebooks. With
+            ``y_hat`` tokens at which nothing differs are left out.
+        """
+        self._check_fitted()
+        self._refuse_kernel("explain")
+        decoder, w, n = self._decoder, self._weights, checked_k(n, "n")
+        tokens, offsets = self._packed([x])
+        own = self._decoded([x], tokens, offsets)
+        labels, classes = self._labels(own), self.classes_.tolist()
+        names = names_at_once(self._feature_names, tokens, has_constant=True)
+        inputs = ChainInputs(tokens, names)
+        if isinstance(decoder, HistoryDecoder) and self._transition_inputs is not None:
+            pairs = self._transition_features_of([x], tokens)
+            of_pairs = names_at_once(self._names_of_transitions, pairs, has_constant=False)
+            inputs = ChainInputs(tokens, names, pairs, of_pairs)
+
+        def evidence(rival: Ints32) -> list[Evidence]:
+            return chain_evidence(decoder.layout, w, inputs, classes, own, rival)
+
+        if y_hat is not None:
+            flat = flatten_labels([y_hat], offsets, name="y_hat")
+            other = LabelEncoder(self.classes_).encode(flat)
+            refuse_unknown(other, flat)
+            rival = self._labels(other)
+            found = decisions_by_place(evidence(other), partial(token_name, x), labels, rival)
+            return Explanation(labels, rival, found, n)
+        decisions = []
+        (margins,) = self._labellings([x], tokens, offsets).margins()
+        for t, margin in enumerate(margins):
+            margin[own[t]] = -np.inf
+            best = int(np.argmax(margin))
+            if margin[best] == -np.inf:
+                decisions.append(alone(t, token_name(x, t), labels[t]))
+                continue
+            allowed = np.ones(margins.shape, bool)
+            allowed[t] = np.arange(len(classes)) == best
+            found_here = evidence(self._decoded([x], tokens, offsets, allowed))
+            decisions.append(decision(t, token_name(x, t), labels[t], classes[best], found_here))
+        return Explanation(labels, None, tuple(decisions), n)
+
+    def top_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> dict[Any, list[tuple[str, float]]]:
+        """Features that speak most for each label, or against it; for ``kernel="linear"``.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list for a label, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        dict of label to list of (name, weight)
+            Strongest first. Features without names are called x0, x1, ...; the constant feature is
+            called "intercept".
+        """
+        self._refuse_kernel("top_features")
+        weights = self._weights  # says so if there are none yet
+        weights = self._decoder.layout.emissions(weights)
+        labels = self.classes_.tolist()
+        return strongest_by_label(weights, labels, n, against, self._feature_names)
+
+    @property
+    def _has_intercept(self) -> bool:
+        """See `TokenInputs`."""
+        return self._decoder.layout.n_inputs > self._n_inputs
+
+    def _decoded(self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None) -> Ints32:
+        """Numbers of the best labels of all tokens."""
+        decode, weights = self._decoder.decode, self._weights
+        parts = self._parts(X, tokens, offsets)
+        return np.concatenate(
+            [
+                decode(part.rows, part.offsets, weights, part.of(allowed), self.n_jobs)
+                for part in parts
+            ]
+        )
+
+    def _parts(self, X: Any, tokens: Any, offsets: Ints) -> Iterator[_Part]:
+        """Features of new sequences for the decoder; with a kernel, of some at a time."""
+        decoder, basis = self._decoder, self._kernel_basis
+        is_plain = not isinstance(decoder, HistoryDecoder)
+        extra = None if is_plain else self._transition_features_of(X, tokens)
+        width = 0 if basis is None else len(basis)
+        for first, last in sequences_at_a_time(offsets, width):
+            chosen = slice(int(offsets[first]), int(offsets[last]))
+            inputs = tokens if basis is None else basis.values(tokens[chosen])
+            if isinstance(decoder, HistoryDecoder):
+                rows: Any = decoder.inputs(inputs, None if extra is None else extra[chosen])
+            else:
+                rows = make_rows(inputs, fit_intercept=self._has_intercept)
+            yield _Part(rows, offsets[first : last + 1] - offsets[first], chosen)
+
+
+class _Part(NamedTuple):
+    """Some sequences: their features, where each begins, and which tokens they are."""
+
+    rows: Any
+    offsets: Ints
+    tokens: slice
+
+    def of(self, array: Any) -> Any:
+        """The entries of these tokens, if there are any."""
+        return None if array is None else array[self.tokens]
