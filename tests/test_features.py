@@ -348,7 +348,7 @@ def test_search_and_table_give_the_same(monkeypatch):
     table = window.transform(test).tokens
     one_by_one = [window.transform([sequence]).tokens for sequence in test]  # too few for a table
     assert (sp.vstack(one_by_one) != table).nnz == 0
-    monkeypatch.setattr("maxmargin.features.window._LARGEST_TABLE", 0)
+    monkeypatch.setattr("maxmargin.features.window_keys.LARGEST_TABLE", 0)
     again = WindowFeatures().fit(train)
     assert again.get_feature_names_out().tolist() == window.get_feature_names_out().tolist()
     assert (again.transform(test).tokens != table).nnz == 0

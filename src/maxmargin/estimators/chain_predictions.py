@@ -35,7 +35,6 @@ from .explanation import (
 )
 from .kernels import KernelMethods, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
-from .label_histories import LabelHistories
 from .labels import LabelEncoder, Outputs, flatten_labels, refuse_unknown
 from .top_weights import strongest_by_label
 
@@ -44,7 +43,7 @@ __all__ = ["ChainPredictions"]
 WORD_WORK = 1e3  # counted work of a token, from its word to its label
 
 
-class ChainPredictions(KernelMethods, LabelHistories, ChainWeights):
+class ChainPredictions(KernelMethods, ChainWeights):
     """For estimators of chains that are fitted: answers for new sequences."""
 
     n_jobs: int | None

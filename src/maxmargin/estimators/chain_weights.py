@@ -12,12 +12,13 @@ from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
 from ..types import Floats
 from .base import Savable
+from .label_histories import LabelHistories
 from .top_weights import strongest
 
 __all__ = ["ChainWeights"]
 
 
-class ChainWeights(Savable):
+class ChainWeights(LabelHistories, Savable):
     """For estimators of chains: their weights, by name."""
 
     classes_: NDArray[Any]
@@ -110,7 +111,3 @@ class ChainWeights(Savable):
             (name, labels[pairs[p][0]], labels[pairs[p][1]], float(own[f, p]))
             for name, (f, p) in zip(names, places, strict=True)
         ]
-
-    def _transition_feature_names(self, numbers: list[int]) -> list[str]:
-        """Names of the transition features with these numbers."""
-        raise NotImplementedError

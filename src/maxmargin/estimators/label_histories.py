@@ -120,7 +120,7 @@ class LabelHistories(TokenInputs):
         return pack_sequences(as_list(X), inputs.extractor, n_features=inputs.n_features).tokens
 
     def _transition_feature_names(self, numbers: list[int]) -> list[str]:
-        """See `ChainWeights`."""
+        """Names of the transition features with these numbers."""
         inputs = self._transition_inputs
         assert inputs is not None
         if inputs.columns is not None:

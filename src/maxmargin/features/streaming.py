@@ -25,17 +25,8 @@ from ..types import Ints, Ints32
 from .packing import PackedSequences
 from .storing import PackedWriter
 from .tokens import as_token_columns
-from .window import (
-    CodedTokens,
-    Keys,
-    View,
-    WindowFeatures,
-    _combine,
-    _distinct_keys,
-    _reach,
-    _sizes,
-    _Windows,
-)
+from .window import CodedTokens, WindowFeatures
+from .window_keys import Keys, View, Windows, combined_keys, distinct_keys, reach_of, sizes_of
 
 __all__ = ["pack_stream"]
 
@@ -94,11 +85,11 @@ def pack_stream(
         distinct = {name: strings[j] for j, name in enumerate(fitted.columns_)}
         seen = _Seen(corpus, fitted.columns_, fitted._number_strings(parsed, distinct))
         counts = [_Counts(space) for space in fitted._spaces(parsed)]
-        sizes = [_sizes(atoms, fitted._codes) for atoms in parsed]
+        sizes = [sizes_of(atoms, fitted._codes) for atoms in parsed]
         for some in seen.parts():
-            windows = some.windows(_reach(parsed))
+            windows = some.windows(reach_of(parsed))
             for own, atoms, size in zip(counts, parsed, sizes, strict=True):
-                own.add(_combine(atoms, windows, size))
+                own.add(combined_keys(atoms, windows, size))
             if max_features is not None:
                 _forget_rare(counts, max_features)
         keys, times = [own.keys for own in counts], [own.counts for own in counts]
@@ -193,9 +184,9 @@ class _Part(NamedTuple):
     seen: dict[View, Ints32]
     labels: Ints32
 
-    def windows(self, reach: int) -> _Windows:
+    def windows(self, reach: int) -> Windows:
         """The same with neighbours side by side."""
-        windows = _Windows(self.offsets, reach)
+        windows = Windows(self.offsets, reach)
         for view, codes in self.seen.items():
             windows.add(view, codes)
         return windows
@@ -230,7 +221,7 @@ class _Counts:
 
     def add(self, keys: Keys | Ints32) -> None:
         """Count the keys of more tokens."""
-        new, counts, _ = _distinct_keys(keys, self._space)
+        new, counts, _ = distinct_keys(keys, self._space)
         self.keys, where = np.unique(np.concatenate([self.keys, new]), return_inverse=True)
         both = np.concatenate([self.counts, counts])
         self.counts = np.bincount(where, both, len(self.keys)).astype(np.int64)

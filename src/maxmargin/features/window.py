@@ -10,8 +10,7 @@ numbers; no feature is ever a string until its name is asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise, repeat
 from typing import Any, Literal, NamedTuple
 
@@ -26,7 +25,7 @@ from ..formats.columns import TokenColumns
 from ..formats.opening import PathLike
 from ..types import Ints, Ints32
 from .crf_templates import is_crf_template, parse_crf_template, read_templates
-from .packing import PackedSequences, offsets_of
+from .packing import PackedSequences
 from .templates import (
     Atom,
     chunking_templates,
@@ -35,31 +34,29 @@ from .templates import (
     words_templates,
 )
 from .tokens import as_token_columns
-from .window_kernels import NOTHING, WindowTables, find_features, pack_features
+from .window_kernels import WindowTables, find_features, pack_features
+from .window_keys import (
+    Keys,
+    View,
+    Windows,
+    WindowTemplate,
+    are_keys,
+    code_strings,
+    coded_under,
+    combined_keys,
+    distinct_keys,
+    make_tables,
+    numbered,
+    rank_by_count,
+    reach_of,
+    sizes_of,
+    views_by_column,
+)
 
 __all__ = ["WindowFeatures"]
 
 _OUTSIDE = "<pad>"
 _PLAIN = ("", 0)  # the view of strings as they are
-# Up to this many possible keys a table indexed by key beats sorting,
-_LARGEST_TABLE = 2**20
-# and up to so many for each key that there is, or so many in all, it beats searching.
-_TABLE_PER_KEY, _SMALL_TABLE = 4, 2**12
-
-View = tuple[str, str, int]
-Keys = Ints
-
-
-class _Template(NamedTuple):
-    """What was learned for one template: its keys, sorted, and their feature numbers.
-
-    ``sizes`` has the number of codes of each atom, the padding's included.
-    """
-
-    atoms: tuple[Atom, ...]
-    sizes: tuple[int, ...]
-    keys: Keys
-    ids: Ints32
 
 
 class CodedTokens(NamedTuple):
@@ -226,7 +223,7 @@ class WindowFeatures(BaseEstimator):
             )
         numbers = {view: number for number, view in enumerate(self._codes)}
         codes = np.empty((data.n_tokens, len(numbers)), np.int32)
-        for name, views in _views_by_column(t.atoms for t in self._templates).items():
+        for name, views in views_by_column(t.atoms for t in self._templates).items():
             column = data.columns[self.columns_.index(name)]
             for view, found in self._codes_of(column, views):
                 codes[:, numbers[view]] = found
@@ -256,7 +253,7 @@ class WindowFeatures(BaseEstimator):
         """What the kernel needs of the templates; kept."""
         kept = getattr(self, "_kept_tables", None)
         if kept is None or kept[0] is not self._templates:
-            kept = self._kept_tables = self._templates, _make_tables(self._templates, self._codes)
+            kept = self._kept_tables = self._templates, make_tables(self._templates, self._codes)
         return kept[1]
 
     def _codes_of(self, column: list[str], views: list[View]) -> Iterator[tuple[View, Ints32]]:
@@ -269,13 +266,13 @@ class WindowFeatures(BaseEstimator):
         own: dict[str, int] = {} if plain is None else self._codes[plain]
         codes = np.fromiter(map(own.get, column, repeat(-1)), np.int32, len(column))
         new = np.flatnonzero(codes < 0)
-        distinct, which = _code_strings([column[t] for t in new.tolist()])
+        distinct, which = code_strings([column[t] for t in new.tolist()])
         for view in views:
             if view == plain:
                 yield view, codes
                 continue
             found = codes if plain is None else self._codes_under(view, own)[codes]
-            found[new] = _coded(view, distinct, self._codes[view])[which]
+            found[new] = coded_under(view, distinct, self._codes[view])[which]
             yield view, found
 
     def _codes_under(self, view: View, strings: Mapping[str, int]) -> Ints32:
@@ -284,7 +281,7 @@ class WindowFeatures(BaseEstimator):
         numbers = self._codes[view]
         known = kept.get(view)
         if known is None or known[0] is not numbers:
-            of_strings = _coded(view, list(strings), numbers)
+            of_strings = coded_under(view, list(strings), numbers)
             known = kept[view] = numbers, np.concatenate([[np.int32(-1)], of_strings])
         return known[1]
 
@@ -417,7 +414,7 @@ class WindowFeatures(BaseEstimator):
         features = cls(templates, columns, known.min_count)
         atoms = [_parse(template, columns) for template in templates]
         keys, ids, bounds = known.keys, known.ids, known.bounds.tolist()
-        views = [view for group in _views_by_column(atoms).values() for view in group]
+        views = [view for group in views_by_column(atoms).values() for view in group]
         fits = (
             len(vocabularies) == len(views)
             and {view[0] for view in views} <= set(columns)
@@ -432,13 +429,13 @@ class WindowFeatures(BaseEstimator):
         features.templates_, features.columns_ = templates, columns
         features.n_features_out_ = len(ids)
         features._codes = {
-            view: _numbered(strings) for view, strings in zip(views, vocabularies, strict=True)
+            view: numbered(strings) for view, strings in zip(views, vocabularies, strict=True)
         }
         features._templates = [
-            _Template(parts, _sizes(parts, features._codes), keys[a:b], ids[a:b])
+            WindowTemplate(parts, sizes_of(parts, features._codes), keys[a:b], ids[a:b])
             for parts, (a, b) in zip(atoms, pairwise(bounds), strict=True)
         ]
-        if not all(_are_keys(template) for template in features._templates):
+        if not all(are_keys(template) for template in features._templates):
             raise ValueError("saved window features are inconsistent: keys of no features")
         return features
 
@@ -446,20 +443,20 @@ class WindowFeatures(BaseEstimator):
         """Learn the features of the data and give its feature numbers, tokens in rows."""
         parsed = self._begin(len(data.columns))
         coded = {
-            name: _code_strings(data.columns[self.columns_.index(name)])
-            for name in _views_by_column(parsed)
+            name: code_strings(data.columns[self.columns_.index(name)])
+            for name in views_by_column(parsed)
         }
         tables = self._number_strings(
             parsed, {name: distinct for name, (distinct, _) in coded.items()}
         )
-        windows = _Windows(data.offsets, _reach(parsed))
+        windows = Windows(data.offsets, reach_of(parsed))
         for view, table in tables.items():
             windows.add(view, table[coded[view[0]][1]])
         spaces = self._spaces(parsed)
         found = []
         for atoms, space in zip(parsed, spaces, strict=True):
-            keys = _combine(atoms, windows, _sizes(atoms, self._codes))
-            found.append(_distinct_keys(keys, space))
+            keys = combined_keys(atoms, windows, sizes_of(atoms, self._codes))
+            found.append(distinct_keys(keys, space))
         numbers = self._number_features(
             parsed, [keys for keys, _, _ in found], [counts for _, counts, _ in found]
         )
@@ -479,16 +476,16 @@ class WindowFeatures(BaseEstimator):
         """Number what is seen of each column's strings; for each view the numbers of these."""
         self._codes: dict[View, dict[str, int]] = {}
         tables = {}
-        for name, views in _views_by_column(parsed).items():
+        for name, views in views_by_column(parsed).items():
             for view in views:
                 seen = list(map(transform_function(*view[1:]), distinct[name]))
-                numbers = self._codes[view] = _numbered(seen)
+                numbers = self._codes[view] = numbered(seen)
                 tables[view] = np.fromiter(map(numbers.__getitem__, seen), np.int32, len(seen))
         return tables
 
     def _spaces(self, parsed: list[tuple[Atom, ...]]) -> list[int]:
         """How many keys each template may have."""
-        spaces = [math.prod(_sizes(atoms, self._codes)) for atoms in parsed]
+        spaces = [math.prod(sizes_of(atoms, self._codes)) for atoms in parsed]
         for template, space in zip(self.templates_, spaces, strict=True):
             if space >= 2**63:
                 raise ValueError(f"template {template!r} has too many combinations to number")
@@ -503,7 +500,7 @@ class WindowFeatures(BaseEstimator):
     ) -> list[Ints32]:
         """Learn the keys that are frequent enough, ``most`` of them; returns the numbers of all."""
         starts = np.cumsum([0, *map(len, keys)])
-        rank = _rank_by_count(np.concatenate(counts), self.min_count)
+        rank = rank_by_count(np.concatenate(counts), self.min_count)
         if most is not None:
             rank[rank >= most] = -1
         self.n_features_out_ = int(rank.max(initial=-1)) + 1
@@ -513,8 +510,8 @@ class WindowFeatures(BaseEstimator):
         self._templates = []
         for atoms, own, ids in zip(parsed, keys, numbers, strict=True):
             kept = ids >= 0
-            sizes = _sizes(atoms, self._codes)
-            self._templates.append(_Template(atoms, sizes, own[kept], ids[kept]))
+            sizes = sizes_of(atoms, self._codes)
+            self._templates.append(WindowTemplate(atoms, sizes, own[kept], ids[kept]))
         return numbers
 
     def _checked_parameters(
@@ -546,83 +543,6 @@ class WindowFeatures(BaseEstimator):
                 )
         _refuse_shared_features(templates, parsed)
         return columns, templates, parsed
-
-
-class _Windows:
-    """Ints32 of each view of the tokens, laid out so that neighbours can be looked up."""
-
-    def __init__(self, offsets: Ints, reach: int) -> None:
-        lengths = np.diff(offsets)
-        # Before, between and after the sequences lie `reach` places of code 0.
-        gaps = reach * np.arange(1, len(lengths) + 1)
-        self._places = np.arange(offsets[-1]) + np.repeat(gaps, lengths)
-        self._n_places = int(offsets[-1]) + reach * (len(lengths) + 1)
-        self._offsets = offsets
-        self._codes: dict[View, Ints32] = {}
-
-    def add(self, view: View, codes: Ints32) -> None:
-        """Add the codes of all tokens under a view."""
-        padded = np.zeros(self._n_places, dtype=np.int32)
-        padded[self._places] = codes
-        self._codes[view] = padded
-
-    @cached_property
-    def _tokens_beside(self) -> tuple[Ints, Ints]:
-        """How many tokens of its sequence are before and behind each token."""
-        lengths = np.diff(self._offsets)
-        before = np.arange(self._offsets[-1]) - np.repeat(self._offsets[:-1], lengths)
-        return before, np.repeat(lengths, lengths) - 1 - before
-
-    def at(self, atom: Atom, size: int) -> Ints32:
-        """Give, for each token, the code that the atom sees, of so many."""
-        codes = self._codes[atom.view][self._places + atom.offset]
-        if atom.edges and atom.offset:
-            beyond = abs(atom.offset) - self._tokens_beside[0 if atom.offset < 0 else 1]
-            inside = size - abs(atom.offset)
-            codes = np.where(beyond > 0, inside - 1 + beyond, codes).astype(np.int32)
-        return codes
-
-
-def _reach(templates: Iterable[tuple[Atom, ...]]) -> int:
-    """Farthest position that any atom looks at."""
-    return max(abs(atom.offset) for atoms in templates for atom in atoms)
-
-
-def _views_by_column(templates: Iterable[tuple[Atom, ...]]) -> dict[str, list[View]]:
-    """Views in use, in the order of first use, under the column they are made of."""
-    views: dict[str, list[View]] = {}
-    for atom in dict.fromkeys(atom for atoms in templates for atom in atoms):
-        of_column = views.setdefault(atom.column, [])
-        if atom.view not in of_column:
-            of_column.append(atom.view)
-    return views
-
-
-def _numbered(strings: Iterable[str]) -> dict[str, int]:
-    """Number distinct strings from 1 in order of appearance; 0 is left for the padding."""
-    return {string: code for code, string in enumerate(dict.fromkeys(strings), 1)}
-
-
-def _coded(view: View, strings: list[str], numbers: Mapping[str, int]) -> Ints32:
-    """Codes of strings under a view, -1 for those that are not known."""
-    seen = map(transform_function(*view[1:]), strings)
-    return np.fromiter(map(numbers.get, seen, repeat(-1)), np.int32, len(strings))
-
-
-def _code_strings(column: Sequence[str]) -> tuple[list[str], Ints32]:
-    """Distinct strings of a column, and which of them each token has."""
-    index = {string: k for k, string in enumerate(dict.fromkeys(column))}
-    return list(index), np.fromiter(map(index.__getitem__, column), np.int32, len(column))
-
-
-def _sizes(atoms: tuple[Atom, ...], codes: Mapping[View, Mapping[str, int]]) -> tuple[int, ...]:
-    """Number of codes of each atom; their product is the number of possible keys.
-
-    That of the padding is one; with edges, there is one more for each position outside.
-    """
-    return tuple(
-        len(codes[atom.view]) + 1 + (abs(atom.offset) if atom.edges else 0) for atom in atoms
-    )
 
 
 def _joiner(
@@ -664,85 +584,6 @@ def _refuse_shared_features(templates: list[str], parsed: list[tuple[Atom, ...]]
         if before is not None:
             raise ValueError(f"template {template!r} is given twice")
         seen[key] = template
-
-
-def _combine(atoms: tuple[Atom, ...], windows: _Windows, sizes: tuple[int, ...]) -> Keys | Ints32:
-    """Key of each token under a template; -1 where an atom sees an unknown string."""
-    keys: Keys | Ints32 = windows.at(atoms[0], sizes[0])
-    if len(atoms) == 1:
-        return keys
-    unknown = keys < 0
-    for atom, size in zip(atoms[1:], sizes[1:], strict=True):
-        codes = windows.at(atom, size)
-        unknown |= codes < 0
-        keys = keys.astype(np.int64) * size + codes
-    keys[unknown] = -1
-    return keys
-
-
-def _distinct_keys(keys: Keys | Ints32, space: int) -> tuple[Keys, Ints, NDArray[Any]]:
-    """Sorted distinct keys, their counts, and which of them each token has."""
-    if space > _LARGEST_TABLE:
-        distinct, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        return distinct.astype(np.int64), counts, which
-    per_key = np.bincount(keys, minlength=space)
-    distinct = np.flatnonzero(per_key)
-    position = np.empty(space, dtype=np.int32)
-    position[distinct] = np.arange(len(distinct))
-    return distinct, per_key[distinct], position[keys]
-
-
-def _rank_by_count(counts: Ints, min_count: int) -> Ints32:
-    """Number features by decreasing count (ties in the order given); -1 for the rare ones."""
-    order = np.argsort(-counts, kind="stable")
-    order = order[counts[order] >= min_count]
-    rank = np.full(len(counts), -1, dtype=np.int32)
-    rank[order] = np.arange(len(order))
-    return rank
-
-
-def _are_keys(template: _Template) -> bool:
-    """Whether the keys are sorted, as lookups need them, and there can be such."""
-    keys = template.keys
-    if len(keys) == 0:
-        return True
-    is_sorted = bool((keys[1:] > keys[:-1]).all())
-    return is_sorted and 0 <= int(keys[0]) and int(keys[-1]) < math.prod(template.sizes)
-
-
-def _make_tables(templates: list[_Template], views: Iterable[View]) -> WindowTables:
-    """What the kernel needs of templates, with the views in order."""
-    numbers = {view: number for number, view in enumerate(views)}
-    atoms = [
-        (numbers[atom.view], atom.offset, size, int(atom.edges))
-        for template in templates
-        for atom, size in zip(template.atoms, template.sizes, strict=True)
-    ]
-    searched = [_is_searched(template) for template in templates]
-    starts, passed = [], 0
-    for template, in_order in zip(templates, searched, strict=True):
-        if in_order:
-            firsts = template.keys // math.prod(template.sizes[1:])
-            starts.append(passed + np.searchsorted(firsts, np.arange(template.sizes[0] + 1)))
-        else:
-            table = np.full(math.prod(template.sizes), NOTHING)
-            table[template.keys] = template.ids
-            starts.append(table)
-        passed += len(template.keys)
-    return WindowTables(
-        np.array(atoms, np.int64),
-        offsets_of([len(template.atoms) for template in templates]),
-        np.array(searched, np.int64),
-        np.concatenate(starts).astype(np.int32),
-        offsets_of([len(table) for table in starts]),
-        np.concatenate([template.keys for template in templates]).astype(np.int64),
-        np.concatenate([template.ids for template in templates]),
-    )
-
-
-def _is_searched(template: _Template) -> bool:
-    """Whether there are too many possible keys for a table of all."""
-    return math.prod(template.sizes) > _TABLE_PER_KEY * len(template.keys) + _SMALL_TABLE
 
 
 def _to_csr(ids: Ints32, n_features: int) -> Any:
