@@ -4,6 +4,7 @@ import gc
 import io
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -236,6 +237,13 @@ def test_a_cache_that_cannot_be_written_or_read_is_told(tmp_path):
     assert good.stdout == "3.0\n" and "cannot be" not in good.stderr
     for file in cache.rglob("*.nbc"):
         Path(file).write_bytes(b"no code")
+    damaged = run_kernel(tmp_path, cache)
+    assert damaged.stdout == "3.0\n", damaged.stderr
+    assert "cannot be read" in damaged.stderr
+    for file in cache.rglob("*.nbi"):  # an index of its version, with nothing behind that
+        with open(file, "rb") as stream:
+            version = pickle.load(stream)
+        Path(file).write_bytes(pickle.dumps(version))
     damaged = run_kernel(tmp_path, cache)
     assert damaged.stdout == "3.0\n", damaged.stderr
     assert "cannot be read" in damaged.stderr

@@ -229,7 +229,7 @@ def tolerate_cache_errors(cache: Any) -> None:
     def save_or_go_on(*args: Any) -> None:
         try:
             save(*args)
-        except OSError as error:
+        except Exception as error:  # it reads the index first, which may be damaged
             complain_of_cache("written", cache.cache_path, error)
 
     cache.load_overload, cache.save_overload = load_or_compile, save_or_go_on
