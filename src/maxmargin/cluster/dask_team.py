@@ -20,6 +20,7 @@ SLOW = 3.0  # times as long as the slowest answer so far, after which another on
 SCATTERED = 2**26  # bytes of weights for all parts from which on workers pass them to each other
 MOST_LATE = 2  # questions in a row that a part may miss before it is given to another worker
 SENT_TO = 5  # workers that a part's examples are offered to
+CLOSED = ("closing", "closed")
 FAILED = ("error", "cancelled", "lost")
 LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostError")
 
@@ -27,7 +28,8 @@ LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostErr
 def as_client(cluster: Any) -> Any:
     """A client of Dask's for what was given: one, a cluster, or an address.
 
-    Raises ImportError where Dask is missing, OSError where nobody answers at the address.
+    Raises ImportError where Dask is missing, OSError where nobody answers at the address, and
+    ValueError for a client that is closed.
     """
     try:
         from distributed import Client
@@ -36,6 +38,8 @@ def as_client(cluster: Any) -> Any:
             'training on a cluster needs Dask: pip install "maxmargin[distributed]"'
         ) from None
     if isinstance(cluster, Client):
+        if cluster.status in CLOSED:
+            raise ValueError("cluster is a client that is closed")
         return cluster
     if not isinstance(cluster, str) and not hasattr(cluster, "scheduler_address"):
         raise ValueError(
@@ -124,6 +128,8 @@ class DaskTeam:
         """Addresses of the workers that there are; waits for one, but not for ever."""
         waited = time.monotonic() + max(self.timeout, 10.0)
         while True:
+            if self.client.status in CLOSED:
+                raise RuntimeError("the client of the cluster was closed while it was in use")
             found = sorted(self.client.nthreads())
             if found:
                 return found
