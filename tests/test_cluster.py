@@ -1,21 +1,25 @@
 """Training in parts, here and on the workers of a cluster, which may be lost or late."""
 
+import gc
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import maxmargin as mm
 from cli_corpus import refused, write_corpus
 from exact_qp import solve_exactly
 from maxmargin.cli import main
-from maxmargin.cluster import dask_team
+from maxmargin.cluster import dask_team, remote
 from maxmargin.cluster.ascent import PartsAscent
 from maxmargin.cluster.part import PartOptions
 from maxmargin.cluster.points import Point, Points
@@ -24,8 +28,10 @@ from maxmargin.cluster.solver import solve_by
 from maxmargin.cluster.team import InProcess, Terms
 from maxmargin.cluster.vectors import Packed, pack, products
 from maxmargin.engine.oracle import hinge_values
+from maxmargin.features import PackedSequences
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
+from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import Auto, OneSlack
 from maxmargin.weight_constraints import WeightConstraints
@@ -227,6 +233,144 @@ def test_arrays_in_files_are_named_not_sent(tmp_path):
     np.testing.assert_array_equal(part.rows.dense, X[pieces[1]])
 
 
+def test_files_are_named_whatever_else_is_there(tmp_path):
+    """Long arrays in memory beside those in files, and classes that workers cannot import."""
+    X = np.random.default_rng(0).normal(size=(20_000, 10))
+    np.save(tmp_path / "X.npy", X)
+
+    class Own(MulticlassProblem):
+        """Known here alone."""
+
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    recipes, pieces = cut(Own(mapped, np.arange(20_000) % 3, 3), 2)
+    sent = cloudpickle.dumps(recipes[1])
+    assert len(sent) < X.nbytes / 4
+    np.testing.assert_array_equal(pickle.loads(sent)().rows.dense, X[pieces[1]])
+
+
+def test_no_stored_sequence_is_sent(tmp_path):
+    offsets = 10 * np.arange(20_001)
+    tokens = sp.random_array((offsets[-1], 50), density=0.1, rng=0, format="csr")
+    labels = np.arange(offsets[-1]).reshape(-1, 10) % 3
+    PackedSequences.write(tmp_path / "x", [(PackedSequences(tokens, offsets), labels)])
+    packed = PackedSequences.open(tmp_path / "x")
+    problem = ChainProblem(packed.tokens, packed.offsets, packed.labels.codes)
+    recipes, _ = cut(problem, 2)
+    assert len(cloudpickle.dumps(recipes[0])) < 0.05 * (tmp_path / "x").stat().st_size
+    assert recipes[1]().n_examples == 10_000
+    PackedSequences.write(tmp_path / "x", [(PackedSequences(2.0 * tokens, offsets), labels)])
+    with pytest.raises(ValueError, match="not the file that was opened"):
+        recipes[1]()
+
+
+def test_empty_parts():
+    """Some files may have no examples, but not all."""
+    problem = medium_classes()
+    pieces = [np.arange(0), np.arange(200), np.arange(0)]
+    for solver in (PartsAscent(tol=1e-2), OneSlack(tol=1e-2)):
+        recipes = [partial(problem.subset, piece) for piece in pieces]
+        terms = [Terms(Formulation(), 0.1, None, PartOptions())] * 3
+        result = solve_by(InProcess(recipes, terms), solver, Formulation(), 0.1, ())
+        check_primal(result, problem, 0.1)
+        assert result.converged
+    with pytest.raises(ValueError, match="all 2 parts are empty"):
+        solve_by(InProcess(recipes[::2], terms[:2]), solver, Formulation(), 0.1, ())
+
+
+# ----- workers that fail, without a cluster -------------------------------------------------------
+
+
+class FakeFuture:
+    """An answer, or what has become of it."""
+
+    status = "finished"
+
+    def __init__(self, answer, lost):
+        self.answer, self.lost = answer, lost
+
+    def result(self, timeout=None):
+        if self.lost:
+            raise TimeoutError
+        return self.answer
+
+    def exception(self):
+        return self.answer
+
+    def cancel(self):
+        pass
+
+
+class FakeClient:
+    """Two workers, of which the first takes no examples, or gives no answers."""
+
+    status = "running"
+
+    def __init__(self, takes=True, answers=True):
+        self.takes, self.answers = takes, answers
+
+    def nthreads(self):
+        return {"a": 1, "b": 1}
+
+    def scatter(self, things, *, workers, **options):
+        if workers == ["a"] and not self.takes:
+            raise KeyError("a")
+        return things
+
+    def submit(self, function, *arguments, workers, **options):
+        try:
+            return FakeFuture(function(*arguments), workers == ["a"] and not self.answers)
+        except ZeroDivisionError as error:
+            future = FakeFuture(error, False)
+            future.status = "error"
+            return future
+
+
+@pytest.mark.parametrize("fault", ["takes", "answers"])
+def test_a_worker_out_of_reach(fault):
+    recipes, _ = cut(medium_classes(), 2)
+    terms = [Terms(Formulation(), 0.1, None, PartOptions())] * 2
+    with dask_team.DaskTeam(FakeClient(**{fault: False}), recipes, terms, 0.1) as team:
+        assert team.home == ["b", "b"]
+        assert [facts.n_examples for facts in team.facts] == [100, 100]
+        assert len([key for key in remote._PARTS if key[0] == team.job]) == 2
+    assert not [key for key in remote._PARTS if key[0] == team.job]
+    late = remote.work(team.job, 0, (recipes[0], terms[0]), "facts", None, ())
+    assert isinstance(late, remote.Missing) and not remote._PARTS  # nobody would let it go again
+
+
+def test_what_was_made_before_an_error_is_forgotten():
+    recipes = [partial(medium_classes), partial(divmod, 1, 0)]
+    terms = [Terms(Formulation(), 0.1, None, PartOptions())] * 2
+    with pytest.raises(ZeroDivisionError):
+        dask_team.DaskTeam(FakeClient(), recipes, terms, 0.1).__enter__()
+    assert not remote._PARTS
+
+
+def test_a_part_that_takes_long_is_given_time():
+    """Each move doubles it; or it would be begun again and again, and end nowhere."""
+    terms = [Terms(Formulation(), 0.1, None, PartOptions())]
+    team = dask_team.DaskTeam(FakeClient(), [medium_classes], terms, 1000.0)
+    request = dask_team.Request(None, "a", time.monotonic() - 1500.0, 1)
+    assert team._is_late(0, request, [0.1])
+    team._move(0, ["a", "b"])
+    assert team.home == ["b"] and not team._is_late(0, request, [0.1])
+
+
+def test_a_client_that_is_closed():
+    from distributed import Client
+
+    closed = object.__new__(Client)
+    closed.status = "closed"
+    with pytest.raises(ValueError, match="a client that is closed"):
+        dask_team.as_client(closed)
+    client = FakeClient()
+    terms = [Terms(Formulation(), 0.1, None, PartOptions())]
+    team = dask_team.DaskTeam(client, [medium_classes], terms, 0.1)
+    client.status = "closed"
+    with pytest.raises(RuntimeError, match="closed while it was in use"):
+        team.ask("facts", None, {0: ()})
+
+
 # ----- on a cluster ------------------------------------------------------------------------------
 
 
@@ -351,6 +495,11 @@ def test_command_line(client, tmp_path, monkeypatch, capsys):
     alone, model = (mm.load(name) for name in ("alone.mm", "model.mm"))
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
     assert model.cluster is None
+    to = ["--cluster", client.scheduler.address]
+    assert main([*train, "-o", "stream.mm", "--stream", *to]) == 0
+    assert mm.load("stream.mm").result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
+    gc.collect()
+    assert not [name for name in os.listdir() if "packed" in name]
     elsewhere = [*train, "-o", "m", "--cluster", "x"]
     refused([*elsewhere, "--solver", "sda"], "auto or one-slack", capsys, 2)
     refused([*elsewhere, "--slack", "none"], "hard margins", capsys, 2)

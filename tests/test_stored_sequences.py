@@ -1,6 +1,7 @@
 """Packed sequences in files: what is written comes back, and damage is told."""
 
 import errno
+import json
 import os
 import pickle
 
@@ -62,6 +63,60 @@ def test_a_part_is_mapped_too_and_finds_its_way_to_another_process(stored):
         PackedSequences.open(stored[0], 5, 13)
 
 
+def test_a_part_has_no_sequences_of_others(stored):
+    part = PackedSequences.open(stored[0], 3, 9)
+    for first, end in ((-1, 3), (2, 7), (4, 4)):
+        with pytest.raises(ValueError, match="there are sequences 0 to 5, asked for"):
+            part.part(first, end)
+
+
+def test_another_file_of_the_same_name_is_told(stored):
+    """What is mapped stays as it was; what would be mapped again would be something else."""
+    path, parts = stored
+    whole = PackedSequences.open(path)
+    sent, before = pickle.dumps(whole), whole.tokens.toarray()
+    PackedSequences.write(path, parts[::-1])
+    assert np.array_equal(whole.tokens.toarray(), before)
+    for again in (lambda: whole.part(0, 2), lambda: pickle.loads(sent)):
+        with pytest.raises(ValueError, match="not the file that was opened"):
+            again()
+
+
+def test_stored_sequences_are_stored_again_with_their_labels(stored, tmp_path):
+    whole = PackedSequences.open(stored[0])
+    PackedSequences.write(tmp_path / "x", [whole.part(5, 12), whole.part(0, 5)])
+    again = PackedSequences.open(tmp_path / "x", verify=True)
+    assert again.labels.of(range(12)) == whole.labels.of([*range(5, 12), *range(5)])
+    assert (again.part(0, 7).tokens != whole.part(5, 12).tokens).nnz == 0
+
+
+def test_more_entries_than_32_bits_count(tmp_path):
+    """A file with a hole: the first of its tokens would have more than 2^31 entries."""
+    n = 2**31 + 10
+    arrays, place = [], 64
+    with (tmp_path / "x").open("wb") as stream:
+        stream.write(storing.MAGIC)
+        for name, length, last in (
+            ("indices", n, [0, 1, 2, 1]),
+            ("values", n, [1.0, 2.0, 3.0, 4.0]),
+            ("indptr", 4, [0, n - 4, n - 1, n]),
+            ("offsets", 3, [0, 1, 3]),
+            ("labels", 3, [0, 1, 0]),
+        ):
+            content = np.array(last, storing.TYPES[name])
+            arrays.append(storing._Stored(name, place, length, 0))
+            place += length * content.itemsize
+            stream.seek(place - content.nbytes)
+            stream.write(content.tobytes())
+            place = storing._aligned(place)
+        text = json.dumps(storing._Header(3, ["a", "b"], arrays)._asdict()).encode()
+        stream.seek(place)
+        stream.write(text + storing._ending(text))
+    packed = PackedSequences.open(tmp_path / "x", 1, 2)
+    assert packed.tokens.toarray().tolist() == [[1.0, 2.0, 3.0], [0.0, 4.0, 0.0]]
+    assert packed.labels.of([0]) == [["b", "a"]]
+
+
 def test_sequences_without_labels(tmp_path):
     PackedSequences.write(tmp_path / "x", [PackedSequences(np.eye(3), np.array([0, 1, 3]))])
     packed = PackedSequences.open(tmp_path / "x")
@@ -79,6 +134,13 @@ def test_what_cannot_be_stored_is_refused_and_leaves_nothing(tmp_path):
         ([packed, other], "sequence 4: expected labels of all sequences, or of none"),
         ([(packed, y), (packed, y[:3])], "sequence 7: expected one label for each token"),
         ([(packed, [[True] * len(one) for one in y])], "all strings, or all whole numbers"),
+        ([(packed, [[2**63] * len(one) for one in y])], "whole numbers .of 64 bits"),
+        ([(packed, [[[]] * len(one) for one in y])], "sequence 0 on: labels must be all strings"),
+        ([(packed, iter(y))], "expected labels as a list of lists"),
+        ([(packed, 3)], "expected labels as a list of lists"),
+        ([[packed, y]], "parts that are PackedSequences, or pairs .* got list"),
+        (packed, "parts that are PackedSequences, or pairs .* got"),
+        ([PackedSequences(sp.csr_array((1, 2**31)), np.array([0, 1]))], "features are too many"),
         ([packed._replace(offsets=packed.offsets[:-1])], "offsets must run from 0"),
     ):
         with pytest.raises(ValueError, match=message):

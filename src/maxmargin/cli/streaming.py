@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import weakref
+from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,9 @@ def stored_tokens(
     first: TokenColumns = next(parts)
     chosen = -1 if arguments.label_column is None else arguments.label_column
     label_column = label_index(chosen, len(first.columns), source)
-    with _file_beside(arguments.output) as path:
+    with ExitStack() as files:
+        path = _file_beside(arguments.output)
+        files.callback(_remove, path)
         try:
             fitted = pack_stream(
                 path,
@@ -79,6 +81,8 @@ def stored_tokens(
                 raise
             raise ValueError(f"{source}: {error}") from error
         stored = PackedSequences.open(path)
+        if arguments.cluster is not None:
+            _keep_while_mapped(stored, files)
     tokens = Tokens(first, first.select(_others(first, label_column)), None)
     return stored, fitted, tokens, label_column
 
@@ -88,17 +92,25 @@ def _others(data: TokenColumns, column: int) -> list[int]:
     return [j for j in range(len(data.columns)) if j != column]
 
 
-@contextmanager
-def _file_beside(output: str) -> Iterator[str]:
-    """The name of a file in the folder of another, for as long as somebody has it open.
-
-    What is mapped into memory needs no name, so that not even a crash leaves the file behind.
-    """
+def _file_beside(output: str) -> str:
+    """The name of a new file in the folder of another."""
     folder: Any = None if descriptor_of(output) is not None else Path(output).resolve().parent
     handle, path = tempfile.mkstemp(".packed", ".maxmargin-", folder)
     os.close(handle)
-    try:
-        yield path
-    finally:
-        with suppress(OSError):  # where an open file cannot lose its name it stays
-            os.unlink(path)
+    return path
+
+
+def _remove(path: str) -> None:
+    """Take its name from a file.
+
+    What is mapped into memory needs none, so that not even a crash leaves the file behind.
+    """
+    with suppress(OSError):  # where an open file cannot lose its name it stays
+        os.unlink(path)
+
+
+def _keep_while_mapped(stored: StoredSequences, files: ExitStack) -> None:
+    """Let a file have its name for as long as it is in use: workers find it by that."""
+    from ..cluster.recipes import mapping_of
+
+    weakref.finalize(mapping_of(stored.tokens.indices), files.pop_all().close)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from ..types import Floats
+from .recipes import PartOf
 from .remote import Missing, drop, work
 from .team import Answered, Facts, Recipe, Terms, Traffic, count_bytes
 
@@ -18,6 +19,8 @@ TICK = 0.25  # seconds between two looks at who is still there
 SLOW = 3.0  # times as long as the slowest answer so far, after which another one may be late
 SCATTERED = 2**26  # bytes of weights for all parts from which on workers pass them to each other
 MOST_LATE = 2  # questions in a row that a part may miss before it is given to another worker
+SENT_TO = 5  # workers that a part's examples are offered to
+CLOSED = ("closing", "closed")
 FAILED = ("error", "cancelled", "lost")
 LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostError")
 
@@ -25,7 +28,8 @@ LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostErr
 def as_client(cluster: Any) -> Any:
     """A client of Dask's for what was given: one, a cluster, or an address.
 
-    Raises ImportError where Dask is missing, OSError where nobody answers at the address.
+    Raises ImportError where Dask is missing, OSError where nobody answers at the address, and
+    ValueError for a client that is closed.
     """
     try:
         from distributed import Client
@@ -34,6 +38,8 @@ def as_client(cluster: Any) -> Any:
             'training on a cluster needs Dask: pip install "maxmargin[distributed]"'
         ) from None
     if isinstance(cluster, Client):
+        if cluster.status in CLOSED:
+            raise ValueError("cluster is a client that is closed")
         return cluster
     if not isinstance(cluster, str) and not hasattr(cluster, "scheduler_address"):
         raise ValueError(
@@ -50,7 +56,6 @@ class Request(NamedTuple):
     worker: str
     started: float
     asked: int
-    question: tuple[str, tuple[Any, ...]]
 
 
 class DaskTeam:
@@ -82,13 +87,18 @@ class DaskTeam:
         self.moves = 0  # parts that were made again
         self._late: dict[int, Request] = {}
         self._misses = [0] * len(recipes)
+        self._patience = [1.0] * len(recipes)
         self._made: set[int] = set()
         workers = self._workers()
         self.home = [workers[k % len(workers)] for k in range(len(recipes))]
         self.facts: list[Facts] = []
 
     def __enter__(self) -> DaskTeam:
-        found = self.ask("facts", None, dict.fromkeys(range(len(self.recipes)), ()))
+        try:
+            found = self.ask("facts", None, dict.fromkeys(range(len(self.recipes)), ()))
+        except BaseException:
+            self._leave()
+            raise
         self.facts = [found[k].answer for k in range(len(self.recipes))]
         return self
 
@@ -98,11 +108,15 @@ class DaskTeam:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for request in self._late.values():
-            request.future.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Let workers forget the parts."""
         try:
             from distributed import fire_and_forget
 
+            for request in self._late.values():
+                request.future.cancel()
             for worker in self.client.nthreads():  # not waiting for one that is stuck
                 fire_and_forget(self.client.submit(drop, self.job, workers=[worker], pure=False))
         except Exception:  # a cluster that is gone has forgotten them
@@ -114,6 +128,8 @@ class DaskTeam:
         """Addresses of the workers that there are; waits for one, but not for ever."""
         waited = time.monotonic() + max(self.timeout, 10.0)
         while True:
+            if self.client.status in CLOSED:
+                raise RuntimeError("the client of the cluster was closed while it was in use")
             found = sorted(self.client.nthreads())
             if found:
                 return found
@@ -127,6 +143,7 @@ class DaskTeam:
         self.home[part] = min(others, key=self.home.count)
         self._made.discard(part)
         self._misses[part] = 0
+        self._patience[part] *= 2.0  # or a part that takes long would be moved for ever
         self.moves += 1
 
     # ----- questions ----------------------------------------------------------------------------
@@ -166,9 +183,10 @@ class DaskTeam:
                     again = False
                     if request.future.status == "finished":
                         answer = self._result(request)
-                        if answer is None:
-                            continue
-                        if isinstance(answer, Missing):
+                        if answer is None:  # its worker has it, and is out of reach
+                            self._move(k, workers)
+                            again = True
+                        elif isinstance(answer, Missing):
                             self._made.discard(k)
                             again = True
                         else:
@@ -182,7 +200,7 @@ class DaskTeam:
                         self._move(k, workers)
                         common = self._lent(w, len(messages))
                         again = True
-                    elif self._is_late(request, took):
+                    elif self._is_late(k, request, took):
                         self._misses[k] += 1
                         if may_be_late and self._misses[k] <= MOST_LATE:
                             self._late[k] = pending.pop(k)
@@ -208,12 +226,9 @@ class DaskTeam:
 
     def _submit(self, part: int, question: tuple[str, tuple[Any, ...]], common: Any) -> Request:
         """Ask the worker of a part, and tell it how the part is made if it may not have it."""
-        worker = self.home[part]
         method, message = question
-        making = None
-        if part not in self._made:
-            making = (self.recipes[part], self.terms[part])
-            making = self.client.scatter([making], workers=[worker], hash=False)[0]
+        making = None if part in self._made else self._making(part)
+        worker = self.home[part]
         future = self.client.submit(
             *(work, self.job, part, making, method, common, message),
             workers=[worker],
@@ -221,7 +236,24 @@ class DaskTeam:
             pure=False,
             retries=0,
         )
-        return Request(future, worker, time.monotonic(), self.asked, question)
+        return Request(future, worker, time.monotonic(), self.asked)
+
+    def _making(self, part: int) -> Any:
+        """How a part is made, for its worker; examples go there first, or to another one."""
+        import cloudpickle
+
+        making = (self.recipes[part], self.terms[part])
+        if not isinstance(making[0], PartOf):
+            return cloudpickle.dumps(making)
+        for left in reversed(range(SENT_TO)):
+            try:
+                return self.client.scatter([making], workers=[self.home[part]], hash=False)[0]
+            except (KeyError, OSError, TimeoutError) as error:  # of Dask: the worker is gone
+                if not left:
+                    raise RuntimeError(
+                        f"no worker takes part {part}, {SENT_TO} were tried: {error!r}"
+                    ) from error
+                self._move(part, self._workers())
 
     def _wait(self, pending: dict[int, Request]) -> None:
         """Wait for an answer, or a moment."""
@@ -236,9 +268,9 @@ class DaskTeam:
         except Exception:  # its own kinds of time-outs, and futures that were lost
             time.sleep(TICK / 10)
 
-    def _is_late(self, request: Request, took: list[float]) -> bool:
+    def _is_late(self, part: int, request: Request, took: list[float]) -> bool:
         """Whether an answer is overdue, by those that have come."""
-        waited = time.monotonic() - request.started
+        waited = (time.monotonic() - request.started) / self._patience[part]
         return bool(took) and waited > max(self.timeout, SLOW * max(took))
 
     def _result(self, request: Request) -> Any:

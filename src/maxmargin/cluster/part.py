@@ -211,6 +211,8 @@ class Part:
     def _improve(self) -> None:
         """A pass of oracle calls with steps; then cached ones, extrapolated, while they pay."""
         store, n = self.store, self.oracle.n_examples
+        if n == 0:  # an empty file, say
+            return
         size = ORDERED_BATCH if store.visits_in_order else BATCH
         for batch in batches(self.rng.permutation(n), size):
             store.visit(batch, RULE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,9 @@ from ..problem import Problem
 from ..types import Ints
 from .team import Recipe
 
-__all__ = ["PartOf", "PartOfFiles", "cut"]
+__all__ = ["PartOf", "PartOfFiles", "cut", "mapping_of"]
+
+TOLD_BY = 4096  # bytes at the end of a file that tell it from others
 
 
 @dataclass(frozen=True)
@@ -39,15 +42,19 @@ class PartOf:
 
 @dataclass(frozen=True)
 class PartOfFiles:
-    """Makes the problem of some examples of another one, whose pickle names arrays in files."""
+    """Makes the problem of examples ``first`` to ``end - 1`` of another one.
+
+    The other one's pickle names arrays in files.
+    """
 
     whole: bytes
-    indices: Ints
+    first: int
+    end: int
 
     def __call__(self) -> Problem:
         """The problem of these examples."""
         problem: Problem = pickle.loads(self.whole)
-        return problem.subset(self.indices)
+        return problem.subset(np.arange(self.first, self.end))
 
 
 def cut(problem: Problem, n_parts: int) -> tuple[list[Recipe], list[Ints]]:
@@ -63,7 +70,8 @@ def cut(problem: Problem, n_parts: int) -> tuple[list[Recipe], list[Ints]]:
         buffer = io.BytesIO()
         _write(problem, buffer)
         pieces = list(np.array_split(np.arange(n), n_parts))
-        return [PartOfFiles(buffer.getvalue(), piece) for piece in pieces], pieces
+        whole = buffer.getvalue()
+        return [PartOfFiles(whole, int(p[0]), int(p[-1]) + 1) for p in pieces], pieces
     pieces = [np.arange(k, n, n_parts) for k in range(n_parts)]
     return [PartOf(problem, piece) for piece in pieces], pieces
 
@@ -75,13 +83,28 @@ class _Nowhere(io.BytesIO):
     """A file that forgets."""
 
     def write(self, data: Any) -> int:
-        """Count, and forget."""
-        return len(data)
+        """Count, and forget; long arrays come as buffers, which have no length of their own."""
+        return memoryview(data).nbytes
 
 
 def _write(problem: Problem, file: io.BytesIO) -> bool:
     """Pickle a problem; returns whether arrays in files are named there, not copied."""
-    pickler = _MappingPickler(file, protocol=pickle.HIGHEST_PROTOCOL)
+    import cloudpickle  # comes with Dask; unlike pickle it knows classes of the main program
+
+    class MappingPickler(cloudpickle.Pickler):  # type: ignore[misc]
+        """Writes the file and place of arrays that are mapped, in place of their content."""
+
+        n_mapped = 0
+
+        def reducer_override(self, thing: Any) -> Any:
+            """See `pickle.Pickler`."""
+            place = _place_of(thing) if isinstance(thing, np.ndarray) else None
+            if place is None:
+                return super().reducer_override(thing)
+            self.n_mapped += 1
+            return _map, place
+
+    pickler = MappingPickler(file, protocol=pickle.HIGHEST_PROTOCOL)
     try:
         pickler.dump(problem)
     except Exception:  # whatever a user's objects raise: the parts themselves may do
@@ -89,24 +112,19 @@ def _write(problem: Problem, file: io.BytesIO) -> bool:
     return pickler.n_mapped > 0
 
 
-class _MappingPickler(pickle.Pickler):
-    """Writes the file and place of arrays that are mapped, in place of their content."""
-
-    n_mapped = 0
-
-    def reducer_override(self, thing: Any) -> Any:
-        """See `pickle.Pickler`."""
-        if not isinstance(thing, np.ndarray) or not thing.flags.c_contiguous or not thing.nbytes:
-            return NotImplemented
-        base = _mapping_of(thing)
-        if base is None or base.filename is None:
-            return NotImplemented
-        self.n_mapped += 1
-        place = thing.ctypes.data - base.ctypes.data + base.offset
-        return _map, (str(base.filename), thing.dtype.str, thing.shape, place)
+def _place_of(array: Any) -> tuple[Any, ...] | None:
+    """Where an array is mapped from, as `_map` wants it; None if it is not."""
+    base = mapping_of(array)
+    if base is None or base.filename is None or not array.flags.c_contiguous or not array.nbytes:
+        return None
+    start = array.ctypes.data - base.ctypes.data + base.offset
+    end = base.offset + base.nbytes
+    last = np.asarray(base).reshape(-1)[-(-TOLD_BY // base.itemsize) :].tobytes()[-TOLD_BY:]
+    told = zlib.crc32(last)
+    return str(base.filename), array.dtype.str, array.shape, start, end - len(last), end, told
 
 
-def _mapping_of(array: Any) -> np.memmap[Any, Any] | None:
+def mapping_of(array: Any) -> np.memmap[Any, Any] | None:
     """The mapping that an array is a view of."""
     found = None
     while array is not None:
@@ -116,6 +134,16 @@ def _mapping_of(array: Any) -> np.memmap[Any, Any] | None:
     return found
 
 
-def _map(filename: str, kind: str, shape: tuple[int, ...], place: int) -> Any:
-    """Map an array of a file; raises OSError, with its name, where that cannot be read."""
-    return np.asarray(np.memmap(filename, np.dtype(kind), "r", place, shape))
+def _map(
+    filename: str, kind: str, shape: tuple[int, ...], start: int, last: int, end: int, told: int
+) -> Any:
+    """Map an array of a file; raises OSError, with its name, where that cannot be read.
+
+    The checksum ``told`` of the bytes from ``last`` to ``end`` tells files that have changed: those
+    of packed sequences say at their end what they contain.
+    """
+    with open(filename, "rb") as stream:
+        stream.seek(last)
+        if zlib.crc32(stream.read(end - last)) != told:
+            raise ValueError(f"{filename}: not the file that was opened, or changed since then")
+    return np.asarray(np.memmap(filename, np.dtype(kind), "r", start, shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from .team import Facts, Recipe, Terms, build_part
 __all__ = ["Missing", "drop", "work"]
 
 _PARTS: dict[tuple[str, int], tuple[Part, Facts, threading.Lock]] = {}
+_OVER: set[str] = set()
 _GUARD = threading.Lock()
 
 
@@ -24,21 +26,28 @@ class Missing(NamedTuple):
 def work(
     job: str,
     part: int,
-    making: tuple[Recipe, Terms] | None,
+    making: tuple[Recipe, Terms] | bytes | None,
     method: str,
     w: Floats | None,
     message: tuple[Any, ...],
 ) -> Any:
     """Let a part answer a question; it is made, if it is not there.
 
-    ``making`` may be None where it is known to be there. The method "facts" asks for `Facts`.
+    ``making``, or its pickle, may be None where it is known to be there. The method "facts" asks
+    for `Facts`.
     """
+    if job in _OVER:  # nobody waits for the answer
+        return Missing(part)
     known = _PARTS.get((job, part))
     if known is None:
         if making is None:
             return Missing(part)
+        if isinstance(making, bytes):
+            making = pickle.loads(making)
         built, facts = build_part(*making)
         with _GUARD:
+            if job in _OVER:
+                return Missing(part)
             known = _PARTS.setdefault((job, part), (built, facts, threading.Lock()))
     trained, facts, lock = known
     if method == "facts":
@@ -50,5 +59,6 @@ def work(
 def drop(job: str) -> None:
     """Forget the parts of a training that is over."""
     with _GUARD:
+        _OVER.add(job)  # a part that is still being made is not kept
         for key in [key for key in _PARTS if key[0] == job]:
             del _PARTS[key]

@@ -206,6 +206,8 @@ def solve_by(
     if len(widths) > 1:
         raise ValueError(f"the parts have different numbers of features: {sorted(widths)}")
     problem = PartsProblem(team, formulation)
+    if problem.size == 0:
+        raise ValueError(f"all {problem.n_examples} parts are empty, expected examples")
     ratio = problem.size / problem.n_examples
     result = solver.solve(
         problem,

@@ -35,6 +35,8 @@ ALIGNED = 64  # bytes: arrays begin at multiples of it
 TYPES = {"indices": "<i4", "values": "<f8", "indptr": "<i8", "offsets": "<i8", "labels": "<i4"}
 PIECE = 2**22  # entries that are looked at, or copied, at a time
 
+KINDS_OF_LABELS = "labels must be all strings, or all whole numbers (of 64 bits), to be stored"
+
 Label = str | int
 
 
@@ -78,6 +80,7 @@ class StoredSequences(PackedSequences):
     path: str
     first: int
     end: int
+    _told: int  # the header's checksum, which tells the file from others
 
     def part(self, first: int, end: int) -> StoredSequences:
         """Sequences ``first`` to ``end - 1`` of these, mapped as well.
@@ -90,11 +93,14 @@ class StoredSequences(PackedSequences):
         -------
         StoredSequences
         """
-        return open_packed(self.path, self.first + first, self.first + end)
+        n = self.end - self.first
+        if not 0 <= first < end <= n:
+            raise ValueError(f"there are sequences 0 to {n - 1}, asked for {first} to {end - 1}")
+        return _reopen(self.path, self.first + first, self.first + end, self._told)
 
     def __reduce__(self) -> tuple[Callable[..., StoredSequences], tuple[Any, ...]]:
         # Another process maps the file itself.
-        return open_packed, (self.path, self.first, self.end)
+        return _reopen, (self.path, self.first, self.end, self._told)
 
 
 class _Stored(NamedTuple):
@@ -163,6 +169,10 @@ class PackedWriter:
                 f"sequence {self.n_sequences} has {rows.shape[1]} features per token, expected "
                 f"{self.n_features} like sequence 0"
             )
+        if rows.shape[1] >= 2**31:
+            raise ValueError(
+                f"{rows.shape[1]} features are too many: the file has 32 bits for them"
+            )
         if self.n_sequences and (codes is None) != (self._sizes["labels"] == 0):
             raise ValueError(
                 f"sequence {self.n_sequences}: expected labels of all sequences, or of none"
@@ -228,33 +238,56 @@ def write_packed(path: PathLike, parts: Iterable[Any]) -> None:
     folder = Path(os.path.realpath(path)).parent
     with write_atomically(path) as stream, PackedWriter(stream, folder) as writer:
         for part in parts:
-            packed, y = (part, None) if isinstance(part, PackedSequences) else part
+            packed, y = _with_labels(part)
             codes = None if y is None else _encode(y, packed.offsets, writer.n_sequences, numbers)
             writer.add(packed, codes)
         writer.finish(_comparable(numbers) if numbers else None)
 
 
+def _with_labels(part: Any) -> tuple[PackedSequences, Any]:
+    """Sequences and their labels; those of a file bring their own."""
+    if isinstance(part, PackedSequences):
+        packed, y = part, getattr(part, "labels", None)
+    elif isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], PackedSequences):
+        packed, y = part
+    else:
+        raise ValueError(
+            "expected parts that are PackedSequences, or pairs of those and their labels, got "
+            f"{type(part).__name__}"
+        )
+    if isinstance(y, StoredLabels):
+        y = y.of(range(len(y.offsets) - 1))
+    return packed, y
+
+
 def _encode(y: Any, offsets: Ints, before: int, numbers: dict[Label, int]) -> Ints32:
     """Numbers of labels; new ones get the next."""
-    lengths = [len(labels) for labels in y]
+    try:
+        lengths = [len(labels) for labels in y]
+        len(y)
+    except TypeError as error:
+        raise ValueError(
+            f"from sequence {before} on: expected labels as a list of lists ({error})"
+        ) from error
     wrong = np.flatnonzero(np.array(lengths[: len(offsets) - 1]) != np.diff(offsets)[: len(y)])
     if len(wrong) or len(y) != len(offsets) - 1:
         i = int(wrong[0]) if len(wrong) else min(len(y), len(offsets) - 1)
         raise ValueError(f"sequence {before + i}: expected one label for each token")
-    flat = list(chain.from_iterable(y))
-    codes = [numbers.setdefault(label, len(numbers)) for label in flat]
+    try:
+        codes = [numbers.setdefault(label, len(numbers)) for label in chain.from_iterable(y)]
+    except TypeError as error:  # a list in place of a label, say
+        raise ValueError(f"from sequence {before} on: {KINDS_OF_LABELS} ({error})") from error
     return np.array(codes, np.int32)
 
 
 def _comparable(numbers: dict[Any, int]) -> list[Label]:
     """The labels, if a file can hold them: strings only, or whole numbers only."""
     labels = [int(y) if isinstance(y, np.integer) else y for y in numbers]
-    for kind in (str, int):
-        if all(isinstance(y, kind) and not isinstance(y, bool) for y in labels):
-            return labels
-    raise ValueError(
-        f"labels must be all strings, or all whole numbers, to be stored; got {labels[:5]!r:.80}"
-    )
+    if all(isinstance(y, str) for y in labels):
+        return labels
+    if all(isinstance(y, int) and not isinstance(y, bool) and abs(y) < 2**63 for y in labels):
+        return labels
+    raise ValueError(f"{KINDS_OF_LABELS}; got {labels[:5]!r:.80}")
 
 
 def _aligned(place: int) -> int:
@@ -274,7 +307,7 @@ def open_packed(
     path: PathLike, first: int = 0, end: int | None = None, *, verify: bool = False
 ) -> StoredSequences:
     """See `PackedSequences.open`."""
-    header, arrays = _map(os.fspath(path))
+    header, told, arrays = _map(os.fspath(path))
     if verify:
         for stored in header.arrays:
             if _checksum(arrays[stored.name]) != stored.checksum:
@@ -302,11 +335,22 @@ def open_packed(
     if header.classes is not None:
         packed.labels = StoredLabels(arrays["labels"][t0:t1], own, tuple(header.classes))
     packed.path, packed.first, packed.end = os.path.abspath(path), first, end
+    packed._told = told
     return packed
 
 
-def _map(path: str) -> tuple[_Header, dict[str, NDArray[Any]]]:
-    """The header of a file, and its arrays; raises ValueError where it is not as it was written."""
+def _reopen(path: str, first: int, end: int, told: int) -> StoredSequences:
+    """Open a file again; raises ValueError if another one has its name now."""
+    if _map(path)[1] != told:
+        raise ValueError(f"{path}: not the file that was opened, or changed since then")
+    return open_packed(path, first, end)
+
+
+def _map(path: str) -> tuple[_Header, int, dict[str, NDArray[Any]]]:
+    """The header of a file, its checksum, and the arrays.
+
+    Raises ValueError where it is not as it was written.
+    """
     length = len(_ending(b""))
     with open(path, "rb") as stream:
         if stream.read(len(MAGIC)) != MAGIC:
@@ -332,7 +376,7 @@ def _map(path: str) -> tuple[_Header, dict[str, NDArray[Any]]]:
         arrays[name] = np.asarray(content[begun : begun + n_bytes]).view(TYPES[name])
     if arrays.keys() != TYPES.keys():
         raise ValueError(f"{path}: damaged, it lacks arrays")
-    return header, arrays
+    return header, zlib.crc32(text), arrays
 
 
 def _rises(array: NDArray[Any], last: int, least: int) -> bool:
