@@ -11,12 +11,11 @@ nested, or come from several threads at once, and none waits for another's work.
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import suppress
 from contextvars import copy_context
 from itertools import islice, pairwise
 from numbers import Integral
@@ -55,20 +54,6 @@ def count_threads(n_jobs: Any) -> int:
     return int(joblib.effective_n_jobs(n_jobs))
 
 
-@contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Let Ctrl-C come afterwards: a thread that is about to begin would be waited for in vain."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class _Pool:
     """The threads of this process: as many as were ever wanted at once, if there are the cores."""
 
@@ -104,14 +89,29 @@ class _Pool:
 
     def begin(self, work: Callable[[], None]) -> bool:
         """Let a thread do that; returns whether one will."""
-        with _no_interrupt(), self._lock:
+        with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self._size, "maxmargin")
+            executor = self._executor
+            begun: list[bool] = []
+
+            def submit() -> None:
+                with suppress(RuntimeError):
+                    executor.submit(work)
+                    begun.append(True)
+
             try:
-                self._executor.submit(work)
+                if len(executor._threads) == self._size:
+                    submit()
+                else:
+                    # Interrupts come to the main thread alone. One that came while a thread begins
+                    # would leave it unknown to the executor, and waited for at the end in vain.
+                    starter = threading.Thread(target=submit, daemon=True)
+                    starter.start()
+                    starter.join()
             except RuntimeError:  # at the end of the interpreter, or of what the system gives
                 return False
-            return True
+            return bool(begun)
 
     def before_fork(self) -> None:
         """End threads without work, for none of them would live on in the child."""
