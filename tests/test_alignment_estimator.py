@@ -124,6 +124,8 @@ def test_log_odds_find_homologues():
     assert np.mean(follows) > np.mean(np.diag(scores)) > scores.mean()
     aligner = mm.SequenceAligner.from_scores(scores, letters, gap_extend=-1.0, task="rank")
     assert aligner.score(*ranking(60, n_decoys=4, random_state=4)) >= 0.9
+    assert aligner.decision_function([]) == aligner.predict_k([], 2) == []
+    assert aligner.predict([]).shape == (0,)
 
 
 def test_warm_start_goes_on():

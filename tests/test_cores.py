@@ -1,6 +1,7 @@
 """n_jobs: threads change no bits, end with the work, and let errors and interrupts through."""
 
 import contextvars
+import gc
 import os
 import pickle
 import signal
@@ -410,6 +411,54 @@ def test_an_interrupt_of_who_asks_ends_the_work():
     assert len(seen) < 100_000 and threads._pool.wanted == 0
 
 
+@pytest.mark.parametrize("n_before", [0, 20])
+def test_items_that_end_by_an_error(n_before):
+    def items():
+        yield from range(n_before)
+        raise ValueError("no more items")
+
+    seen = []
+    with pytest.raises(ValueError, match="no more items"):
+        for value in Threads(3, compiled=True).map(lambda k: time.sleep(0.001) or k, items()):
+            seen.append(value)
+    assert seen == list(range(n_before))
+
+
+def test_an_interrupt_before_the_work_leaves_nothing_behind(monkeypatch):
+    def enter(pool, user):
+        pool.users.add(user)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads._Pool, "enter", enter)
+    monkeypatch.setattr(threads._Pool, "leave", lambda pool, user: None)
+    with pytest.raises(KeyboardInterrupt):
+        Threads(2).each(str, range(3))
+    assert threads._pool.wanted == 0
+
+
+def test_a_helper_that_meets_work_that_nobody_wants_any_more_does_not_wait_for_itself():
+    helper_came, nobody_wants = threading.Event(), threading.Event()
+    done = threading.Event()
+
+    def work(item):
+        if threading.current_thread() is not threading.main_thread():
+            helper_came.set()
+            nobody_wants.wait(60)
+            gc.collect()
+            done.set()
+        return item
+
+    def abandon():
+        values = [Threads(2, compiled=True).map(work, range(3))]
+        values.append(values)  # only the search for cycles finds it
+        next(values[0])
+        assert helper_came.wait(60)
+
+    abandon()
+    nobody_wants.set()
+    assert done.wait(60)
+
+
 def test_without_threads_who_asks_does_all(monkeypatch):
     monkeypatch.setattr(threads._Pool, "begin", lambda pool, work: False)
     assert list(Threads(3).map(lambda k: k * k, range(40))) == [k * k for k in range(40)]
@@ -451,6 +500,28 @@ def test_fork_in_the_middle_of_work():
     assert next(values) == 0 and next(values) == 1
     assert in_child(lambda: sum(Threads(2).map(lambda k: k, range(100))))[0] == "4950"
     assert list(values) == list(range(2, 1000))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("end", ["close", "__next__"])
+def test_work_goes_on_in_a_child_without_its_helpers(end):
+    at_it, goes_on = threading.Event(), threading.Event()
+
+    def work(item):
+        if item == 1:  # by a helper
+            at_it.set()
+            goes_on.wait(60)
+        return item
+
+    def asked():
+        goes_on.set()
+        return getattr(values, end)()
+
+    values = Threads(2, compiled=True).map(work, range(5))
+    assert next(values) == 0 and at_it.wait(60)
+    assert in_child(asked)[0] == ("None" if end == "close" else "1")
+    goes_on.set()
+    assert list(values) == [1, 2, 3, 4]
 
 
 def fitted_in_process(n_jobs):

@@ -130,6 +130,76 @@ def test_a_problem_that_cannot_be_sent():
     assert found == solved("one-slack", 1)
 
 
+def test_a_full_disk(monkeypatch):
+    def refuse(**_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.warns(UserWarning, match="cannot be sent.*No space left"):
+        found = solved("one-slack", 2)
+    assert found == solved("one-slack", 1)
+
+
+class Odd(Exception):
+    """Cannot be sent, as exceptions with arguments of their own cannot."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+class Oddly(Signs):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    @property
+    def error(self):
+        error = Odd("this", "that") if self.kind == "arguments" else KeyboardInterrupt("by itself")
+        if self.kind == "lock":
+            error = RuntimeError("with a lock")
+            error.lock = threading.Lock()
+        return error
+
+    def most_violated(self, x, y, w, rescaling):
+        if x is self.X[20]:
+            raise self.error
+        return super().most_violated(x, y, w, rescaling)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("arguments", "Odd: this and that\n(raised for example 20)"),
+        ("lock", "RuntimeError: with a lock\n(raised for example 20)"),
+        ("interrupt", "KeyboardInterrupt: by itself"),
+    ],
+)
+def test_an_error_that_cannot_be_sent_as_it_is(kind, told):
+    with pytest.raises(RuntimeError) as raised:
+        solved("one-slack", 2, Oddly(kind))
+    assert str(raised.value) == told
+
+
+class Killed(Signs):
+    """Ends the process that it is asked in."""
+
+    def __init__(self):
+        super().__init__()
+        self.asker = os.getpid()
+
+    def most_violated(self, x, y, w, rescaling):
+        if os.getpid() != self.asker:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().most_violated(x, y, w, rescaling)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_process_that_ends_is_told_of_and_others_take_its_place():
+    with pytest.raises(RuntimeError, match="terminated"):
+        solved("one-slack", 2, Killed())
+    assert solved("one-slack", 2) == solved("one-slack", 1)
+
+
 @pytest.mark.parametrize("backend", ["threading", "sequential"])
 def test_contexts_without_processes(backend, tmp_path):
     with joblib.parallel_config(backend, n_jobs=2):

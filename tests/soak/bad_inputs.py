@@ -9,8 +9,10 @@ import linecache
 import re
 import traceback
 import warnings
+from contextlib import chdir
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import scipy.sparse as sp
@@ -220,7 +222,12 @@ def prepare(rng, number):
     told = [f"{task.name}: {task.make}, {options}, bad {kind}"]
 
     def run():
-        with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        with (
+            TemporaryDirectory() as folder,
+            chdir(folder),  # checkpoints under names that are none
+            warnings.catch_warnings(),
+            np.errstate(over="ignore", invalid="ignore"),
+        ):
             warnings.simplefilter("ignore")
             fitted = run_kind(random, task, model, kind, told)
             if fitted is not None:

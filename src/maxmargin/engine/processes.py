@@ -7,7 +7,6 @@ do, and planes come back. The same search of the same examples: nothing depends 
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import tempfile
@@ -15,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import parent_process
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -64,7 +64,7 @@ class Processes:
     def forget(self) -> None:
         """Remove the file."""
         if self._path is not None:
-            os.unlink(self._path)
+            Path(self._path).unlink(missing_ok=True)
             self._path = None
 
     def find(self, examples: Ints, w: Floats) -> Iterator[tuple[Ints, Any]]:
@@ -97,17 +97,18 @@ class Processes:
         """The file with the search; None, with a warning, where it cannot be written."""
         if self._path is None and self.count > 1:
             try:
-                packed = pickle.dumps(joblib.wrap_non_picklable_objects(self.search, False))
+                packed = _packed(self.search)
+                place, self._path = tempfile.mkstemp(prefix="maxmargin-", suffix=".problem")
+                with open(place, "wb") as file:
+                    file.write(packed)
             except Exception as error:
                 warn_user(
                     f"n_jobs={self.count}, but the problem cannot be sent to other processes, so "
                     f"that one searches alone: {type(error).__name__}: {error}"
                 )
+                self.forget()
                 self.count = 1
                 return None
-            place, self._path = tempfile.mkstemp(prefix="maxmargin-", suffix=".problem")
-            with open(place, "wb") as file:
-                file.write(packed)
         return self._path
 
 
@@ -123,4 +124,25 @@ def _search(path: str, examples: Ints, w: Floats) -> Any:
             search = pickle.load(file)
         _known.clear()
         _known[path] = search
-    return _known[path](examples, w)
+    try:
+        return _known[path](examples, w)
+    except (Exception, KeyboardInterrupt) as error:
+        if _can_be_sent(error):
+            raise
+        told = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+        raise RuntimeError(f"{type(error).__name__}: {error}{told}") from None
+
+
+def _packed(thing: Any) -> bytes:
+    """It as bytes, also where its class is of a script or a notebook."""
+    return pickle.dumps(joblib.wrap_non_picklable_objects(thing, False))
+
+
+def _can_be_sent(error: BaseException) -> bool:
+    """Whether it arrives: joblib would wait for ever for one that does not."""
+    try:
+        return isinstance(error, Exception) and isinstance(
+            pickle.loads(_packed(error)), type(error)
+        )
+    except Exception:
+        return False

@@ -15,10 +15,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from itertools import islice, pairwise
 from numbers import Integral
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 import joblib
 import numpy as np
@@ -60,13 +62,19 @@ class _Pool:
         self._executor: ThreadPoolExecutor | None = None
         self._retired: list[ThreadPoolExecutor] = []  # their threads end with the work they have
         self._size = 0
-        self.wanted = 0
+        # Work that goes on. An interrupt may come anywhere: what nobody knows any more is gone.
+        self.users: WeakSet[_Shared[Any, Any]] = WeakSet()
 
-    def enter(self, threads: int) -> None:
-        """Announce work for so many: until `leave`, they stay."""
+    @property
+    def wanted(self) -> int:
+        """How many threads there is work for."""
+        return sum(user.n_threads for user in self.users)
+
+    def enter(self, user: _Shared[Any, Any]) -> None:
+        """Announce work: until `leave`, threads for it stay."""
         with self._lock:
-            self.wanted += threads
-            size = max(threads, min(self.wanted, joblib.cpu_count()))
+            self.users.add(user)
+            size = max(user.n_threads, min(self.wanted, joblib.cpu_count()))
             if size > self._size:
                 self._size = size
                 if self._executor is not None:
@@ -74,21 +82,36 @@ class _Pool:
                     self._retired.append(self._executor)
                     self._executor = None
 
-    def leave(self, threads: int) -> None:
+    def leave(self, user: _Shared[Any, Any]) -> None:
         """The work is done."""
         with self._lock:
-            self.wanted -= threads
+            self.users.discard(user)
 
     def begin(self, work: Callable[[], None]) -> bool:
         """Let a thread do that; returns whether one will."""
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self._size, "maxmargin")
+            executor = self._executor
+            begun: list[bool] = []
+
+            def submit() -> None:
+                with suppress(RuntimeError):
+                    executor.submit(work)
+                    begun.append(True)
+
             try:
-                self._executor.submit(work)
+                if len(executor._threads) == self._size:
+                    submit()
+                else:
+                    # Interrupts come to the main thread alone. One that came while a thread begins
+                    # would leave it unknown to the executor, and waited for at the end in vain.
+                    starter = threading.Thread(target=submit, daemon=True)
+                    starter.start()
+                    starter.join()
             except RuntimeError:  # at the end of the interpreter, or of what the system gives
                 return False
-            return True
+            return bool(begun)
 
     def before_fork(self) -> None:
         """End threads without work, for none of them would live on in the child."""
@@ -111,6 +134,8 @@ _pool = _Pool()
 def _begin_anew() -> None:
     """In the child of a fork there are no threads, whatever the parent's were doing."""
     global _pool
+    for user in _pool.users:
+        user.go_on_alone()
     _pool = _Pool()
 
 
@@ -134,6 +159,13 @@ class _Task(Generic[Item, Value]):
         self.done = False
         self.error: BaseException | None = None
 
+    @classmethod
+    def failed(cls, error: Exception) -> _Task[Item, Value]:
+        """One whose item did not come."""
+        task = cls.__new__(cls)
+        task.done, task.error = True, error
+        return task
+
 
 class _Shared(Generic[Item, Value]):
     """A function's values for items, which the threads that come take one after the other."""
@@ -142,20 +174,27 @@ class _Shared(Generic[Item, Value]):
         self, function: Callable[[Item], Value], items: Iterator[Item], helpers: int, ahead: int
     ) -> None:
         self._function, self._items = function, items
+        self.n_threads = helpers
         self._most_helpers, self._ahead = helpers, ahead
         self._helpers = 0  # that have been sent for and have not left
-        self._running = 0  # pieces that helpers are at
+        self._at_work: set[int] = set()  # helpers that are at a piece
         self._tasks: deque[_Task[Item, Value]] = deque()  # begun, and not asked for yet
+        self._left_undone: list[_Task[Item, Value]] = []
         self._is_over = False
-        self._changed = threading.Condition()
+        self._new_lock()
         # Each piece in a context of its own: what NumPy does about overflow, say, is in it.
         self._context = copy_context()
 
+    def _new_lock(self) -> None:
+        """A lock, and a condition that only waits: an interrupt that enters it would keep it."""
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+
     def values(self) -> Iterator[Value]:
         """All values, in the order of the items; who asks for them does pieces, too."""
-        pool, threads = _pool, self._most_helpers
-        pool.enter(threads)
+        pool = _pool
         try:
+            pool.enter(self)
             task = self._next_of_caller()  # so that the first piece is the caller's
             self._send_for_helpers()
             while task is not None:
@@ -173,27 +212,46 @@ class _Shared(Generic[Item, Value]):
             try:
                 self._end()
             finally:
-                pool.leave(threads)
+                pool.leave(self)
+
+    def go_on_alone(self) -> None:
+        """In the child of a fork: the pieces that helpers were at are done by who asks."""
+        self._new_lock()
+        self._at_work.clear()
+        self._most_helpers = 0
+        self._left_undone = [task for task in self._tasks if not task.done]
 
     def _next_of_caller(self) -> _Task[Item, Value] | None:
         """The first piece, where it is done, or else one to do; None where all were given."""
-        with self._changed:
+        with self._lock:
             while True:
                 if self._tasks and self._tasks[0].done:
                     return self._tasks[0]
                 task = self._take()
                 if task is not None or not self._tasks:
                     return task
-                self._changed.wait()
+                if not self._tasks[0].done:
+                    self._changed.wait()
 
     def _take(self) -> _Task[Item, Value] | None:
-        """The next piece to do, if there is one; under the lock."""
+        """The next piece to do, if there is one; under the lock.
+
+        Where items end by an error, it is raised in the place of the item that would come.
+        """
+        while self._left_undone:
+            task = self._left_undone.pop(0)
+            if not task.done:
+                return task
         if self._is_over or len(self._tasks) >= self._ahead:
             return None
         try:
-            task: _Task[Item, Value] = _Task(next(self._items))
+            task = _Task(next(self._items))
         except StopIteration:
             self._is_over = True
+            return None
+        except Exception as error:
+            self._is_over = True
+            self._tasks.append(_Task.failed(error))
             return None
         self._tasks.append(task)
         return task
@@ -210,18 +268,18 @@ class _Shared(Generic[Item, Value]):
     def _help(self) -> None:
         """What a thread of the pool does: pieces, as long as there are some."""
         while True:
-            with self._changed:
+            with self._lock:
                 task = self._take()
                 if task is None:
                     self._helpers -= 1
                     return
-                self._running += 1
+                self._at_work.add(threading.get_ident())
             try:
                 self._context.copy().run(self._do, task)
             except BaseException as error:
                 task.error, task.done = error, True
-            with self._changed:
-                self._running -= 1
+            with self._lock:
+                self._at_work.discard(threading.get_ident())
                 self._changed.notify()
 
     def _send_for_helpers(self) -> None:
@@ -231,19 +289,23 @@ class _Shared(Generic[Item, Value]):
             and not self._is_over
             and len(self._tasks) <= self._ahead // 2
         ):
-            with self._changed:
+            with self._lock:
                 self._helpers += 1
             if not _pool.begin(self._help):
                 self._most_helpers = 0
 
     def _end(self) -> None:
-        """Drop what has not begun, and wait for what has: it may write where others read."""
+        """Drop what has not begun, and wait for what has: it may write where others read.
+
+        A helper may come here itself, where it meets a generator that nobody has any more.
+        """
+        own = {threading.get_ident()}
         interrupt: KeyboardInterrupt | None = None
         while True:
             try:
-                with self._changed:
+                with self._lock:
                     self._is_over = True
-                    self._changed.wait_for(lambda: self._running == 0)
+                    self._changed.wait_for(lambda: self._at_work <= own)
                 break
             except KeyboardInterrupt as error:
                 interrupt = error

@@ -379,7 +379,8 @@ class SequenceAligner(MaxMarginEstimator):
         natives = [x for x, group in zip(split_pairs(X), groups, strict=True) for _ in group]
         candidates = [y for group in groups for y in group]
         scores = self._align(natives, candidates)[1]
-        return np.split(scores, np.cumsum([len(group) for group in groups])[:-1])
+        ends = np.cumsum([0, *map(len, groups)])
+        return [scores[first:end] for first, end in pairwise(ends)]
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Mean share of the true pairs that are found, or share of homologues that are found.
