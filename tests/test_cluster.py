@@ -406,5 +406,5 @@ def test_without_dask():
 
 
 def test_an_address_without_a_port_is_refused_before_dask_waits_for_it():
-    with pytest.raises(ValueError, match="address of a scheduler such as .*got 'nonsense'"):
+    with pytest.raises(ValueError, match=r"address of a scheduler such as .*got 'nonsense'"):
         dask_team.as_client("nonsense")
