@@ -552,3 +552,8 @@ def test_without_dask():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_address_without_a_port_is_refused_before_dask_waits_for_it():
+    with pytest.raises(ValueError, match=r"address of a scheduler such as .*got 'nonsense'"):
+        dask_team.as_client("nonsense")

@@ -47,7 +47,7 @@ With --patience training stops by it, and has done what was asked for whatever t
 With --checkpoint training can go on after a crash or a limit: the same command with --resume ends
 with the same model, bit by bit. Data and options have to be the same, but for --max-passes and
 --max-time, which count what was done before. The file is removed once the model is saved that was
-asked for. Not with --dev.
+asked for. With --dev, what was chosen so far goes on, too.
 
 Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
 once, and nothing is saved. A model that is there already is replaced only by one of its kind that

@@ -41,7 +41,9 @@ def as_client(cluster: Any) -> Any:
         if cluster.status in CLOSED:
             raise ValueError("cluster is a client that is closed")
         return cluster
-    if not isinstance(cluster, str) and not hasattr(cluster, "scheduler_address"):
+    # Dask would notice an address without a port, too, but wait a minute for its half-made client.
+    usable = ":" in cluster if isinstance(cluster, str) else hasattr(cluster, "scheduler_address")
+    if not usable:
         raise ValueError(
             "cluster must be a dask.distributed Client, a cluster, or the address of a scheduler "
             f"such as 'tcp://10.0.0.1:8786', got {cluster!r:.80}"

@@ -88,11 +88,12 @@ class SharedParameters:
         next fit. A second Ctrl-C, or one before the first iteration is over (while kernels are
         compiled, say), raises at once and leaves the estimator as it was.
     n_jobs : int, optional
-        Threads for predictions, and in training for the passes over all examples that certify a
-        result and those of solver "one-slack" and "n-slack". None is 1, unless joblib's
-        ``parallel_config`` says otherwise; -1 is all cores. Predictions, and the weights of these
-        two solvers, are the same bits for any number. Oracles of your own are asked in so many
-        processes, if that pays, unless they say ``in_threads``.
+        Threads for predictions and for training: for passes that certify a result, those of
+        solver "one-slack" and "n-slack", and those of dual ascent where searches take long (parse
+        and dependency trees, say) and for classes. None is 1, unless joblib's ``parallel_config``
+        says otherwise; -1 is all cores. The same number gives the same bits; predictions, and the
+        weights of "one-slack" and "n-slack", are the same for any number. Oracles of your own are
+        asked in so many processes, if that pays, unless they say ``in_threads``.
     cluster : distributed.Client, cluster or str, optional
         Train on the workers of a Dask cluster (solver "auto" or "one-slack"): a client, a cluster,
         or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see
