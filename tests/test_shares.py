@@ -24,15 +24,14 @@ CASES = {
 }
 
 
-@pytest.fixture(params=["journals", "all weights"], autouse=True)
-def cut_small(request, monkeypatch):
-    """Shares of a few examples, and threads for any work; changes written down or compared."""
+@pytest.fixture(autouse=True)
+def cut_small(monkeypatch):
+    """Shares of a few examples, and threads for any work."""
     for name in ("FEWEST", "LEAST_BATCH", "VISITS"):
         monkeypatch.setattr(shares, name, 1)
-    for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING"):
+    for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING", "HANDED_OVER"):
         monkeypatch.setattr(shares, name, 0.0)
-    for name in ("LONG", "MANY"):
-        monkeypatch.setattr(shares, name, 1 if request.param == "journals" else 10**9)
+    monkeypatch.setattr(shares, "MANY", 1)
 
 
 def solve(problem, formulation, n_jobs, **settings):
@@ -48,7 +47,6 @@ def small_problem(name):
     return structure.make(rng, loss=structure.losses[0], **structure.training[0]).problem
 
 
-@pytest.mark.parametrize("cut_small", ["all weights"], indirect=True)
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_shares_reach_the_optimum_by_the_same_bits_every_time(name):
     slack = ("l1", "l2")[list(STRUCTURES).index(name) % 2]

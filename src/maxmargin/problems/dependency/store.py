@@ -49,7 +49,6 @@ class TreeStore(PlaneStore):
     """
 
     visits_in_order = True
-    follows = False
 
     def __init__(
         self, oracle: Oracle, problem: DependencyProblem, caps: Floats, cache_bytes: int
