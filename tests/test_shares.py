@@ -86,6 +86,20 @@ def test_w_is_the_sum_of_planes_and_the_dual_never_falls(name, n_shares, slack):
     assert before > 0.0
 
 
+def test_first_visits_in_turns_are_those_of_one_store(monkeypatch):
+    """Where hand-overs are dear, shares step at the same weights, one after the other."""
+    monkeypatch.setattr(shares, "HANDED_OVER", 1e9)
+    problem = CASES["dependency"]().problem
+    oracle, caps = Oracle(problem, Formulation()), np.full(problem.n_examples, 2.0)
+    whole, cut = (make_store(oracle, caps, 10**8, n_shares) for n_shares in (1, 2))
+    everything = np.arange(problem.n_examples)
+    in_turns = np.concatenate([everything[::2], everything[1::2]])
+    gaps = cut.visit(everything, RULE).gaps
+    np.testing.assert_array_equal(gaps[in_turns], whole.visit(in_turns, RULE).gaps)
+    np.testing.assert_array_equal(cut.w, whole.w)
+    np.testing.assert_allclose(cut.dual_now, whole.dual_now)
+
+
 def test_steps_are_cut_where_shares_ask_for_the_same():
     """All examples are alike, so that a sum of all changes would be three times too far."""
     case = CASES["grammar"]()

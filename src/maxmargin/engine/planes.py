@@ -324,6 +324,11 @@ class PlaneStore:
         self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
 
+    @property
+    def search_work(self) -> float:
+        """Work of an oracle call, on average, by which hand-overs of shares are timed."""
+        return self.oracle.work
+
     def twin(self, count: int) -> PlaneStore:
         """An empty store of the same problem, one of ``count`` that have the blocks together."""
         twin = copy(self)

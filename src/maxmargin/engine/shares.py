@@ -20,7 +20,7 @@ the result is the same. Nothing here depends on a clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -49,12 +49,12 @@ Value = TypeVar("Value")
 
 # Work of each share from one hand-over to the next, and what is added for each weight; that of
 # handing over a weight.
-VISITS, ADDING, HANDED_OVER = 4e6, 15.0, 2.0
+VISITS, ADDING, HANDED_OVER = 4e6, 30.0, 2.0
 # Work that is too little for threads: handing it over takes as long.
 LEAST_WORK = 1e6
 # A full step is taken where the best one is at least this: it gains 94 % as much, or more.
 NEARLY_FULL = 0.8
-BEGINNING = 8  # so many times the blocks of a piece were improved before
+BEGINNING = 4  # so many times the blocks of a piece were improved before
 LEAST_BATCH = 8  # examples that a share asks its oracle for at a time, at least
 MANY = 2**17  # weights from which on threads share the work of adding up
 LEAST_SEARCH = 5e4  # work of an oracle call
@@ -136,6 +136,7 @@ class SharedStore:
         self.caps = store.caps
         self.dual_now = np.zeros(1)
         self.batch_size = 1
+        self._search_work = store.search_work
         self.shares = [Share(store.twin(n_shares)) for _ in range(n_shares)]
         self._base: Floats = np.zeros(len(store.w))
         self._own: Floats = np.zeros((n_shares, len(store.w)))  # weights of the shares, or space
@@ -239,7 +240,7 @@ class SharedStore:
         def visit(share: Share) -> BlockReport:
             return share.visit(rule, batch_size)
 
-        work = len(examples) * self.oracle.work
+        work = len(examples) * self._search_work
         return self._pass(examples, rule, visit, work)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
