@@ -24,15 +24,14 @@ CASES = {
 }
 
 
-@pytest.fixture(params=["journals", "all weights"], autouse=True)
-def cut_small(request, monkeypatch):
-    """Shares of a few examples, and threads for any work; changes written down or compared."""
+@pytest.fixture(autouse=True)
+def cut_small(monkeypatch):
+    """Shares of a few examples, and threads for any work."""
     for name in ("FEWEST", "LEAST_BATCH", "VISITS"):
         monkeypatch.setattr(shares, name, 1)
-    for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING"):
+    for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING", "HANDED_OVER"):
         monkeypatch.setattr(shares, name, 0.0)
-    for name in ("LONG", "MANY"):
-        monkeypatch.setattr(shares, name, 1 if request.param == "journals" else 10**9)
+    monkeypatch.setattr(shares, "MANY", 1)
 
 
 def solve(problem, formulation, n_jobs, **settings):
@@ -48,7 +47,6 @@ def small_problem(name):
     return structure.make(rng, loss=structure.losses[0], **structure.training[0]).problem
 
 
-@pytest.mark.parametrize("cut_small", ["all weights"], indirect=True)
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_shares_reach_the_optimum_by_the_same_bits_every_time(name):
     slack = ("l1", "l2")[list(STRUCTURES).index(name) % 2]
@@ -86,6 +84,20 @@ def test_w_is_the_sum_of_planes_and_the_dual_never_falls(name, n_shares, slack):
         np.testing.assert_allclose(store.dual(), now, rtol=1e-10)
         before = now
     assert before > 0.0
+
+
+def test_first_visits_in_turns_are_those_of_one_store(monkeypatch):
+    """Where hand-overs are dear, shares step at the same weights, one after the other."""
+    monkeypatch.setattr(shares, "HANDED_OVER", 1e9)
+    problem = CASES["dependency"]().problem
+    oracle, caps = Oracle(problem, Formulation()), np.full(problem.n_examples, 2.0)
+    whole, cut = (make_store(oracle, caps, 10**8, n_shares) for n_shares in (1, 2))
+    everything = np.arange(problem.n_examples)
+    in_turns = np.concatenate([everything[::2], everything[1::2]])
+    gaps = cut.visit(everything, RULE).gaps
+    np.testing.assert_array_equal(gaps[in_turns], whole.visit(in_turns, RULE).gaps)
+    np.testing.assert_array_equal(cut.w, whole.w)
+    np.testing.assert_allclose(cut.dual_now, whole.dual_now)
 
 
 def test_steps_are_cut_where_shares_ask_for_the_same():

@@ -81,13 +81,6 @@ class Scratch(NamedTuple):
     order: Ints
 
 
-class Journal(NamedTuple):
-    """A change of w: parts, and their steps."""
-
-    parts: Ints32
-    steps: Floats
-
-
 class StoreArrays(NamedTuple):
     """All that the kernels of a store work on."""
 

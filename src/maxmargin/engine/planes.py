@@ -28,7 +28,6 @@ from ..types import Floats, Ints
 from .arena import (
     Arena,
     Blocks,
-    Journal,
     Places,
     StoreArrays,
     arena_bytes,
@@ -60,7 +59,6 @@ from .plane_kernels import (
     merge_planes,
     revisit_blocks,
 )
-from .share_kernels import follow_journal
 from .state import Arrays, copied, from_text, inside, named_arrays, to_text, under
 from .work import (
     ADDED_ENTRY,
@@ -286,8 +284,6 @@ class PlaneStore:
     n_shares = 1
     #: Whether the blocks can be cut into shares, by `twin`.
     divides = True
-    #: Whether to follow a change of ``w`` part by part is quicker than to compare all weights.
-    follows = True
     #: Entries that `plane_rows` makes of an entry of a stored plane.
     entry_size = 1.0
 
@@ -327,6 +323,11 @@ class PlaneStore:
         expanded = np.zeros(self.oracle.n_features if self.oracle.in_parts else 0)
         self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
+
+    @property
+    def search_work(self) -> float:
+        """Work of an oracle call, on average, by which hand-overs of shares are timed."""
+        return self.oracle.work
 
     def twin(self, count: int) -> PlaneStore:
         """An empty store of the same problem, one of ``count`` that have the blocks together."""
@@ -449,10 +450,6 @@ class PlaneStore:
     def prepare_revisits(self) -> None:
         """See `BlockStore`."""
 
-    def follow(self, journal: Journal, count: int, factor: float, products: Floats) -> float:
-        """Return <d, w> for a change d of w, and add ``factor`` d to w; ``products`` is space."""
-        return float(follow_journal(self.parts, journal, count, factor, self.w, products))
-
     def work_on(self, examples: Ints) -> float:
         """Work of scoring the planes of these blocks, and of steps on them."""
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
@@ -487,11 +484,11 @@ class PlaneStore:
         self.dual_now[0] += gain
         return gain
 
-    def push(self, factor: float, carried: bool) -> Push | None:
+    def push(self, factor: float, carried: bool, space: Floats | None = None) -> Push | None:
         """Where `extrapolate` goes, and what its planes say of the dual there.
 
         If it is ``carried``, ``direction`` lacks ``factor`` times the change of w since the last
-        call. None if the factor is 0.
+        call; it is made in the ``space``, if there is one. None if the factor is 0.
         """
         p = self.used[0]
         now, before, block = self.arena.alpha[:p], self.arena.before[:p], self.arena.block[:p]
@@ -512,7 +509,7 @@ class PlaneStore:
             sums, ridges = self._block_sums(change), self.blocks.ridge
             held = float(self._block_sums(now) * ridges @ sums)
             ridge = float(sums * ridges @ sums)
-        return Push(change, self._sum_of_planes(clipped), linear, held, ridge)
+        return Push(change, self._sum_of_planes(clipped, space), linear, held, ridge)
 
     def _line_step(self, direction: Floats, slope: float, curvature: float) -> tuple[float, float]:
         """Best step in [0, 1] along a direction of w, and the dual's increase."""
@@ -555,9 +552,13 @@ class PlaneStore:
         """Entries of all stored planes, those of parts one by one."""
         return self.entry_size * float(self.used[ENTRIES])
 
-    def _sum_of_planes(self, weights: Floats) -> Floats:
+    def _sum_of_planes(self, weights: Floats, space: Floats | None = None) -> Floats:
         """Sum over the planes p of ``weights[p] a_p``."""
-        total = np.zeros(len(self.w))
+        if space is None:
+            total = np.zeros(len(self.w))
+        else:
+            total = space
+            total[:] = 0.0
         self.add_planes(weights, total)
         return total
 

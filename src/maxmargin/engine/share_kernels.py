@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from .._jit import kernel
-from .parts import gather_parts, scatter_parts
-from .plane_kernels import list_block, sum_block
 
 STRETCH = 256  # weights that are worked on at a time: their sums stay in the nearest cache
 
@@ -41,50 +39,6 @@ def ridge_of_change(arena, blocks, examples, before):
             p = arena.next_plane[p]
         total += blocks.ridge[i] * change * change
     return total
-
-
-@kernel(allocates=False)
-def write_journal(arena, blocks, examples, before, change, scratch, journal, sums):
-    """Write the changes of these blocks as parts and steps; returns how many there are.
-
-    ``sums`` are what the offsets add to the dual, and what ridges take off its slope. ``change`` is
-    scratch, an entry for each plane.
-    """
-    count = 0
-    sums[:] = 0.0
-    for i in examples:
-        held, moved = 0.0, 0.0
-        p = blocks.first[i]
-        while p >= 0:
-            change[p] = arena.alpha[p] - before[p]
-            sums[0] += change[p] * arena.offset[p]
-            held += before[p]
-            moved += change[p]
-            p = arena.next_plane[p]
-        sums[1] += blocks.ridge[i] * held * moved
-        if not sum_block(arena, blocks, i, change, scratch.dense):
-            continue
-        _, n_local = list_block(arena, blocks, i, scratch)
-        for f in range(n_local):
-            journal.parts[count] = scratch.features[f]
-            journal.steps[count] = scratch.dense[f]
-            count += scratch.dense[f] != 0.0
-            scratch.dense[f] = 0.0
-    return count
-
-
-@kernel(allocates=False)
-def follow_journal(parts, journal, count, factor, w, products):
-    """Return <d, w> for the change d that a journal tells of; then add ``factor`` d to w."""
-    gather_parts(parts, journal.parts, 0, count, w, products)
-    product = 0.0
-    for e in range(count):
-        product += journal.steps[e] * products[e]
-    if factor != 0.0:
-        for e in range(count):
-            products[e] = factor * journal.steps[e]
-        scatter_parts(parts, journal.parts, count, products, w)
-    return product
 
 
 # Sums are over loops that write nothing: others are summed up in one order or another, by where
@@ -153,3 +107,28 @@ def add_share(base, own, first, last, factor, total, changed):
             row = own[k, begin:end]
             for j in range(end - begin):
                 row[j] = here[j]
+
+
+@kernel(allocates=False)
+def add_pushes(directions, w, before, factor, first, last, sums):
+    """Make the first of all shares' directions their sum, for the weights first..last-1.
+
+    Where ``before`` has what w was, ``factor`` times its change is added. ``sums`` gets the
+    product with w, and the square.
+    """
+    for begin in range(first, last, STRETCH):
+        end = min(begin + STRETCH, last)
+        size, here, of_all = end - begin, w[begin:end], directions[0, begin:end]
+        for k in range(1, len(directions)):
+            row = directions[k, begin:end]
+            for j in range(size):
+                of_all[j] += row[j]
+        if len(before):
+            was = before[begin:end]
+            for j in range(size):
+                of_all[j] += factor * (here[j] - was[j])
+        product = 0.0
+        for j in range(size):
+            product += of_all[j] * here[j]
+        sums[0] += product
+        sums[1] += _square(of_all, size)

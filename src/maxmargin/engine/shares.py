@@ -12,31 +12,32 @@ convex combinations of what they were and are. Where changes have little in comm
 where that would be much too far, it is the best one, so that the dual never falls (block-diagonal
 bounds with adding up, as in CoCoA+; Ma et al. 2015).
 
+Where hand-overs would take longer than threads gain, the shares take turns at the same w.
+
 What is handed over, and when, depends on the shares and not on threads: with one thread, or two,
 the result is the same. Nothing here depends on a clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from ..objective import dual_value, line_step, scale_to_fit
 from ..types import Floats, Ints
-from .arena import Journal, grown
+from .arena import grown
 from .oracle import Oracle, batches
-from .plane_kernels import block_sizes
 from .planes import CARRY_LIMIT, BlockReport, BlockStore, PlaneStore, StepRule
 from .share_kernels import (
     STRETCH,
     add_changes,
+    add_pushes,
     add_share,
     move_back,
     note_multipliers,
     ridge_of_change,
-    write_journal,
 )
 from .state import Arrays, from_text, inside, to_text, under
 from .threads import count_threads
@@ -46,16 +47,15 @@ __all__ = ["SharedStore", "count_shares", "shares_in"]
 
 Value = TypeVar("Value")
 
-# Work of each share from one hand-over to the next, and what is added for each weight where all are
-# compared.
-VISITS, ADDING = 4e6, 15.0
+# Work of each share from one hand-over to the next, and what is added for each weight; that of
+# handing over a weight.
+VISITS, ADDING, HANDED_OVER = 4e6, 30.0, 2.0
 # Work that is too little for threads: handing it over takes as long.
 LEAST_WORK = 1e6
 # A full step is taken where the best one is at least this: it gains 94 % as much, or more.
 NEARLY_FULL = 0.8
-BEGINNING = 8  # so many times the blocks of a piece were improved before
+BEGINNING = 4  # so many times the blocks of a piece were improved before
 LEAST_BATCH = 8  # examples that a share asks its oracle for at a time, at least
-LONG = 2**20  # weights from which on changes are written down, instead of comparing all weights
 MANY = 2**17  # weights from which on threads share the work of adding up
 LEAST_SEARCH = 5e4  # work of an oracle call
 FEWEST = 126  # examples of a share: for few, all planes are solved for together
@@ -67,37 +67,30 @@ class Share:
     def __init__(self, store: PlaneStore) -> None:
         self.store = store
         self.examples: Ints = np.empty(0, np.int64)  # visited since the last hand-over
-        self.journal = Journal(np.empty(0, np.int32), np.empty(0))
-        self.count = 0  # entries of the journal
-        self.product = 0.0  # <d, w + d> for the change d that is in it
-        self._sums: Floats = np.zeros(2)  # that are written with it
         self._before: Floats = np.empty(0)  # multipliers of their planes at the last hand-over
-        self._change: Floats = np.empty(0)
-        self._products: Floats = np.empty(0)
 
     @property
     def gain(self) -> float:
-        """What the steps since the last hand-over would add to the dual by themselves."""
+        """What its steps have added to the dual, since the last hand-over or in its turn."""
         return float(self.store.dual_now[0])
 
-    def improve(self, do: Callable[[Share], BlockReport], steps: bool, writes: bool) -> BlockReport:
-        """Visit the examples; where there are steps, note what the next hand-over needs."""
-        store = self.store
-        self.count = 0
-        self._sums[:] = store.dual_now[0] = self.product = 0.0
+    def look(self, do: Callable[[Share], BlockReport]) -> BlockReport:
+        """Visit the examples."""
+        self.store.dual_now[0] = 0.0
         if len(self.examples) == 0:
             return BlockReport(np.empty(0), np.empty(0))
-        if not steps:
-            return do(self)
+        return do(self)
+
+    def improve(self, do: Callable[[Share], BlockReport]) -> BlockReport:
+        """Visit the examples with steps, and note what `end` and hand-overs need."""
+        store = self.store
         n_planes = int(store.used[0])
         self._before = grown(self._before, 0, n_planes)
         note_multipliers(store.arena, store.blocks, self.examples, self._before)
         store.stays = True
-        report = do(self)
+        report = self.look(do)
         self._before = grown(self._before, n_planes, int(store.used[0]))
         self._before[n_planes : store.used[0]] = 0.0  # new planes
-        if writes:
-            self._write_journal()
         return report
 
     def visit(self, rule: StepRule, batch_size: int) -> BlockReport:
@@ -106,31 +99,6 @@ class Share:
             return self.store.visit(self.examples, rule)
         reports = [self.store.visit(batch, rule) for batch in batches(self.examples, batch_size)]
         return BlockReport(*(np.concatenate(values) for values in zip(*reports, strict=True)))
-
-    def _write_journal(self) -> None:
-        """Write down the change of w."""
-        store = self.store
-        store.reserve_scratch(self.examples, 0)
-        size = int(block_sizes(store.blocks.n_features, store.blocks.count, self.examples)[1]) + 1
-        self.journal = Journal(*(grown(array, 0, size) for array in self.journal))
-        self._change = grown(self._change, 0, int(store.used[0]))
-        self.count = int(
-            write_journal(
-                *(store.arena, store.blocks, self.examples, self._before, self._change),
-                *(store.scratch, self.journal, self._sums),
-            )
-        )
-        self.product = self.follow(self, 0.0)
-
-    def follow(self, other: Share, factor: float) -> float:
-        """Return <d, w> for the change d that a share has written down, and add so much of it."""
-        self._products = grown(self._products, 0, other.count)
-        return self.store.follow(other.journal, other.count, factor, self._products)
-
-    def square(self) -> float:
-        """|d|^2 of the change d of w: its gain is linear - held - <d, w> - (|d|^2 + ridge) / 2."""
-        linear, held = self._sums
-        return float(2.0 * (self.product - linear + held + self.gain)) + self.ridge()
 
     def ridge(self) -> float:
         """What squared slacks add to the curvature of the change."""
@@ -168,10 +136,11 @@ class SharedStore:
         self.caps = store.caps
         self.dual_now = np.zeros(1)
         self.batch_size = 1
+        self._search_work = store.search_work
         self.shares = [Share(store.twin(n_shares)) for _ in range(n_shares)]
-        self._own: Floats = np.zeros((n_shares, len(store.w)))  # weights of the shares
-        self._base = self._new_base()  # those of the last hand-over
-        self._give_weights()
+        self._base: Floats = np.zeros(len(store.w))
+        self._own: Floats = np.zeros((n_shares, len(store.w)))  # weights of the shares, or space
+        self._unite()
         self._total: Floats = np.empty(0)  # of the changes of all shares
         self._changed = np.zeros(0, np.bool_)  # stretches that have some
         self._compiled: set[tuple[object, ...]] = set()
@@ -181,20 +150,22 @@ class SharedStore:
         self._remembered = 0
         self._rewritten = 0
 
-    def _new_base(self) -> Floats:
-        """The weights of the first share, and an array of its own if all weights are compared."""
-        return self._own[0] if self._is_long else self._own[0].copy()
+    def _unite(self) -> None:
+        """Let the shares have the same weights, so that they have to take turns."""
+        self._is_united = True
+        for share in self.shares:
+            share.store.w = self._base
 
-    @property
-    def _is_long(self) -> bool:
-        """Whether weights are so many that only changes are handed over, as the shares list them.
+    def _part(self) -> None:
+        """Let every share have weights of its own."""
+        if not self._is_united:
+            return
 
-        The weights of the shares then have different rounding in them.
-        """
-        return self._own.shape[1] >= LONG and self.shares[0].store.follows
+        def copy(first: int, last: int) -> None:
+            self._own[:, first:last] = self._base[first:last]
 
-    def _give_weights(self) -> None:
-        """Let every share have its row of weights."""
+        self._in_ranges("copy", copy)
+        self._is_united = False
         for share, own in zip(self.shares, self._own, strict=True):
             share.store.w = own
 
@@ -210,8 +181,8 @@ class SharedStore:
 
     @property
     def w(self) -> Floats:
-        """See `BlockStore`; not to be changed by hand-overs while somebody has it."""
-        return self._base.copy() if self._is_long else self._base
+        """See `BlockStore`."""
+        return self._base
 
     @property
     def problem_weights(self) -> Floats:
@@ -230,19 +201,23 @@ class SharedStore:
 
     @property
     def work(self) -> float:
-        """See `BlockStore`: that of all threads."""
+        """See `BlockStore`: as if there were a thread for each share."""
         return self._other_work + sum(store.work for store in self.stores)
 
     # ----- threads ------------------------------------------------------------------------------
 
     def _each(
-        self, kind: tuple[object, ...], do: Callable[[int], Value], work: float = np.inf
+        self, kind: tuple[object, ...] | None, do: Callable[[int], Value], work: float = np.inf
     ) -> list[Value]:
         """Do something for each share, in threads if there are some, and it is so much work.
+
+        Without a kind, it is done for one after the other.
 
         What is done for the first time is done by the thread that asks: kernels are compiled here.
         """
         numbers, threads = range(len(self.shares)), self.oracle.threads
+        if kind is None:
+            return [do(k) for k in numbers]
         if threads is None or work <= LEAST_WORK or kind not in self._compiled:
             self._compiled.add(kind)
             return [do(k) for k in numbers]
@@ -265,7 +240,7 @@ class SharedStore:
         def visit(share: Share) -> BlockReport:
             return share.visit(rule, batch_size)
 
-        work = len(examples) * self.oracle.work
+        work = len(examples) * self._search_work
         return self._pass(examples, rule, visit, work)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
@@ -281,7 +256,6 @@ class SharedStore:
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """See `BlockStore`."""
-        self._own[:] = self._base  # a certificate is of one w, to the last bit
         for batch in batches(examples, size):
             yield batch, self.visit(batch, rule)
 
@@ -292,28 +266,36 @@ class SharedStore:
         do: Callable[[Share], BlockReport],
         work: float,
     ) -> BlockReport:
-        """Improve blocks, from hand-over to hand-over.
+        """Visit blocks; with steps in turns, or from hand-over to hand-over.
 
         These come after so much work of each share, and more of it where they take long. Where
         there is too little to do for threads, the shares take turns: so do revisits, for they would
         lose more by interference than threads can gain.
         """
-        count = len(self.shares)
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        owner = examples % count
-        places = [np.flatnonzero(owner == k) for k in range(count)]
-        pieces: Iterable[Sequence[Ints]] = [places]
-        if rule.max_steps > 0 and work <= LEAST_WORK:
-            nothing = places[0][:0]
-            pieces = [
-                [own if j == k else nothing for j in range(count)] for k, own in enumerate(places)
-            ]
-        elif rule.max_steps > 0:
-            piece_work = VISITS + (0.0 if self._is_long else ADDING * len(self._base))
-            pieces = self._cut(places, max(1.0, piece_work * len(examples) / work))
-        for piece in pieces:
-            self._improve(examples, piece, rule, do, work, report)
+        owner = examples % len(self.shares)
+        places = [np.flatnonzero(owner == k) for k in range(len(self.shares))]
+        kind = (do.__name__, rule.max_steps > 0, rule.recombine)
+        if rule.max_steps == 0:
+            self._unite()
+            self._improve(examples, places, lambda k: self.shares[k].look(do), report, kind)
+        elif work <= LEAST_WORK:
+            self._take_turns(examples, places, do, report, kind)
+        else:
+            each = work / len(examples)  # of an example
+            few = self._n_turns(HANDED_OVER * len(self._base) / each)
+            self._take_turns(examples, [own[:few] for own in places], do, report, kind)
+            size = max(1.0, (VISITS + ADDING * len(self._base)) / each)
+            for piece in self._cut([own[few:] for own in places], size):
+                self._part()
+                self._improve(examples, piece, lambda k: self.shares[k].improve(do), report, kind)
+                self._n_improved += max(map(len, piece))
+                self._hand_over()
         return report
+
+    def _n_turns(self, size: float) -> int:
+        """Examples of each share for which pieces would be shorter than this."""
+        return max(0, int(BEGINNING * (size - 1.0)) - self._n_improved)
 
     def _cut(self, places: Sequence[Ints], size: float) -> Iterator[Sequence[Ints]]:
         """Pieces of about so many examples of each share, and shorter ones in the beginning.
@@ -326,31 +308,54 @@ class SharedStore:
             few = 1 + self._n_improved // BEGINNING
             yield [own[:few] for own in rest]
             rest = [own[few:] for own in rest]
+        if max(map(len, rest)) == 0:
+            return
         n_pieces = max(1, round(max(map(len, rest)) / size))
         yield from zip(*(np.array_split(own, n_pieces) for own in rest), strict=True)
+
+    def _take_turns(
+        self,
+        examples: Ints,
+        places: Sequence[Ints],
+        do: Callable[[Share], BlockReport],
+        report: BlockReport,
+        kind: tuple[object, ...],
+    ) -> None:
+        """Let one share after the other improve its blocks."""
+        if max(map(len, places)) == 0:
+            return
+        self._unite()
+
+        def take_turn(k: int) -> BlockReport:
+            share = self.shares[k]
+            found = share.improve(do)
+            share.end(1.0)
+            self.dual_now[0] += share.gain
+            return found
+
+        self._improve(examples, places, take_turn, report)
+        self._compiled.add(kind)
+        self._n_improved += max(map(len, places))
 
     def _improve(
         self,
         examples: Ints,
         places: Sequence[Ints],
-        rule: StepRule,
-        do: Callable[[Share], BlockReport],
-        work: float,
+        do: Callable[[int], BlockReport],
         report: BlockReport,
+        kind: tuple[object, ...] | None = None,
     ) -> None:
-        """Let every share work on its examples, and hand over."""
-        steps = rule.max_steps > 0
-        writes = steps and self._is_long
+        """Let every share visit its examples; in threads where a kind of work is given."""
         for share, place in zip(self.shares, places, strict=True):
             share.examples = examples[place]
-        kind = (do.__name__, steps, writes, rule.recombine)
-        found = self._each(kind, lambda k: self.shares[k].improve(do, steps, writes), work)
+        before = [store.work for store in self.stores]
+        found = self._each(kind, do)
+        if kind is not None:  # what is done at the same time counts once
+            done = [store.work - was for store, was in zip(self.stores, before, strict=True)]
+            self._other_work -= sum(done) - max(done)
         for place, (gaps, hinges) in zip(places, found, strict=True):
             report.gaps[place], report.hinges[place] = gaps, hinges
         self._note_answers()
-        if steps:
-            self._n_improved += max(map(len, places))
-            self._hand_over()
 
     def _note_answers(self) -> None:
         """Count the calls of the shares' oracles, and keep the bounds that came with answers."""
@@ -369,7 +374,7 @@ class SharedStore:
         """Add up the changes of all shares, as far as that is best for the dual."""
         ridge = sum(share.ridge() for share in self.shares)
         gains = sum(share.gain for share in self.shares)
-        by_share, curvature = self._follow_all() if self._is_long else self._add_all()
+        by_share, curvature = self._add_all()
         slope, curvature = gains + 0.5 * (by_share + ridge), curvature + ridge
         step = 1.0
         if slope < NEARLY_FULL * curvature:
@@ -394,36 +399,8 @@ class SharedStore:
         squares = np.sum(self._in_ranges("add", add), axis=0)
         return float(squares[:-1].sum()), float(squares[-1])
 
-    def _follow_all(self) -> tuple[float, float]:
-        """Let all shares follow the others' journals; returns the same.
-
-        The first share meets the change of each other one at w plus all changes before, so that
-        the products there have those of all pairs of changes in them, beside those with w.
-        """
-        squares = [share.square() for share in self.shares]
-        before = sum(
-            share.product - square
-            for share, square in zip(self.shares[1:], squares[1:], strict=True)
-        )
-
-        def follow(k: int) -> float:
-            share = self.shares[k]
-            others = (other for other in self.shares if other is not share)
-            return sum(share.follow(other, 1.0) for other in others)
-
-        pairs = self._each(("follow",), follow)[0] - before
-        return sum(squares), sum(squares) + 2.0 * float(pairs)
-
     def _move_back(self, part: float) -> None:
         """Take back so much of the changes that were added to the weights."""
-        if self._is_long:
-
-            def move(k: int) -> None:
-                for other in self.shares:
-                    self.shares[k].follow(other, -part)
-
-            self._each(("follow",), move)
-            return
         total, changed, base, own = self._total, self._changed, self._base, self._own
 
         def take(first: int, last: int) -> None:
@@ -438,24 +415,29 @@ class SharedStore:
 
     def extrapolate(self, factor: float) -> float:
         """See `PlaneStore`."""
-        w_before = self._remember_w()
+        self._unite()
+        directions, base = self._own, self._base
+        w_before = self._known_before()
         carried = w_before is not None
         work = ADDED_ENTRY * self._n_entries
-        found = self._each(("push",), lambda k: self.shares[k].store.push(factor, carried), work)
+        found = self._each(
+            ("add planes", factor != 0.0),
+            lambda k: self.shares[k].store.push(factor, carried, directions[k]),
+            work,
+        )
         pushes = [push for push in found if push is not None]
         if not pushes:
+            self._remember_w()
             return 0.0
-        self._other_work += CALL + WEIGHT * len(self._base) + work
+        self._other_work += CALL + WEIGHT * len(base) + work
 
-        def add_up(first: int, last: int) -> tuple[float, float]:
-            direction, w = pushes[0].direction[first:last], self._base[first:last]
-            for push in pushes[1:]:
-                direction += push.direction[first:last]
-            if w_before is not None:
-                direction += factor * (w - w_before[first:last])
-            return float(direction @ w), float(direction @ direction)
+        def add_up(first: int, last: int) -> Floats:
+            sums, before = np.zeros(2), base[:0] if w_before is None else w_before
+            add_pushes(directions, base, before, factor, first, last, sums)
+            return sums
 
-        product, square = np.sum(self._in_ranges("add up", add_up), 0)
+        product, square = np.sum(self._in_ranges("add up", add_up), axis=0)
+        self._remember_w()
         slope = sum(push.linear - push.held for push in pushes) - product
         curvature = square + sum(push.ridge for push in pushes)
         step, gain = line_step(float(slope), float(curvature), float(self.dual_now[0]))
@@ -463,8 +445,9 @@ class SharedStore:
             return 0.0
 
         def go(first: int, last: int) -> None:
-            self._base[first:last] += step * pushes[0].direction[first:last]
-            self._own[:, first:last] = self._base[first:last]
+            direction = directions[0, first:last]
+            direction *= step
+            base[first:last] += direction
 
         for store, push in zip(self.stores, pushes, strict=True):
             store.arena.alpha[: store.used[0]] += step * push.change
@@ -472,14 +455,26 @@ class SharedStore:
         self.dual_now[0] += gain
         return gain
 
-    def _remember_w(self) -> Floats | None:
-        """See `PlaneStore`; what planes were before is also forgotten where they were dropped."""
+    def _known_before(self) -> Floats | None:
+        """See `PlaneStore._remember_w`; it is also forgotten where planes were dropped."""
         known = self._n_rewritten == self._rewritten
         last = self._w_before if known and self._remembered < CARRY_LIMIT else None
         self._remembered = 0 if last is None else self._remembered + 1
-        self._w_before = self._base.copy() if len(self._base) < self._n_entries else None
-        self._rewritten = self._n_rewritten
         return last
+
+    def _remember_w(self) -> None:
+        """Keep w for the next extrapolation."""
+        self._rewritten = self._n_rewritten
+        if len(self._base) >= self._n_entries:
+            self._w_before = None
+            return
+        kept = np.empty(len(self._base)) if self._w_before is None else self._w_before
+
+        def keep(first: int, last: int) -> None:
+            kept[first:last] = self._base[first:last]
+
+        self._in_ranges("keep", keep)
+        self._w_before = kept
 
     @property
     def _n_rewritten(self) -> int:
@@ -512,30 +507,28 @@ class SharedStore:
 
     def move_to(self, w: Floats) -> None:
         """See `BlockStore`."""
-        self._own[:] = w
-        self._base = self._new_base()
+        self._base = w.copy()
+        self._unite()
         self._w_before = None
 
     def rebuild(self) -> None:
         """See `BlockStore`."""
         for store in self.stores:
             store.stays = False  # where an interrupt came in between
-        self._give_weights()
-        self._w_before = None
-        if not self._is_long:
-            self._base = np.empty(len(self._base))
+        base = np.empty(len(self._base))
 
         def add_own(k: int) -> None:
-            store = self.shares[k].store
-            store.w[:] = 0.0
-            store.add_planes(store.arena.alpha, store.w)
+            store, own = self.stores[k], self._own[k]
+            own[:] = 0.0
+            store.add_planes(store.arena.alpha, own)
 
         def add_up(first: int, last: int) -> None:
-            self._base[first:last] = self._own[:, first:last].sum(axis=0)
-            self._own[:, first:last] = self._base[first:last]
+            np.sum(self._own[:, first:last], axis=0, out=base[first:last])
 
-        self._each(("rebuild",), add_own)
+        self._each(("add planes", True), add_own)
         self._in_ranges("add up own", add_up)
+        self._base, self._w_before = base, None
+        self._unite()
 
     def dual_sums(self) -> tuple[float, Floats]:
         """See `BlockStore`."""
@@ -553,7 +546,7 @@ class SharedStore:
         linear, sums = self.dual_sums()
         factor = scale_to_fit(self._base, linear, self.formulation, sums, self.caps, caps)
         self._base *= factor
-        self._own[:] = self._base
+        self._unite()
         for store in self.stores:
             store.scale(factor, caps)
         self.caps = caps
@@ -583,7 +576,7 @@ class SharedStore:
         return {
             **shares,
             **({"w_before": self._w_before} if known and self._w_before is not None else {}),
-            "w": self._own if self._is_long else self._base,
+            "w": self._base,
             "caps": self.caps,
             "dual_now": self.dual_now,
             "shares": to_text(
@@ -598,11 +591,10 @@ class SharedStore:
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        self._own[:], self.caps = arrays["w"], arrays["caps"].copy()
-        self._base = self._new_base()
+        self._base, self.caps = arrays["w"].copy(), arrays["caps"].copy()
         for k, store in enumerate(self.stores):
             store.restore({**inside(f"share{k}", arrays), "w": self._base})
-        self._give_weights()
+        self._unite()
         self.dual_now = arrays["dual_now"].copy()
         numbers = from_text(arrays["shares"])
         self._other_work, self._remembered = numbers["work"], numbers["remembered"]

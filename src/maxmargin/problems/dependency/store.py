@@ -15,7 +15,7 @@ from ...engine.planes import BlockReport, PlaneStore, StepRule, visits
 from ...engine.work import PART_ENTRY
 from ...plane_rows import empty_planes
 from ...types import Floats, Ints, Ints32
-from .features import ArcKeys
+from .features import LABEL_ALONE_MODIFIER, LABEL_PAIR_MODIFIER, ArcKeys
 from .scores import count_fixed
 from .store_kernels import (
     add_weighted_trees,
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from .problem import DependencyProblem
 
 __all__ = ["TreeStore"]
+
+# Work of a feature of an arc, and of a feature of its label, in a search.
+ARC_FEATURE, LABEL_FEATURE = 5.0, 1.5
 
 
 class Trees(NamedTuple):
@@ -49,7 +52,6 @@ class TreeStore(PlaneStore):
     """
 
     visits_in_order = True
-    follows = False
 
     def __init__(
         self, oracle: Oracle, problem: DependencyProblem, caps: Floats, cache_bytes: int
@@ -59,6 +61,15 @@ class TreeStore(PlaneStore):
         super().__init__(oracle, caps, cache_bytes)
         self.entry_size = float(count_fixed(arcs))
         self._part_work = PART_ENTRY * self.entry_size
+
+    @property
+    def search_work(self) -> float:
+        """See `PlaneStore`: all arcs are scored, under all labels."""
+        arcs = self.trees.arcs
+        of_labels = arcs.starts[LABEL_ALONE_MODIFIER + 1] - arcs.starts[LABEL_PAIR_MODIFIER]
+        of_arc = ARC_FEATURE * (count_fixed(arcs) - of_labels)
+        of_arc += LABEL_FEATURE * of_labels * arcs.n_labels
+        return float(np.mean(np.diff(arcs.bounds).astype(np.float64) ** 2) * of_arc)
 
     def _make_arrays(self, n_filled: int) -> None:
         """See `PlaneStore`."""
