@@ -1,15 +1,17 @@
 """Data larger than memory: sentences whose features lie in a file, from 10,000 to 1,000,000.
 
 Each size has a process of its own (``python -m benchmarks.stream N``): it generates the sentences,
-packs their features to a file, and trains a tagger on the file to a certified gap of 5 %. CPU
-times, and the most anonymous memory of each of the two steps; the file's pages are in the page
-cache, which the system takes back where it needs memory.
+packs their features to a file (in ``$MAXMARGIN_SCRATCH``, or else where temporary files are; it is
+gone at the end), and trains a tagger on the file to a certified gap of 5 %. CPU times, and the most
+anonymous memory of each of the two steps; the file's pages are in the page cache, which the system
+takes back where it needs memory.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,5 +93,19 @@ def _case(n: int) -> Case:
     return Case(f"stream: {n:,} sentences", [Contestant(label, run, once=True)], targets)
 
 
+def _row(n: int, found: dict[str, float]) -> str:
+    """What was found, as a row of the table in docs/large_data.md."""
+    return (
+        "| {n:,} | {packing:.1f} s | {training:.1f} s | {passes:.1f} | {gap:.1f} % | "
+        "{packing_mb:.0f} MB | {training_mb:.0f} MB | {file_mb:.0f} MB |"
+    ).format(n=n, **found)
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]))))
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(143)
+    )  # the file goes, too, when it is told to
+    size = int(sys.argv[1])
+    outcome = measure(size)
+    print(_row(size, outcome), file=sys.stderr)
+    print(json.dumps(outcome))

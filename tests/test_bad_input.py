@@ -140,6 +140,8 @@ def test_labels_must_be_usable():
         ({"solver": 3}, "solver must be a name"),
         ({"tol": -1.0}, "tol must be"),
         ({"max_time": "soon"}, "max_time must be"),
+        ({"cache_mb": "much"}, "cache_mb must be a finite number >= 0, got 'much'"),
+        ({"cache_mb": None}, "cache_mb must be"),
         ({"n_jobs": 1.5}, "n_jobs must be"),
         ({"n_jobs": 0}, "n_jobs must be None, a whole number >= 1, or -1 for all cores, got 0"),
         ({"n_jobs": "a"}, "n_jobs must be .* got 'a'"),

@@ -13,6 +13,7 @@ import maxmargin as mm
 from cli_corpus import refused
 from maxmargin.cli import main
 from maxmargin.persistence import save_model
+from maxmargin.solvers import Auto
 
 
 @pytest.mark.parametrize(
@@ -176,6 +177,7 @@ def test_options_of_the_other_task_are_refused(corpus_folder, option, capsys):
         (["--C", "1e200"], "C must be at most 1e+100"),
         (["--tol", "nan"], "tol must be"),
         (["--max-time", "-1"], "--max-time must be"),
+        (["--cache-mb", "-1"], "cache-mb must be a finite number >= 0, got -1"),
         (["--solver", "nonsense"], "solver must be one of"),
         (["--solver", "bcfw", "--slack", "l2"], "solver 'bcfw' needs slack"),
         (["--loss", "odd"], "--loss of tag must be"),
@@ -184,3 +186,15 @@ def test_options_of_the_other_task_are_refused(corpus_folder, option, capsys):
 )
 def test_bad_values_are_found_before_a_file_is_read(corpus_folder, options, message, capsys):
     refused(["train", "tag", "absent.txt", "-o", "new.mm", *options], message, capsys, code=2)
+
+
+def test_the_budget_of_memory(corpus_folder, monkeypatch):
+    given = []
+    solve = Auto.solve
+    monkeypatch.setattr(
+        Auto, "solve", lambda self, *args, **kw: given.append(self) or solve(self, *args, **kw)
+    )
+    train = ["train", "tag", "ok.txt", "-o", "new.mm", "-q"]
+    assert main([*train, "--cache-mb", "7"]) == 0
+    assert main([*train, "--force"]) == 0
+    assert [solver.cache_mb for solver in given] == [7.0, 1024.0]

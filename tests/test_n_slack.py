@@ -30,7 +30,8 @@ HARD = Formulation("none", "none")
 WAYS = [
     {"qp": qp, "variant": variant} for qp in ("fsmo", "block") for variant in ("full", "subspace")
 ]
-WAY_IDS = [f"{way['qp']}-{way['variant']}" for way in WAYS]
+WAYS.append({"cache_mb": 1e-3})  # no room: constraints go as soon as they have no weight
+WAY_IDS = ["-".join(str(value) for value in way.values()) for way in WAYS]
 
 
 def solve(problem, C, formulation, *, sample_weight=None, warm_start=None, **parameters):
@@ -175,7 +176,8 @@ def test_working_sets_keep_their_books(seed):
     formulation = SOFT[rng.integers(len(SOFT))]
     case = make_case(("multiclass", "chain")[seed % 2], rng)
     n, C = case.problem.n_examples, float(10 ** rng.uniform(-1, 1))
-    sets = WorkingSets(Oracle(case.problem, formulation), np.full(n, C))
+    budget = int(rng.choice([2_000, 20_000, 2**40]))
+    sets = WorkingSets(Oracle(case.problem, formulation), np.full(n, C), budget)
     optimum = solve_exactly(all_planes(case.twin, formulation), C, slack=formulation.slack)
     blocks = all_planes(case.twin, formulation)
     last = 0.0

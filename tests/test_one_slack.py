@@ -84,6 +84,51 @@ def test_a_bundle_grows_as_long_as_planes_come(dense):
     assert np.allclose(bundle.gram[:600, :600], planes @ planes.T)
 
 
+@pytest.mark.nojit
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_bundle_keeps_within_its_room(dense):
+    """Merged planes are means of planes: neither w nor the dual value changes."""
+    rng, n_features = np.random.default_rng(0), 30
+    room = 12 * n_features * 20
+    bundle, free = Bundle(n_features, 5.0, dense, room), Bundle(n_features, 5.0, dense)
+    planes = rng.normal(size=(200, n_features)) * (rng.random((200, n_features)) < 0.6)
+    planes += 0.3 * rng.normal(size=n_features)
+    offsets, dual, sizes, merged = rng.uniform(1.0, 3.0, 200), 0.0, [], 0
+    for plane, offset in zip(planes, offsets, strict=True):
+        free.add(plane.copy(), offset)
+    free.solve(1e-6)
+    for _ in range(150):
+        w, linear, total = bundle.weights(), bundle.linear(), bundle.alpha[: bundle.size].sum()
+        worst = int(np.argmax(offsets - planes @ w))
+        plane, offset = planes[worst], offsets[worst]
+        before = np.count_nonzero(bundle.alpha[: bundle.size])
+        bundle.add(plane.copy(), offset)
+        m = bundle.size
+        merged += np.count_nonzero(bundle.alpha[:m]) < before
+        np.testing.assert_allclose(bundle.weights(), w, atol=1e-12)
+        assert bundle.linear() == pytest.approx(linear) and bundle.room == room
+        assert bundle.alpha[:m].sum() == pytest.approx(total)
+        stored = bundle.matrix[:m] if dense else unpacked(bundle)
+        np.testing.assert_allclose(bundle.gram[:m, :m], stored @ stored.T, atol=1e-10)
+        taken = bundle.matrix.nbytes + bundle.ids.nbytes + bundle.values.nbytes + bundle.gram.nbytes
+        assert taken <= room
+        bundle.solve(1e-6)
+        assert bundle.dual() >= dual - 1e-9
+        dual = bundle.dual()
+        sizes.append(m)
+    assert merged and max(sizes) < 15
+    assert 0.98 * free.dual() < dual <= free.dual() + 1e-6
+
+
+def unpacked(bundle):
+    """The planes of a sparse bundle, written out."""
+    rows = np.zeros((bundle.size, bundle.n_features))
+    for k in range(bundle.size):
+        entries = slice(bundle.starts[k], bundle.starts[k + 1])
+        rows[k, bundle.ids[entries]] = bundle.values[entries]
+    return rows
+
+
 def test_a_loose_solution_is_feasible_and_has_the_gap_it_says():
     bundle, planes, offsets = filled_bundle(np.random.default_rng(1), 8, 3, 2.0)
     gap = bundle.solve(0.3)

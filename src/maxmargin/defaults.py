@@ -6,6 +6,8 @@ TOL = 1e-2
 #: The same for measures of a whole sample: where positive rows are rare the slack of F1 is near 1
 #: even for good weights, and 1 % of it is all that there is to gain.
 MEASURE_TOL = 1e-3
+#: Budget of what training keeps beside the data, in units of 2^20 bytes.
+CACHE_MB = 1024.0
 #: Seconds between two checkpoints of a training.
 CHECKPOINT_EVERY = 60.0
 #: Parameters about where a training is kept.

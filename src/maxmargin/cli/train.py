@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ..defaults import CHECKPOINT_EVERY, TOL
+from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..registry import TASKS, import_name
 from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import add_reading_options, list_tasks, non_negative, positive, seconds
@@ -167,6 +167,13 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
     training.add_argument("--epsilon", type=float, help="gap in units of mean loss")
     training.add_argument("--max-passes", type=float, metavar="N", help="over the data; then stop")
     training.add_argument("--max-time", type=float, metavar="SECONDS", help="then stop")
+    training.add_argument(
+        "--cache-mb",
+        type=float,
+        default=CACHE_MB,
+        metavar="MB",
+        help=f"budget of what training keeps beside the data (default {CACHE_MB:g})",
+    )
     training.add_argument("--seed", type=non_negative, default=0, help="default 0")
     parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
 

@@ -60,6 +60,7 @@ def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, An
         "epsilon": arguments.epsilon,
         "max_passes": arguments.max_passes,
         "max_time": arguments.max_time,
+        "cache_mb": arguments.cache_mb,
         "random_state": arguments.seed,
         "verbose": 0 if arguments.quiet else 1,
     }
@@ -72,7 +73,7 @@ def refuse_bad_values(arguments: argparse.Namespace, task: Task) -> None:
     from ..solvers import make_solver
 
     given = shared_parameters(arguments, task)
-    limits = ("tol", "epsilon", "max_passes", "max_time", "random_state")
+    limits = ("tol", "epsilon", "max_passes", "max_time", "cache_mb", "random_state")
     try:
         solver = make_solver(given["solver"], **{name: given[name] for name in limits})
         formulation = Formulation(given["rescaling"], given["slack"])

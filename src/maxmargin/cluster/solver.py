@@ -70,7 +70,6 @@ class ClusterSolver(Solver):
     method: str | OneSlack = dataclasses.field(default="auto", kw_only=True)
     n_parts: int | None = dataclasses.field(default=None, kw_only=True)
     timeout: float = dataclasses.field(default=60.0, kw_only=True)
-    cache_mb: float = dataclasses.field(default=1024.0, kw_only=True)
 
     name: ClassVar[str] = "cluster"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")

@@ -93,15 +93,20 @@ class StoreArrays(NamedTuple):
     dual: Floats
 
 
-def grown(array: AnyArray, used: int, size: int, *, factor: float = 1.5) -> AnyArray:
+def grown(
+    array: AnyArray, used: int, size: int, *, factor: float = 1.5, most: int | None = None
+) -> AnyArray:
     """The array if it has this size; or else a larger one, with what is used of it.
 
     Arrays grow along their first axis, by ``factor`` beyond what is needed, so that growing again
-    and again costs no more than a few copies of the whole. What is not used is zero.
+    and again costs no more than a few copies of the whole; beyond ``most`` only as far as is
+    needed. What is not used is zero.
     """
     if size <= len(array):
         return array
-    larger = np.zeros((int(factor * size) + 64, *array.shape[1:]), array.dtype)
+    enough = int(factor * size) + 64
+    enough = enough if most is None else max(size, min(enough, most))
+    larger = np.zeros((enough, *array.shape[1:]), array.dtype)
     larger[:used] = array[:used]
     return larger
 

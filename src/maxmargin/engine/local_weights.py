@@ -44,6 +44,11 @@ class LocalWeights:
         self.numbers = np.empty(0, np.int32)  # 0, 1, 2...: the listed parts
         self._full: Floats = np.empty(0)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the listed parts."""
+        return sum(a.nbytes for a in (self.indptr, self.indices, self.values, self.numbers))
+
     def restart(self) -> None:
         """Forget the list of parts; the weights keep their numbers."""
         self.count = 0

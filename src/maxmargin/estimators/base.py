@@ -448,6 +448,8 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             raise ValueError(
                 f"checkpoint_every must be a number >= 0, got {self.checkpoint_every!r}"
             )
+        if not isinstance(self.cache_mb, Real) or not 0 <= self.cache_mb < np.inf:
+            raise ValueError(f"cache_mb must be a finite number >= 0, got {self.cache_mb!r}")
         if self.resume and self.checkpoint is None:
             raise ValueError("resume needs checkpoint, the file to go on from")
         check_n_jobs(self.n_jobs)
@@ -461,6 +463,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             random_state=seed_of(self.random_state),
             **keeping,
             n_jobs=self.n_jobs,
+            cache_mb=self.cache_mb,
         )
         if not isinstance(self.solver, str) and (self.checkpoint or self.resume):
             if not isinstance(solver, Solver):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from ..defaults import CHECKPOINT_EVERY, TOL
+from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..formulation import Rescaling, Slack
 from ..result import Callback
 from ..solvers import Solver
@@ -58,9 +58,9 @@ class SharedParameters:
     solver : str or Solver, default="auto"
         "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
         (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own
-        ``tol``, ``epsilon``, ``max_passes``, ``max_time``, ``random_state`` and ``n_jobs`` are then
-        used in place of the estimator's. The online solvers ("perceptron", "mira", "sgd",
-        "pegasos") make ``max_passes`` passes, 10 by default, whatever the gap.
+        ``tol``, ``epsilon``, ``max_passes``, ``max_time``, ``random_state``, ``n_jobs`` and
+        ``cache_mb`` are then used in place of the estimator's. The online solvers ("perceptron",
+        "mira", "sgd", "pegasos") make ``max_passes`` passes, 10 by default, whatever the gap.
     tol : float or None, default=1e-2
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Predictions for unseen data are
         hardly ever better for smaller ones; to compare objectives or weights, take 1e-4, say.
@@ -94,6 +94,10 @@ class SharedParameters:
         says otherwise; -1 is all cores. The same number gives the same bits; predictions, and the
         weights of "one-slack" and "n-slack", are the same for any number. Oracles of your own are
         asked in so many processes, if that pays, unless they say ``in_threads``.
+    cache_mb : float, default=1024.0
+        Budget, in units of 2^20 bytes, for the planes that training keeps beside the data; where it
+        is short, planes are dropped or merged, and training takes more passes. Solvers say what is
+        in it; online solvers keep none.
     cluster : distributed.Client, cluster or str, optional
         Train on the workers of a Dask cluster (solver "auto" or "one-slack"): a client, a cluster,
         or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see
@@ -126,6 +130,7 @@ class SharedParameters:
     resume: bool = False
     on_interrupt: Literal["raise", "return"] = "raise"
     n_jobs: int | None = None
+    cache_mb: float = CACHE_MB
     cluster: Any = None
     random_state: Any = None
     verbose: int = 0

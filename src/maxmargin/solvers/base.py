@@ -6,6 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any, ClassVar
 
 import joblib
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._version import __version__
-from ..defaults import CHECKPOINT_EVERY, TOL
+from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..engine.run import Run
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
@@ -69,6 +70,9 @@ class Solver:
         dual ascent, if the problem is one of this package, or says ``in_threads``. Others are
         searched in so many processes of joblib's, if that pays; what methods change in the problem
         is then lost. The same number gives the same bits.
+    cache_mb : float
+        Budget, in units of 2^20 bytes, for the planes that training keeps. What is in it is said
+        where a solver says it; online solvers keep none.
     """
 
     tol: float | None = TOL
@@ -80,6 +84,7 @@ class Solver:
     checkpoint_every: float = field(default=CHECKPOINT_EVERY, kw_only=True)
     resume: bool = field(default=False, kw_only=True)
     n_jobs: int | None = field(default=None, kw_only=True)
+    cache_mb: float = field(default=CACHE_MB, kw_only=True)
 
     name: ClassVar[str] = ""
     #: Slacks the solver can handle.
@@ -212,6 +217,8 @@ class Solver:
             getattr(self, name) is None for name in ("tol", "epsilon", "max_passes", "max_time")
         ):
             raise ValueError("give at least one of tol, epsilon, max_passes and max_time")
+        if not (isinstance(self.cache_mb, Real) and 0 <= self.cache_mb < np.inf):
+            raise ValueError(f"cache_mb must be a finite number >= 0, got {self.cache_mb!r}")
         check_n_jobs(self.n_jobs)
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")

@@ -307,7 +307,6 @@ class DualAscent(Solver):
         cheaper, and the number of passes hardly changes.
     """
 
-    cache_mb: float = 1024.0
     batch_size: int | None = None
 
     def start(

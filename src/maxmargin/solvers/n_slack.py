@@ -209,6 +209,10 @@ class NSlack(Solver):
     joint : bool
         Solve for the multipliers of all working sets together where they are few, whatever ``qp``.
         Not for hard margins.
+    cache_mb : float
+        Budget, in units of 2^20 bytes, for the constraints and their products, copies while they
+        are rewritten included. Where it is short, constraints without weight in the last solution
+        are dropped at once; if those with weight do not fit, a warning says what is used instead.
 
     Notes
     -----
@@ -272,7 +276,7 @@ class NSlack(Solver):
         else:
             oracle = Oracle(problem, formulation)
             kind = BoundedSets if oracle.has_bounds else WorkingSets
-            state = NSlackState(kind(oracle, C * weights))
+            state = NSlackState(kind(oracle, C * weights, int(self.cache_mb * 2**20)))
         return NSlackRun(self, state, C, weights, callbacks)
 
     # ----- the outer loop ------------------------------------------------------------------------

@@ -43,6 +43,7 @@ from .base import Solver
 __all__ = ["OneSlack"]
 
 
+BUNDLE_SHARE, LEAST_ROOM = 0.25, 2**20  # of the budget, for aggregated planes; and bytes
 FORGET_AFTER = 30  # planes without it after which a cached candidate is dropped; it costs time
 # Planes in a row from the cache, and those in a row that do not raise the dual value, after which
 # the oracle is asked all the same. (One of the latter may be needed to get to another that does.)
@@ -167,12 +168,12 @@ class OneSlackLoop(Kept):
     gap: float | None = None  # as last known; None before the first pass
 
 
-def _empty_bundle(pool: Pool, C: float) -> Bundle:
+def _empty_bundle(pool: Pool, C: float, room: int) -> Bundle:
     """A bundle for the planes of a pool."""
     region = pool.oracle.region
     if region is not None and pool.oracle.has_bounds:
-        return BoundedBundle(pool.n_weights, C, BoundPrices(region))
-    return Bundle(pool.n_weights, C, dense=False if pool.grows else None)
+        return BoundedBundle(pool.n_weights, C, BoundPrices(region), room)
+    return Bundle(pool.n_weights, C, False if pool.grows else None, room)
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,12 @@ class OneSlack(Solver):
         At most so many candidates of each example are kept, the most recently used ones; 0 asks
         the oracle for every plane. Problems whose outputs can all be listed need no cache.
     cache_mb : float
-        Budget, in units of 2^20 bytes, for the entries of cached candidates, copies while they grow
-        included. Not in it are 32 bytes for each of ``cache_size`` candidates of each example, the
-        weights of candidates' parts, 4 bytes for each part, and the aggregated planes, each as long
-        as the weights that candidates touch.
+        Budget, in units of 2^20 bytes, for cached candidates and, a quarter of it, for aggregated
+        planes, copies while they grow included. Candidates not used for longest are dropped to keep
+        it; aggregated planes without weight are, and those with the least are merged: then training
+        takes longer, and a warning says so. (There is 1 MB for them in any case.) Not in it are
+        64 bytes for each of ``cache_size`` candidates of each example, and up to eight vectors of
+        the weights.
     cache_share : float
         The oracle is asked when the gap over cached candidates is below this share of the last
         certified gap.
@@ -239,7 +242,6 @@ class OneSlack(Solver):
 
     qp: Literal["fsmo", "line-search"] = "fsmo"
     cache_size: int = 10
-    cache_mb: float = 1024.0
     cache_share: float = 0.3
     reach: float = 0.1
     inactive_limit: int = 20
@@ -271,15 +273,16 @@ class OneSlack(Solver):
     ) -> OneSlackRun:
         """See `Solver.start`."""
         state = of_kind(warm_start, OneSlackState, problem, formulation)
+        room = max(int(BUNDLE_SHARE * self.cache_mb * 2**20), LEAST_ROOM)
         if state is None:
-            budget = int(self.cache_mb * 2**20)
-            pool = make_pool(Oracle(problem, formulation), self.cache_size, budget)
-            state = OneSlackState(pool, _empty_bundle(pool, C), weights)
+            candidates = max(int(self.cache_mb * 2**20) - room, 0)
+            pool = make_pool(Oracle(problem, formulation), self.cache_size, candidates)
+            state = OneSlackState(pool, _empty_bundle(pool, C, room), weights)
         elif np.array_equal(state.weights, weights):
             state.bundle.rescale(C)
         else:
             # Aggregated planes are sums with the old weights; the candidates are still good.
-            state = OneSlackState(state.pool, _empty_bundle(state.pool, C), weights)
+            state = OneSlackState(state.pool, _empty_bundle(state.pool, C, room), weights)
         return OneSlackRun(self, state, C, callbacks)
 
     # ----- the outer loop ------------------------------------------------------------------------

@@ -28,8 +28,8 @@ ROUNDS = 20  # of the master's own method, each with the bounds' multipliers set
 class BoundedSets(WorkingSets):
     """Constraints of examples, and the multipliers of bounds on single weights."""
 
-    def __init__(self, oracle: Oracle, caps: Floats) -> None:
-        super().__init__(oracle, caps)
+    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int = 2**62) -> None:
+        super().__init__(oracle, caps, cache_bytes)
         assert oracle.region is not None
         self.prices = BoundPrices(oracle.region)
         self.prices.renew(self.w)
@@ -90,8 +90,8 @@ class BoundedBundle(Bundle):
     Scores are the planes' values at the weights with the bounds' multipliers as they are.
     """
 
-    def __init__(self, n_features: int, cap: float, prices: BoundPrices) -> None:
-        super().__init__(n_features, cap)
+    def __init__(self, n_features: int, cap: float, prices: BoundPrices, room: int = 2**62) -> None:
+        super().__init__(n_features, cap, room=room)
         self.prices = prices
         self.renew()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from ...formulation import Formulation
@@ -17,9 +19,17 @@ from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
 
 __all__ = ["Bundle", "stored_dense"]
 
+logger = logging.getLogger("maxmargin")
+
 DENSE_BELOW = 2**16  # features up to which planes are stored dense
 KEPT = ("offset", "alpha", "scores", "idle", "gram", "matrix", "starts", "ids", "values")
 PRODUCT_WORK = 2.0  # counted work of an entry of a plane in a product or sum
+# Bytes of an entry of a plane, dense or sparse, while arrays grow: old and new are both there then,
+# of the sparse ones number by number and value by value.
+DENSE_ENTRY, SPARSE_ENTRY = 16, 20
+GRAM_SHARE = 0.25  # of the room, for products of planes
+LEAST_PLANES = 4  # for which there has to be room
+FULL = 0.67  # share of the room that is filled after planes were dropped for lack of it
 ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
 
 
@@ -43,11 +53,18 @@ class Bundle:
         Bound on the sum of the multipliers.
     dense : bool, optional
         Whether planes are stored dense; those that are may not become longer.
+    room : int
+        Bytes for planes and their products. Where it is short, planes without weight go first, then
+        those with the least are merged into one, which changes neither ``w`` nor the dual value.
     """
 
-    def __init__(self, n_features: int, cap: float, dense: bool | None = None) -> None:
+    def __init__(
+        self, n_features: int, cap: float, dense: bool | None = None, room: int = 2**62
+    ) -> None:
         self.n_features = n_features
         self.cap = cap
+        self.room = room
+        self._warned_of_room = self._warned_of_merging = False
         self.dense = stored_dense(n_features) if dense is None else dense
         self.size = 0
         self.offset: Floats = np.zeros(8)
@@ -55,7 +72,8 @@ class Bundle:
         self.scores: Floats = np.zeros(8)  # offset - gram @ alpha
         self.idle: Ints = np.zeros(8, np.int64)
         self.gram: Floats = np.zeros((8, 8))
-        self.matrix: Floats = np.zeros((8 if self.dense else 0, n_features))
+        rows = min(8, max(LEAST_PLANES, self._most_entries // max(n_features, 1)))
+        self.matrix: Floats = np.zeros((rows if self.dense else 0, n_features))
         self.starts: Ints = np.zeros(9, np.int64)
         self.ids: Ints32 = np.empty(0, np.int32)
         self.values: Floats = np.empty(0)
@@ -64,14 +82,15 @@ class Bundle:
     def arrays(self) -> Arrays:
         """The planes and multipliers, as arrays by name."""
         kept = {name: getattr(self, name) for name in KEPT}
-        return {**kept, "numbers": to_text({"size": self.size, "cap": self.cap})}
+        numbers = {name: getattr(self, name) for name in ("size", "cap", "room")}
+        return {**kept, "numbers": to_text(numbers)}
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of a bundle of planes of this kind has given."""
         for name in KEPT:
             setattr(self, name, arrays[name].copy())
-        numbers = from_text(arrays["numbers"])
-        self.size, self.cap = numbers["size"], numbers["cap"]
+        for name, number in from_text(arrays["numbers"]).items():
+            setattr(self, name, number)
 
     @property
     def slack(self) -> float:
@@ -126,13 +145,18 @@ class Bundle:
 
     def add(self, plane: Floats, offset: float, threads: Threads | int = 1) -> None:
         """Append a plane with multiplier 0, unless it is there; the vector is zero afterwards."""
-        m = self.size
         row, square = self.products(plane, threads), float(plane @ plane)
         if self._has(plane, offset, row, square):
             plane[:] = 0.0
             return
-        if m == len(self.offset):
-            self._grow()
+        if self._make_room(self.n_features if self.dense else int(np.count_nonzero(plane))):
+            row = self.products(plane, threads)
+        self._append(plane, offset, row, square)
+
+    def _append(self, plane: Floats, offset: float, row: Floats, square: float) -> None:
+        """Append a plane with multiplier 0, given its products; the vector is zero afterwards."""
+        m = self.size
+        self._grow()
         self.gram[m, :m] = row
         self.gram[:m, m] = row
         self.gram[m, m] = square
@@ -223,6 +247,73 @@ class Bundle:
         if len(keep) < m:
             self._select(keep)
 
+    @property
+    def _most_entries(self) -> int:
+        """Entries of planes for which there is room."""
+        return int((1.0 - GRAM_SHARE) * self.room) // (DENSE_ENTRY if self.dense else SPARSE_ENTRY)
+
+    @property
+    def _most_planes(self) -> int:
+        """Planes for whose products there is room, those before they grow included."""
+        return max(LEAST_PLANES, int((GRAM_SHARE * self.room / 16) ** 0.5))
+
+    def _make_room(self, entries: int) -> bool:
+        """Drop and merge planes where one more, of so many entries, does not fit; whether it did.
+
+        The planes with the largest multipliers stay, then those that had some last.
+        """
+        m = self.size
+        lengths = np.full(m, self.n_features) if self.dense else np.diff(self.starts[: m + 1])
+        total = int(lengths.sum()) + entries
+        if total <= self._most_entries and m < self._most_planes:
+            return False
+        least = LEAST_PLANES * max(entries, int(lengths.max(initial=0)))
+        if self._most_entries < least:
+            self.room = int(least * (DENSE_ENTRY if self.dense else SPARSE_ENTRY) * 1.1)
+            self.room = int(self.room / (1.0 - GRAM_SHARE))
+            if not self._warned_of_room:
+                self._warned_of_room = True
+                logger.warning(
+                    "cache_mb is too small for a few aggregated planes; using %d MB for them",
+                    self.room // 2**20 + 1,
+                )
+        order = np.lexsort((self.idle[:m], -self.alpha[:m]))
+        merged = min(self.n_features, int(lengths.sum()))
+        filled = np.cumsum(lengths[order]) + entries + merged
+        stays = filled <= FULL * self._most_entries
+        stays[max(1, int(FULL * self._most_planes) - 2) :] = False
+        rest = order[~stays]
+        weighty = np.sort(rest[self.alpha[rest] > 0.0])
+        keep = np.sort(order[stays])
+        if len(weighty) > 1:
+            self._merge(weighty, keep)
+        else:
+            self._select(np.sort(np.concatenate((keep, weighty))))
+        return True
+
+    def _merge(self, which: Ints, keep: Ints) -> None:
+        """Put one plane, their mean by weight, in place of these, and keep only those beside it."""
+        m = self.size
+        if not self._warned_of_merging:
+            self._warned_of_merging = True
+            logger.warning(
+                "cache_mb is too small for all aggregated planes that have weight: some are "
+                "merged, and training takes longer"
+            )
+        weight = float(self.alpha[which].sum())
+        shares = np.zeros(m)
+        shares[which] = self.alpha[which] / weight
+        plane = np.zeros(self.n_features)
+        if self.dense:
+            plane += shares @ self.matrix[:m]
+        else:
+            sparse_combination(self.starts, self.ids, self.values, m, shares, 0, plane)
+        row, offset = self.gram[:m, :m] @ shares, float(shares @ self.offset[:m])
+        self._select(keep)
+        self._append(plane, offset, row[keep], float(plane @ plane))
+        self.alpha[self.size - 1] = weight
+        self.refresh()
+
     def _select(self, keep: Ints) -> None:
         """Keep these planes only."""
         k = len(keep)
@@ -241,23 +332,27 @@ class Bundle:
 
     def _append_sparse(self, plane: Floats) -> None:
         """Store the non-zero entries of a plane behind the others."""
-        m = self.size
+        m, most = self.size, self._most_entries
         start = int(self.starts[m])
         count = take_non_zeros(plane, self.ids, self.values, start)
         if start + count > len(self.ids):
-            self.ids = grown(self.ids, start, start + count)
-            self.values = grown(self.values, start, start + count)
+            self.ids = grown(self.ids, start, start + count, most=most)
+            self.values = grown(self.values, start, start + count, most=most)
             take_non_zeros(plane, self.ids, self.values, start)
         self.starts[m + 1] = start + count
 
     def _grow(self) -> None:
-        """Make the arrays larger, for one more plane and others."""
+        """Make the arrays larger where there is no place for one more plane."""
         m = self.size
-        for name in ("offset", "alpha", "scores", "idle"):
-            setattr(self, name, grown(getattr(self, name), m, m + 1))
-        self.starts = grown(self.starts, m + 1, len(self.offset) + 1)
         if self.dense:
-            self.matrix = grown(self.matrix, m, m + 1)
+            most = self._most_entries // max(self.n_features, 1)
+            self.matrix = grown(self.matrix, m, m + 1, most=most)
+        if m < len(self.offset):
+            return
+        for name in ("offset", "alpha", "scores", "idle"):
+            array = getattr(self, name)
+            setattr(self, name, grown(array, m, m + 1, most=self._most_planes))
+        self.starts = grown(self.starts, m + 1, len(self.offset) + 1, factor=1.0)
         gram = np.zeros((len(self.offset), len(self.offset)))
         gram[:m, :m] = self.gram[:m, :m]
         self.gram = gram

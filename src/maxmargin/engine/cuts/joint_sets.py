@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["solve_sets_jointly"]
 
+SQUARES = 4  # matrices of all products that a joint solution has at a time
+
 
 def solve_sets_jointly(store: WorkingSets, stop_gap: float, most_work: float) -> float | None:
-    """Solve for the multipliers of all constraints; None if too much work."""
+    """Solve for the multipliers of all constraints; None if too much work, or no memory."""
     sets = store.sets
     slots, owners = store.owners()
     used = store.caps[owners] > 0
@@ -24,7 +26,8 @@ def solve_sets_jointly(store: WorkingSets, stop_gap: float, most_work: float) ->
     rows = PlaneRows(sets.first[slots], sets.last[slots], sets.ids, sets.values)
     entries = int((rows.last - rows.first).sum())
     work = planes_work(len(slots), len(slots), entries, store.parts)
-    if len(slots) == 0 or work > most_work:
+    free = store.cache_bytes - store.nbytes
+    if len(slots) == 0 or work > most_work or SQUARES * 8 * len(slots) ** 2 > free:
         return None
     gram = all_products(rows, store.parts, len(store.w))
     number, block = np.unique(owners, return_inverse=True)

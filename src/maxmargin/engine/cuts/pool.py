@@ -8,6 +8,7 @@ pool of its own that knows them all (`Accelerators.pool`); its values are then t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -28,12 +29,18 @@ from .pool_kernels import (
     EMPTY,
     add_chosen,
     admit_candidates,
+    number_parts,
     score_candidates,
     score_parts,
 )
 
 __all__ = ["CandidatePool", "Pool", "TablePool", "make_pool"]
 
+logger = logging.getLogger("maxmargin")
+
+# Ages, in ticks of the clock, of the candidates that go where the budget is short: the first of
+# them that leaves this share of the entries free will do.
+AGES, ENOUGH_FREE = (50, 12, 3, 0), 0.3
 WORTH_KEEPING = 0.7  # share of entries in use below which they are rewritten
 
 
@@ -149,7 +156,8 @@ class CandidatePool(TablePool):
     size : int
         Candidates kept of each example.
     cache_bytes : int
-        Budget for the candidates' entries. Where it is short, those not used for longest go first.
+        Budget for the candidates' entries and the parts that they name, copies while they are
+        rewritten included. Where it is short, those not used for longest go first.
     """
 
     complete = False
@@ -163,23 +171,27 @@ class CandidatePool(TablePool):
         self.grows = not stored_dense(self.n_features) and not oracle.has_bounds
         self.local = LocalWeights(self.parts, self.n_features if self.grows else 0)
         shape = (n, max(1, size))
+        space = min(16 * n, cache_bytes // 128) + 1024
         self.slots = Slots(
             np.zeros(shape, np.int64),
             np.zeros(shape, np.int64),
             np.zeros(shape),
             np.full(shape, -1),
-            np.empty(16 * n + 1024, np.int32),
-            np.empty(16 * n + 1024),
-            np.empty(16 * n + 1024, np.int32),
+            np.empty(space, np.int32),
+            np.empty(space),
+            np.empty(space, np.int32),
         )
         self.used = np.zeros(2, np.int64)  # entries, local parts
-        self.place = np.zeros(self.parts.n_parts, np.int32)
         self.clock = 0
+        self._warned_of_budget = False
+        self._number_parts()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries."""
-        return self.slots.ids.nbytes + self.slots.values.nbytes + self.slots.features.nbytes
+        """Bytes of the entries, of the parts that they name, and of the values of those."""
+        slots, table = self.slots, self.table
+        per_part = 8 * len(slots.features) + self.local.nbytes
+        return sum(a.nbytes for a in (slots.ids, slots.values, slots.features, table)) + per_part
 
     @property
     def n_weights(self) -> int:
@@ -233,7 +245,7 @@ class CandidatePool(TablePool):
             while True:
                 done = admit_candidates(
                     self.slots,
-                    self.place,
+                    self.table,
                     self.used,
                     examples,
                     planes,
@@ -283,21 +295,28 @@ class CandidatePool(TablePool):
         """See `Pool`."""
         self.slots = Slots(**copied(inside("slots", arrays)))
         self.used, self.clock = arrays["used"].copy(), int(arrays["clock"])
-        self.place[:] = 0
         self.local.renumber(arrays["columns"])
         self._number_parts()
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""
-        if 3 * self.nbytes <= self.cache_bytes:  # old and new ones, of twice the size
-            self._compact(-1, 2.0, longest)
-            return
-        age = 50
-        while True:
-            self._compact(self.clock - age, 1.0, longest)
-            if self.nbytes <= self.cache_bytes or age == 0:
+        for factor in (2.0, 1.3):
+            if 2.0 * factor * self.nbytes <= self.cache_bytes:  # to be rewritten in the same space
+                self._compact(-1, factor, longest)
                 return
-            age //= 4
+        logger.debug("dropping candidates to keep within cache_mb")
+        for age in AGES:
+            self._compact(self.clock - age, 1.0, longest)
+            if self.used[0] <= (1.0 - ENOUGH_FREE) * len(self.slots.ids):
+                return
+        # Those of this pass are needed, whatever they take.
+        self._compact(-1, 1.2, longest)
+        if 2 * self.nbytes > self.cache_bytes and not self._warned_of_budget:
+            self._warned_of_budget = True
+            logger.warning(
+                "cache_mb is too small for a candidate of each example; using %d MB",
+                2 * self.nbytes // 2**20 + 1,
+            )
 
     def _compact(self, oldest: int, factor: float, extra: int = 0) -> None:
         """Rewrite the entries without those of dropped candidates, with space to grow."""
@@ -313,7 +332,6 @@ class CandidatePool(TablePool):
         listed = slots.features[: self.used[1]]
         place = np.zeros(len(listed), np.int32)
         count = keep_parts_by_use(ids, starts[-1], listed, place, features)
-        self.place[listed] = 0
         first[kept] = starts[:-1]
         self.slots = slots._replace(ids=ids, values=values, features=features)
         self.used[:] = starts[-1], count
@@ -322,7 +340,9 @@ class CandidatePool(TablePool):
     def _number_parts(self) -> None:
         """Number the parts that are listed."""
         n_local = int(self.used[1])
-        self.place[self.slots.features[:n_local]] = np.arange(1, n_local + 1)
+        size = 1 << int(2 * len(self.slots.features)).bit_length()
+        self.table = np.zeros(size, np.int32)
+        number_parts(self.slots.features, n_local, self.table)
         if self.grows:
             self.local.restart()
             self.local.extend(self.slots.features, n_local)

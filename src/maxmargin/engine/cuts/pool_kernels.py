@@ -12,9 +12,29 @@ EMPTY = -1e30  # value of a slot without a candidate: never the best, and finite
 
 
 @kernel
+def _position(part, features, table):
+    """Where the table has the number of a listed part, plus 1, or a 0 where it is to be put.
+
+    The table is at least twice as long as the list, and a power of two.
+    """
+    mask = len(table) - 1
+    at = ((np.int64(part) * 2654435761) >> 15) & mask
+    while table[at] != 0 and features[table[at] - 1] != part:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def number_parts(features, n_listed, table):
+    """Enter the listed parts into an empty table."""
+    for k in range(n_listed):
+        table[_position(features[k], features, table)] = k + 1
+
+
+@kernel
 def admit_candidates(
     slots,
-    place,
+    table,
     used,
     examples,
     rows,
@@ -47,12 +67,13 @@ def admit_candidates(
         at = used[ENTRIES]
         for e in range(first, end):
             part = rows.indices[e]
-            local = place[part]
+            position = _position(part, slots.features, table)
+            local = np.int64(table[position])
             if local == 0:
                 slots.features[used[LOCALS]] = part
                 used[LOCALS] += 1
                 local = used[LOCALS]
-                place[part] = local
+                table[position] = local
             slots.ids[at + e - first] = local - 1
             slots.values[at + e - first] = scales[r] * rows.values[e]
         slot = 0

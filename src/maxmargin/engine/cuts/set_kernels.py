@@ -183,6 +183,16 @@ def relocate(sets, used, i, capacity):
 
 
 @kernel
+def keep_squares(sets, capacity, gram_start, gram):
+    """Copy the products of all blocks to another array, with other capacities."""
+    for i in range(len(sets.start)):
+        old, new = sets.gram_start[i], gram_start[i]
+        for k in range(sets.count[i]):
+            for q in range(sets.count[i]):
+                gram[new + k * capacity[i] + q] = sets.gram[old + k * sets.capacity[i] + q]
+
+
+@kernel
 def count_idle(sets, examples):
     """Count another solution for the planes of these examples that have no weight in it."""
     for i in examples:

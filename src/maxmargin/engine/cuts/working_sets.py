@@ -11,6 +11,7 @@ margin).
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +35,18 @@ from .set_kernels import (
     drop_idle,
     examine_rows,
     improve_sets,
+    keep_squares,
     relocate,
 )
 
 __all__ = ["Found", "WorkingSets"]
 
+logger = logging.getLogger("maxmargin")
+
 CAPACITY = 4  # slots of a block in the beginning
+PER_SLOT = ("first", "last", "offset", "alpha", "idle")
+SLOT, ENTRY = 40, 12  # bytes, beside 8 of a product
+SPARE = 1.5  # room for planes that cannot be dropped, as a multiple of what they take
 
 
 class Sets(NamedTuple):
@@ -89,25 +96,34 @@ class WorkingSets:
         Where constraints come from.
     caps : array of shape (n_examples,)
         ``C * sample_weight``.
+    cache_bytes : int
+        Budget for constraints and their products, copies while they are rewritten included. Where
+        it is short those go that had no weight in the last solution of their working set; what is
+        left is needed, and kept, whatever it takes.
     """
 
     visits_in_order = False  # see `BlockStore`
 
-    def __init__(self, oracle: Oracle, caps: Floats) -> None:
+    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int = 2**62) -> None:
         n, n_features = len(caps), oracle.n_features
+        self.cache_bytes = cache_bytes
+        self._warned_of_budget = False
         self.oracle = oracle
         self.formulation = formulation = oracle.formulation
         self.parts = oracle.parts
         self.w: Floats = np.zeros(n_features)
         self.caps = caps
         self.work = 0.0  # done on blocks, see `work`
-        slots, squares = CAPACITY * n, CAPACITY * CAPACITY * n
+        capacity = CAPACITY if SPARE * n * _block_bytes(CAPACITY) <= self._room else 1
+        slots, squares = capacity * n, capacity * capacity * n
+        space = max(self._room - n * _block_bytes(capacity), 0) // (2 * ENTRY)
+        entries = min(64 * n, space) + 1024
         self.used = np.array([slots, squares, 0])
         self.sets = Sets(
-            CAPACITY * np.arange(n),
-            np.full(n, CAPACITY),
+            capacity * np.arange(n),
+            np.full(n, capacity),
             np.zeros(n, np.int64),
-            CAPACITY * CAPACITY * np.arange(n),
+            capacity * capacity * np.arange(n),
             self._bounds(caps),
             ridges(formulation, caps),
             np.zeros(slots, np.int64),
@@ -116,8 +132,8 @@ class WorkingSets:
             np.zeros(slots),
             np.zeros(slots, np.int64),
             np.empty(squares),
-            np.empty(64 * n + 1024, np.int32),
-            np.empty(64 * n + 1024),
+            np.empty(entries, np.int32),
+            np.empty(entries),
         )
         self.scratch = Scratch(
             np.empty(256), np.zeros(n_features), np.empty(9), np.empty(9), np.empty((9, 9))
@@ -126,6 +142,17 @@ class WorkingSets:
     def _bounds(self, caps: Floats) -> Floats:
         """Caps as the kernels want them: beyond any limit for hard margins."""
         return np.where(caps > 0, UNLIMITED, 0.0) if self.formulation.slack == "none" else caps
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the constraints and their products."""
+        sets = self.sets
+        return SLOT * len(sets.first) + 8 * len(sets.gram) + ENTRY * len(sets.ids)
+
+    @property
+    def _room(self) -> int:
+        """Bytes for them. They are rewritten from time to time: for a while there are two."""
+        return self.cache_bytes // 2
 
     @property
     def n_planes(self) -> int:
@@ -256,26 +283,50 @@ class WorkingSets:
         slots, _ = self.owners()
         live = int((sets.last[slots] - sets.first[slots]).sum())
         if live < 0.5 * self.used[ENTRIES]:
-            size = int(1.5 * live) + 1024
-            ids, values = np.empty(size, np.int32), np.empty(size)
-            starts = np.empty(len(slots) + 1, np.int64)
-            keep_rows(sets.first, sets.last, slots, sets.ids, sets.values, ids, values, starts)
-            sets.first[slots], sets.last[slots] = starts[:-1], starts[1:]
-            self.sets, self.used[ENTRIES] = sets._replace(ids=ids, values=values), live
+            self._rewrite_entries(slots, int(1.5 * live) + 1024)
+
+    def _rewrite_entries(self, slots: Ints, size: int) -> None:
+        """Rewrite the entries of the slots in use, in arrays of a size."""
+        sets = self.sets
+        ids, values = np.empty(size, np.int32), np.empty(size)
+        starts = np.empty(len(slots) + 1, np.int64)
+        keep_rows(sets.first, sets.last, slots, sets.ids, sets.values, ids, values, starts)
+        sets.first[slots], sets.last[slots] = starts[:-1], starts[1:]
+        self.sets, self.used[ENTRIES] = sets._replace(ids=ids, values=values), starts[-1]
+
+    def _rewrite(self) -> None:
+        """Rewrite all arrays without gaps, as long as they have to be."""
+        sets, (slots, _) = self.sets, self.owners()
+        self._rewrite_entries(slots, int((sets.last[slots] - sets.first[slots]).sum()))
+        sets, capacity = self.sets, np.maximum(self.sets.count, 1)
+        ends, square_ends = np.cumsum(capacity), np.cumsum(capacity * capacity)
+        start, gram_start = ends - capacity, square_ends - capacity * capacity
+        gram = np.empty(int(square_ends[-1]))
+        keep_squares(sets, capacity, gram_start, gram)
+        shorter: Arrays = {}
+        self.sets = sets._replace(start=start, capacity=capacity, gram_start=gram_start, gram=gram)
+        to, _ = self.owners()
+        for name in PER_SLOT:
+            old = getattr(sets, name)
+            shorter[name] = np.zeros(int(ends[-1]), old.dtype)
+            shorter[name][to] = old[slots]
+        self.sets = self.sets._replace(**shorter)
+        self.used[:2] = ends[-1], square_ends[-1]
 
     # ----- state ---------------------------------------------------------------------------------
 
     def arrays(self) -> Arrays:
         """The sets and their multipliers, as arrays by name."""
         own = {name: getattr(self, name) for name in ("used", "caps", "w")}
-        return {**under("sets", named_arrays(self.sets)), **own, "work": np.array(self.work)}
+        numbers = {"work": np.array(self.work), "cache_bytes": np.array(self.cache_bytes)}
+        return {**under("sets", named_arrays(self.sets)), **own, **numbers}
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of sets of equal data and formulation has given."""
         self.sets = Sets(**copied(inside("sets", arrays)))
         for name in ("used", "caps", "w"):
             setattr(self, name, arrays[name].copy())
-        self.work = float(arrays["work"])
+        self.work, self.cache_bytes = float(arrays["work"]), int(arrays["cache_bytes"])
 
     # ----- memory --------------------------------------------------------------------------------
 
@@ -292,18 +343,52 @@ class WorkingSets:
 
     def _reserve(self, i: int, length: int) -> None:
         """Reserve space for one more plane of example i, of so many entries."""
+        if self._grow(i, length, 1.5) or self._grow(i, length, 1.1):
+            return
+        sets, largest = self.sets, int(self.sets.capacity.max(initial=0))
+        logger.debug("dropping constraints without weight to keep within cache_mb")
+        sets.idle[sets.alpha > 0.0] = 0
+        drop_idle(sets, 1, np.empty(largest, np.int64), np.empty(largest, np.int64))
+        self._rewrite()
+        needed = int(2 * SPARE * self.nbytes)
+        if needed > self.cache_bytes:
+            self.cache_bytes = needed
+            if not self._warned_of_budget:
+                self._warned_of_budget = True
+                logger.warning(
+                    "cache_mb is too small for the constraints that have weight; using %d MB",
+                    needed // 2**20 + 1,
+                )
+        if not self._grow(i, length, 1.3):
+            self._grow(i, length, 1.1, anyway=True)
+
+    def _grow(self, i: int, length: int, factor: float, anyway: bool = False) -> bool:
+        """Reserve space for such a plane and some more, unless the budget forbids it."""
         sets = self.sets
         capacity = 2 * int(sets.capacity[i]) if sets.count[i] == sets.capacity[i] else 0
-        wanted = self.used + np.array([capacity, capacity * capacity, length])
-        larger: Arrays = {}
-        for need, names in zip(
-            wanted,
-            (("first", "last", "offset", "alpha", "idle"), ("gram",), ("ids", "values")),
-            strict=True,
-        ):
-            for name in names:
-                array = getattr(sets, name)
-                larger[name] = grown(array, len(array), int(need))
-        self.sets = sets._replace(**larger)
+        extra = np.array([capacity, capacity * capacity, length])
+        slots, squares, entries = (self.used + extra).tolist()
+        sizes = {**dict.fromkeys(PER_SLOT, slots), "gram": squares, "ids": entries}
+        sizes["values"] = entries
+
+        def grown_to(name: str) -> int:
+            size, wanted = len(getattr(sets, name)), sizes[name]
+            return size if wanted <= size else int(factor * wanted) + 64
+
+        taken = SLOT * grown_to("first") + 8 * grown_to("gram") + ENTRY * grown_to("ids")
+        if taken > self._room and not anyway:
+            return False
+        for name, wanted in sizes.items():  # one after the other: only one is there twice
+            array = getattr(self.sets, name)
+            larger = grown(array, len(array), wanted, factor=factor)
+            del array
+            self.sets = self.sets._replace(**{name: larger})
+            del larger
         if capacity:
             relocate(self.sets, self.used, i, capacity)
+        return True
+
+
+def _block_bytes(capacity: int) -> int:
+    """Bytes of so many slots of a block and their products."""
+    return SLOT * capacity + 8 * capacity * capacity
