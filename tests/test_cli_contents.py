@@ -198,3 +198,24 @@ def test_the_budget_of_memory(corpus_folder, monkeypatch):
     assert main([*train, "--cache-mb", "7"]) == 0
     assert main([*train, "--force"]) == 0
     assert [solver.cache_mb for solver in given] == [7.0, 1024.0]
+
+
+def test_numbers_of_threads(corpus_folder, monkeypatch, capsys):
+    given = []
+    solve, predict = Auto.solve, mm.SequenceTagger.predict
+    monkeypatch.setattr(
+        Auto, "solve", lambda self, *args, **kw: given.append(self) or solve(self, *args, **kw)
+    )
+    monkeypatch.setattr(
+        mm.SequenceTagger,
+        "predict",
+        lambda self, *args, **kw: given.append(self) or predict(self, *args, **kw),
+    )
+    assert main(["train", "tag", "ok.txt", "-o", "new.mm", "-q", "--n-jobs", "2"]) == 0
+    assert main(["predict", "new.mm", "ok.txt", "--n-jobs", "-1"]) == 0
+    assert main(["predict", "new.mm", "ok.txt"]) == 0
+    assert [one.n_jobs for one in given] == [2, -1, 2]
+    for wrong in ("0", "-2", "two"):
+        with pytest.raises(SystemExit):
+            main(["predict", "new.mm", "ok.txt", "--n-jobs", wrong])
+        assert "expected a whole number >= 1, or -1 for all cores" in capsys.readouterr().err

@@ -27,7 +27,7 @@ def open_input(path: str) -> Source:
     return standard_input() if is_standard(path) else read_once(path)
 
 
-def read_model(path: str, data: str) -> Model:
+def read_model(path: str, data: str, n_jobs: int | None = None) -> Model:
     """Load a model file; the task follows from the estimator. ``data`` is the file it is for."""
     if is_standard(path):
         raise ValueError("a model is not read from the standard input: name its file")
@@ -40,6 +40,8 @@ def read_model(path: str, data: str) -> Model:
     entry = entry_of(type(estimator))
     if entry is None or entry.task is None:
         raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
+    if n_jobs is not None:  # otherwise that of the training
+        estimator.n_jobs = n_jobs
     understand = import_name(entry.task.module, "understand")
     return Model(estimator, entry.task, path, understand(path, estimator, extra))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..registry import TASKS, import_name
 from .codes import DONE
-from .options import add_reading_options, list_tasks, non_negative, per_cent
+from .options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
 from .signals import Signals
 from .telling import warn
 
@@ -49,6 +49,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--level", type=per_cent, default=95.0, metavar="PERCENT", help="of intervals (default 95)"
     )
     parser.add_argument("--seed", type=non_negative, default=0, help="of resamples (default 0)")
+    add_jobs_option(parser)
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -60,10 +61,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from .intervals import compared, with_intervals
     from .telling import write_report
 
-    model = read_model(arguments.model, arguments.data)
+    model = read_model(arguments.model, arguments.data, arguments.n_jobs)
     other = None
     if arguments.against is not None:
-        other = read_model(arguments.against, arguments.data)
+        other = read_model(arguments.against, arguments.data, arguments.n_jobs)
         if other.task is not model.task:
             raise ValueError(
                 f"--against {other.path}: a model of the task '{other.task.name}', expected one of "

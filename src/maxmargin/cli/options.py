@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "SEPARATORS",
+    "add_jobs_option",
     "add_reading_options",
     "folds",
     "list_tasks",
@@ -33,6 +34,13 @@ def add_reading_options(group: Any, default_separator: str) -> None:
         choices=list(SEPARATORS),
         help="between the fields of a column file: auto (any spaces and tabs), tab (fields may "
         f"hold spaces) or space; default {default_separator}",
+    )
+
+
+def add_jobs_option(group: Any) -> None:
+    """Describe the number of threads."""
+    group.add_argument(
+        "--n-jobs", type=jobs, metavar="N", help="threads; -1 for all cores (default 1)"
     )
 
 
@@ -63,6 +71,19 @@ def positive(text: str) -> int:
     if non_negative(text) == 0:
         raise argparse.ArgumentTypeError("expected a whole number >= 1, got '0'")
     return int(text)
+
+
+def jobs(text: str) -> int:
+    """A number of threads, or -1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1 and value != -1:
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number >= 1, or -1 for all cores, got {text!r:.40}"
+        )
+    return value
 
 
 def folds(text: str) -> int:

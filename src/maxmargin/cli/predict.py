@@ -7,7 +7,7 @@ from typing import Any
 
 from ..registry import TASKS, import_name
 from .codes import DONE
-from .options import add_reading_options, list_tasks, positive
+from .options import add_jobs_option, add_reading_options, list_tasks, positive
 from .signals import Signals
 
 __all__ = ["add_parser", "run"]
@@ -55,6 +55,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "margin, how much worse the best output with another label is "
         f"({_tasks_with('confidence')})",
     )
+    add_jobs_option(parser)
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if not to_standard:
         inputs = [arguments.model, arguments.data]
         check_text_output(arguments.output, inputs, arguments.force)
-    model = read_model(arguments.model, arguments.data)
+    model = read_model(arguments.model, arguments.data, arguments.n_jobs)
     refuse_answers(arguments, model.task)
     opened = (
         standard_output(arguments.encoding)

@@ -11,7 +11,14 @@ from typing import Any
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..registry import TASKS, import_name
 from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
-from .options import add_reading_options, list_tasks, non_negative, positive, seconds
+from .options import (
+    add_jobs_option,
+    add_reading_options,
+    list_tasks,
+    non_negative,
+    positive,
+    seconds,
+)
 from .signals import NO_MODEL, Signals, telling_of_interrupts
 from .task_options import add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
@@ -174,6 +181,7 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
         metavar="MB",
         help=f"budget of what training keeps beside the data (default {CACHE_MB:g})",
     )
+    add_jobs_option(training)
     training.add_argument("--seed", type=non_negative, default=0, help="default 0")
     parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
 

@@ -61,6 +61,7 @@ def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, An
         "max_passes": arguments.max_passes,
         "max_time": arguments.max_time,
         "cache_mb": arguments.cache_mb,
+        "n_jobs": arguments.n_jobs,
         "random_state": arguments.seed,
         "verbose": 0 if arguments.quiet else 1,
     }
