@@ -120,7 +120,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
         -------
         self
         """
-        if self.loss not in LOSSES:
+        if str(self.loss) not in LOSSES:  # an array has no truth
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         check_lengths(X, y)

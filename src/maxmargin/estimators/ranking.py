@@ -175,7 +175,7 @@ class RankSVM(MaxMarginEstimator):
         reset: bool,
     ) -> tuple[tuple[Any, ...], Floats | None]:
         """What a problem is made of, and the weights of its queries."""
-        if self.loss not in LOSSES:
+        if str(self.loss) not in LOSSES:  # an array has no truth
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         X, relevance = self._checked(X, y, reset)

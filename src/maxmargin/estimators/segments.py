@@ -198,7 +198,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
 
     def _check_parameters(self) -> None:
         """Raise ValueError for wrong ones, before the features are built."""
-        if self.loss not in LOSSES:
+        if str(self.loss) not in LOSSES:  # an array has no truth
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         self._make_solver()

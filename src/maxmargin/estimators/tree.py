@@ -496,7 +496,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
                 axis=1,
             ).astype(np.int64)
         n_labels = np.array([len(classes) for classes in self.classes_], np.int64)
-        edges = tree_of_labels(codes, n_labels) if self.tree is None else list(self.tree)
+        edges = tree_of_labels(codes, n_labels) if self.tree is None else self._edges()
         parent, order = root_tree(V, edges)
         nodes, edge_inputs = split_inputs(X)
         if edge_inputs is not None and self.tree is None:
@@ -539,6 +539,15 @@ class TreeLabeler(PartConfidences, PartialLabels):
             weights = checked_weights(weights, len(codes))
         return costs_of_nodes(loss, self.class_weight, self.classes_, codes, weights)
 
+    def _edges(self) -> list[Any]:
+        """The tree that is given."""
+        try:
+            return list(self.tree)  # type: ignore[arg-type]
+        except TypeError:
+            raise ValueError(
+                f"tree must be a list of edges (parent, child), got {self.tree!r:.60}"
+            ) from None
+
     def _rows(self, X: Any) -> Rows:
         """Inputs of all nodes and edges, packed."""
         layout = self._layout
@@ -580,7 +589,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
             raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
         images = as_images(X, None)
         positions, known = known_positions(y, len(images))
-        edges = tree_of_positions(positions, known) if self.tree is None else list(self.tree)
+        edges = tree_of_positions(positions, known) if self.tree is None else self._edges()
         parent, order = root_tree(positions.shape[1], edges)
         scale, channels = scale_offsets(positions, parent, known), images[0].shape[2]
         self._forget_labels()

@@ -38,7 +38,7 @@ def split_inputs(X: Any) -> tuple[Any, Any]:
 def count_examples(nodes: Any) -> int:
     """Number of examples of node features in either form."""
     if isinstance(nodes, (list, tuple)):
-        if len(nodes) == 0 or not hasattr(nodes[0], "shape"):
+        if len(nodes) == 0 or len(getattr(nodes[0], "shape", ())) == 0:
             raise ValueError(
                 "X must be an array of shape (n_examples, n_nodes, n_features), or a list of one "
                 "matrix for each node"
