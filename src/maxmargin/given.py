@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any
 
@@ -43,6 +43,6 @@ def is_at_least(value: Any, least: float) -> bool:
     return isinstance(value, Real) and least <= float(value) < math.inf
 
 
-def is_one_of(value: Any, choices: tuple[str, ...]) -> bool:
+def is_one_of(value: Any, choices: Collection[str]) -> bool:
     """Whether it is one of some words; an array, say, is none."""
     return isinstance(value, str) and value in choices

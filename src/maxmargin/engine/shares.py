@@ -211,17 +211,15 @@ class SharedStore:
     ) -> list[Value]:
         """Do something for each share, in threads if there are some, and it is so much work.
 
-        Without a kind, it is done for one after the other.
-
-        What is done for the first time is done by the thread that asks: kernels are compiled here.
+        Without a kind, it is done for one after the other. What is done for the first time is done
+        by the thread that asks: kernels are compiled here.
         """
         numbers, threads = range(len(self.shares)), self.oracle.threads
-        if kind is None:
-            return [do(k) for k in numbers]
-        if threads is None or work <= LEAST_WORK or kind not in self._compiled:
+        if kind in self._compiled and threads is not None and work > LEAST_WORK:
+            return threads.each(do, numbers)
+        if kind is not None:
             self._compiled.add(kind)
-            return [do(k) for k in numbers]
-        return threads.each(do, numbers)
+        return [do(k) for k in numbers]
 
     def _in_ranges(self, kind: str, do: Callable[[int, int], Value]) -> list[Value]:
         """Do something for ranges of weights, one for each share, if there are many."""

@@ -17,6 +17,7 @@ from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..engine.native import scores_of_rows
 from ..engine.rows import make_rows, row_scores
+from ..given import is_one_of
 from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
 from ..types import Floats, Ints
@@ -120,7 +121,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
         -------
         self
         """
-        if str(self.loss) not in LOSSES:  # an array has no truth
+        if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         check_lengths(X, y)

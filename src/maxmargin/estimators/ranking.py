@@ -16,6 +16,7 @@ from ..declared import Count, Names
 from ..engine.native import scores_of_rows
 from ..engine.rows import make_rows
 from ..features.containers import is_frame
+from ..given import is_one_of
 from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
@@ -175,7 +176,7 @@ class RankSVM(MaxMarginEstimator):
         reset: bool,
     ) -> tuple[tuple[Any, ...], Floats | None]:
         """What a problem is made of, and the weights of its queries."""
-        if str(self.loss) not in LOSSES:  # an array has no truth
+        if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         X, relevance = self._checked(X, y, reset)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..declared import Count, Labels, Names
 from ..engine.native import sparse_rows
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
-from ..given import as_sample_weights
+from ..given import as_sample_weights, is_one_of
 from ..metrics.segments import segment_f1
 from ..problems.segments.alternatives import best_without, list_pieces
 from ..problems.segments.layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
@@ -198,7 +198,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
 
     def _check_parameters(self) -> None:
         """Raise ValueError for wrong ones, before the features are built."""
-        if str(self.loss) not in LOSSES:  # an array has no truth
+        if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         self._make_solver()

@@ -26,7 +26,8 @@ class ChainDecoder:
     def __init__(self, layout: ChainLayout, constraints: ChainConstraints | None = None) -> None:
         self.layout = layout
         self.constraints = constraints
-        self._forbidden = forbidden_moves(constraints, layout.n_labels)
+        #: See `forbidden_moves`.
+        self.forbidden = forbidden_moves(constraints, layout.n_labels)
 
     def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
         """Transition, start and stop scores at ``w``, with -inf where forbidden."""
@@ -37,10 +38,6 @@ class ChainDecoder:
             start = np.where(self.constraints.start, start, -np.inf)
             stop = np.where(self.constraints.stop, stop, -np.inf)
         return np.ascontiguousarray(transition), start, stop
-
-    def forbidden(self) -> Floats:
-        """0 or, where forbidden, -inf: for transitions, then one row for starts, one for stops."""
-        return self._forbidden
 
     def scratch(self, longest: int, start: Floats, stop: Floats) -> ChainScratch:
         """Work arrays for sequences of at most ``longest`` tokens."""

@@ -176,7 +176,7 @@ class ChainProblem(PartProblem):
         own, its = self.data._asdict(), other.data._asdict()
         return (
             all(np.array_equal(own[name], its[name]) for name in own.keys() - {"rows", "at"})
-            and np.array_equal(self.decoder.forbidden(), other.decoder.forbidden())
+            and np.array_equal(self.decoder.forbidden, other.decoder.forbidden)
             and same_columns(own["rows"], its["rows"])
         )
 
@@ -273,7 +273,7 @@ class ChainProblem(PartProblem):
         self, examples: Ints, weights: Floats, rule: OnlineRule, state: OnlineState
     ) -> None:
         """Steps of an online solver, one sequence after the other, where the loss adds up."""
-        K, forbidden = self.data.n_labels, self.decoder.forbidden()
+        K, forbidden = self.data.n_labels, self.decoder.forbidden
         work = self.decoder.scratch(self.longest, np.empty(K), np.empty(K))
         capacity = int(self._row_bounds[examples].max(initial=0))
         row = empty_planes(1, capacity)

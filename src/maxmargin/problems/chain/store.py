@@ -96,7 +96,7 @@ class ChainStore(PlaneStore):
         super().__init__(oracle, caps, cache_bytes)
         K, longest = problem.layout.n_labels, problem.longest
         self._work = SearchWork(
-            problem.decoder.forbidden(),
+            problem.decoder.forbidden,
             np.empty((K, K)),
             np.empty(K),
             np.empty(K),
