@@ -163,13 +163,14 @@ def test_kernels(bench):
     ):
         find_data(name)
     cases = list(bench("datasets.kernels").cases(bench("case").Options(quick=True)))
-    assert len(cases) == 8
-    smoothed, supports, upright, letters = (
+    assert len(cases) == 9
+    smoothed, usps_upright, supports, upright, letters = (
         {label: run for label, (run,) in bench("runner").run_case(case, repeat=1).runs.items()}
-        for case in (cases[1], *cases[4:7])
+        for case in (cases[1], cases[3], *cases[5:8])
     )
-    assert list(smoothed) == ["exact", "one pass", "exact, l2", "one pass, l2", "SVC"]
-    assert abs(smoothed["exact"]["error"] - smoothed["SVC"]["error"]) < 3.0
+    for usps in (smoothed, usps_upright):
+        assert list(usps) == ["exact", "one pass", "exact, l2", "one pass, l2", "SVC"]
+        assert abs(usps["exact"]["error"] - usps["SVC"]["error"]) < 3.0
     for digits in (supports["rank 50"], upright["rank 50"]):
         assert digits["error"] < 30.0 and 0.0 < digits["missing"] < 1.0
     assert letters["RBF"]["error"] < letters["linear"]["error"] + 5.0
@@ -200,7 +201,7 @@ def test_choice_and_scaling_of_kernels(bench, tmp_path, monkeypatch, capsys):
     find_data("usps/usps.npz")
     find_data("mnist/train-images-idx3-ubyte.xz")
     choice = bench("kernel_choice")
-    settings = [choice.Setting(e, C, 1.0) for e, C in ((0.02, 9), (0.021, 3), (0.5, 1))]
+    settings = [choice.Setting(e, "as it is", C, 1.0) for e, C in ((0.02, 9), (0.021, 3), (0.5, 1))]
     assert choice.choose(settings, 1000) == settings[1]
     assert choice.choose(settings, 10**6) == settings[0]
     monkeypatch.setattr(sys, "argv", ["kernel_scaling", "--quick", "--output", str(tmp_path)])

@@ -16,6 +16,7 @@ from ..peers.linear_svc import LABEL, linear_svc
 from ..solvers import ours
 
 C = 0.1
+WHITE = 0.0  # the value of a pixel without ink
 PREFIXES = {"train": "train", "test": "t10k"}
 
 

@@ -15,6 +15,7 @@ from ..data import data_path
 from ..peers.linear_svc import DEFAULT_LABEL, LABEL, default_linear_svc, linear_svc
 from ..solvers import ours
 
+WHITE = -1.0  # the value of a pixel without ink
 FASOLE_PASSES = {1.0: 5, 0.1: 5, 0.01: 5, 0.001: 7}  # Franc 2014, Table 2
 SDM_PASSES = {1.0: 5, 0.1: 6, 0.01: 13, 0.001: 24}
 LIBLINEAR_SECONDS = {0.01: 1.8, 0.1: 7.2}
