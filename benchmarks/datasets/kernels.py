@@ -71,7 +71,7 @@ def _usps(options: Options) -> Iterator[Case]:
         ("USPS", None, {"C": 10.0, "gamma": 0.01}, {}),
         ("USPS, smoothed", smoothed, {"C": 3.0, "gamma": 0.01635}, LIKE_LARANK),
         ("USPS, smoothed, LaRank's", smoothed, {"C": 10.0, "gamma": 0.025}, LIKE_LARANK),
-        ("USPS, upright", upright, {"C": 3.0, "gamma": 0.01203}, LIKE_LARANK),
+        ("USPS, upright", upright, {"C": 3.0, "gamma": 0.01196}, LIKE_LARANK),
     ):
         data = _digits(usps.load, limit, change, usps.WHITE)
         contestants = []
