@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._jit import kernel
+from maxmargin.engine.arena import PLANE_BYTES, entry_types
 from maxmargin.engine.plane_kernels import ENTRIES, FEATURES, GRAM, PLANES
 from maxmargin.engine.planes import StepRule
 from maxmargin.problems.chain.store import ChainStore
@@ -33,7 +34,7 @@ from .tagging import Tagging
 Cs = (1.0, 10.0)
 TOLERANCE = 1e-3
 STREAM_LENGTH = 2**23
-ENTRY, WEIGHT, PART, PLANE = 12, 8, 4, 77  # bytes, as in `arena.new_arena` and of an index
+INPUT, WEIGHT, PART = 12, 8, 4  # bytes: a feature of a token, a weight, a number of a part
 
 
 @kernel
@@ -118,14 +119,15 @@ def bytes_of_tokens(store: ChainStore, examples: Any) -> float:
     data = store.problem.data
     indptr, offsets = data.rows.indptr, data.offsets
     entries = float((indptr[offsets[examples + 1]] - indptr[offsets[examples]]).sum())
-    return entries * (ENTRY + WEIGHT * data.n_labels)
+    return entries * (INPUT + WEIGHT * data.n_labels)
 
 
 def bytes_of_planes(store: ChainStore, examples: Any, with_weights: bool) -> float:
     """Planes, dictionaries and products of the examples' blocks, by the mean of all blocks."""
     used, parts, blocks = store.used, store.parts, store.blocks
     planes, listed = float(blocks.count[examples].sum()), float(blocks.n_features[examples].sum())
-    per_plane = PLANE + (ENTRY * used[ENTRIES] + WEIGHT * used[GRAM]) / max(used[PLANES], 1)
+    entry = entry_types(store.arena).nbytes
+    per_plane = PLANE_BYTES + (entry * used[ENTRIES] + WEIGHT * used[GRAM]) / max(used[PLANES], 1)
     per_part = float(PART)
     if with_weights and used[FEATURES] > 0:
         names = store.arena.new_features[: used[FEATURES]]

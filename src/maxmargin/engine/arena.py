@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +22,13 @@ class Arena(NamedTuple):
     block, and the entries of planes name these *local* parts. Scoring a block then touches each of
     its weights once, however many planes share it. Row p of the block's Gram matrix starts at
     ``gram_start[p]``, one entry per plane of the list up to p.
+
+    Types of ids and values are `SMALL` or `LARGE`.
     """
 
-    block: Ints
-    next_plane: Ints
-    position: Ints
+    block: Ints32
+    next_plane: Ints32
+    position: Ints32
     alive: Bools
     offset: Floats
     alpha: Floats
@@ -35,8 +37,8 @@ class Arena(NamedTuple):
     entry_start: Ints
     new_start: Ints
     gram_start: Ints
-    ids: Ints32
-    values: Floats
+    ids: AnyArray
+    values: AnyArray
     new_features: Ints32
     gram: Floats
 
@@ -111,11 +113,28 @@ def grown(
     return larger
 
 
+class EntryTypes(NamedTuple):
+    """Types of the entries of planes."""
+
+    ids: type[np.generic]
+    values: type[np.generic]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of an entry."""
+        return np.dtype(self.ids).itemsize + np.dtype(self.values).itemsize
+
+
+#: Of planes that count parts: whole numbers. A mean of planes needs the large ones.
+SMALL = EntryTypes(np.uint16, np.int16)
+LARGE = EntryTypes(np.int32, np.float64)
+MOST_SMALL_IDS = 2**16
+
 #: Types of the arrays of an arena; those that begin with a 0 for the first plane are one longer.
 TYPES: dict[str, type[np.generic]] = {
-    "block": np.int64,
-    "next_plane": np.int64,
-    "position": np.int64,
+    "block": np.int32,
+    "next_plane": np.int32,
+    "position": np.int32,
     "alive": np.bool_,
     "offset": np.float64,
     "alpha": np.float64,
@@ -124,11 +143,13 @@ TYPES: dict[str, type[np.generic]] = {
     "entry_start": np.int64,
     "new_start": np.int64,
     "gram_start": np.int64,
-    "ids": np.int32,
-    "values": np.float64,
+    "ids": LARGE.ids,
+    "values": LARGE.values,
     "new_features": np.int32,
     "gram": np.float64,
 }
+MOST_PLANES = 2**31 - 1  # by the type of their numbers
+PLANE_BYTES = 6 * 8 + 4 * 4 + 1  # of a plane without entries
 
 
 def _lengths(planes: int, entries: int, new_features: int, gram: int) -> dict[str, int]:
@@ -143,10 +164,29 @@ def _lengths(planes: int, entries: int, new_features: int, gram: int) -> dict[st
     }
 
 
-def new_arena(planes: int, entries: int, new_features: int, gram: int) -> Arena:
-    """An empty arena of these sizes."""
-    lengths = _lengths(planes, entries, new_features, gram)
-    return Arena(**{name: np.zeros(lengths[name], kind) for name, kind in TYPES.items()})
+def new_arena(sizes: Sequence[int], of_entries: EntryTypes) -> Arena:
+    """An empty arena of these sizes: planes, entries, dictionary entries, Gram entries."""
+    lengths, types = _lengths(*sizes), TYPES | of_entries._asdict()
+    return Arena(**{name: np.zeros(lengths[name], kind) for name, kind in types.items()})
+
+
+def arena_of(arrays: Mapping[str, AnyArray]) -> Arena:
+    """The arena of these arrays, copied; earlier versions had 64 bits for the planes' numbers."""
+    types = {name: TYPES[name] for name in ("block", "next_plane", "position")}
+    return Arena(**{name: a.astype(types.get(name, a.dtype)) for name, a in arrays.items()})
+
+
+def entry_types(arena: Arena) -> EntryTypes:
+    """Types of its entries."""
+    return SMALL if arena.ids.dtype == SMALL.ids else LARGE
+
+
+def with_large_entries(arena: Arena) -> Arena:
+    """The same planes, with the large types."""
+    return arena._replace(
+        ids=arena.ids.astype(LARGE.ids, copy=False),
+        values=arena.values.astype(LARGE.values, copy=False),
+    )
 
 
 def arena_sizes(arena: Arena) -> tuple[int, ...]:
@@ -154,10 +194,10 @@ def arena_sizes(arena: Arena) -> tuple[int, ...]:
     return tuple(len(a) for a in (arena.block, arena.values, arena.new_features, arena.gram))
 
 
-def arena_bytes(planes: int, entries: int, new_features: int, gram: int) -> int:
+def arena_bytes(sizes: Sequence[int], of_entries: EntryTypes) -> int:
     """Bytes of an arena of these sizes."""
-    per_plane = 9 * 8 + 4 + 1
-    return planes * per_plane + entries * 12 + new_features * 4 + gram * 8
+    planes, entries, new_features, gram = sizes
+    return planes * PLANE_BYTES + entries * of_entries.nbytes + new_features * 4 + gram * 8
 
 
 def resized_arena(arena: Arena, used: Ints, sizes: Sequence[int]) -> Arena:
@@ -173,10 +213,10 @@ def resizing(arena: Arena, used: Ints, sizes: Sequence[int]) -> Iterator[Arena]:
     Who takes every step in place of the one before has but one array twice at any time.
     """
     filled, wanted = _lengths(*(int(u) for u in used)), _lengths(*sizes)
-    for name, kind in TYPES.items():
+    for name in TYPES:
         old = getattr(arena, name)
         if len(old) != wanted[name]:
-            larger = np.zeros(wanted[name], kind)
+            larger = np.zeros(wanted[name], old.dtype)
             larger[: filled[name]] = old[: filled[name]]
             arena = arena._replace(**{name: larger})
             del old, larger

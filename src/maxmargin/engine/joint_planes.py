@@ -145,7 +145,7 @@ def copied_planes(store: PlaneStore, planes: Ints) -> PlaneRows:
     size = int((arena.entry_start[planes + 1] - arena.entry_start[planes]).sum())
     ends = np.empty(len(planes), np.int64), np.empty(len(planes), np.int64)
     rows = PlaneRows(*ends, np.empty(size, np.int32), np.empty(size))
-    blocks = arena.block[planes]
+    blocks = arena.block[planes].astype(np.int64)
     store.reserve_scratch(blocks, 0)
     order = np.argsort(blocks, kind="stable")
     _copy_planes(arena, store.blocks, store.scratch, planes, order, rows)

@@ -19,6 +19,7 @@ from .compaction import keep_parts, keep_products
 from .parts import clear_parts, gather_parts, scatter_parts
 
 PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
+LARGEST_SMALL = 2**15 - 1  # value of `arena.SMALL` entries
 
 
 # ----- one plane --------------------------------------------------------------------------------
@@ -360,8 +361,21 @@ def has_capacity(arena, blocks, used, scratch, i, longest):
         and used[FEATURES] + entries <= len(arena.new_features)
         and used[GRAM] + blocks.count[i] + 1 <= len(arena.gram)
         and entries <= len(scratch.features)
+        and entries <= np.int64(1) << (8 * arena.ids.itemsize)
         and blocks.count[i] + 2 <= len(scratch.scores)
     )
+
+
+@kernel(inline=True)
+def fits_small(rows, r, scale):
+    """Whether row r, scaled, has small whole numbers only, whatever entries add up."""
+    total = 0.0
+    for e in range(rows.indptr[r], rows.indptr[r + 1]):
+        value = scale * rows.values[e]
+        if value != np.floor(value):
+            return False
+        total += abs(value)
+    return total <= LARGEST_SMALL
 
 
 # ----- passes -----------------------------------------------------------------------------------
@@ -383,6 +397,8 @@ def absorb_planes(store, examples, answer, rule, done, report):
         i = examples[r]
         cap, ridge = blocks.cap[i], blocks.ridge[i]
         if not has_capacity(arena, blocks, used, scratch, i, rows.indptr[r + 1] - rows.indptr[r]):
+            return r
+        if arena.values.itemsize < 8 and not fits_small(rows, r, scales[r]):
             return r
         n_live, n_known = list_block(arena, blocks, i, scratch)
         shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
@@ -525,23 +541,27 @@ def compact_blocks(source, old, planes, target, blocks, used, scratch):
 
 
 @kernel(allocates=False)
-def merge_planes(arena, blocks, scratch):
+def merge_planes(arena, blocks, n_planes, scratch, starts, ids, values):
     """Make one plane of each block's first planes that steps have tried; the others are dead.
 
     It is their mean, weighted by the multipliers: the block's multipliers, its part of w and its
-    part of the dual stay the same. The planes of a block are next to each other.
+    part of the dual stay the same. The planes of a block are next to each other. Entries of all
+    planes go to ``ids`` and ``values``; returns how many there are.
     """
-    for i in range(len(blocks.first)):
-        p = blocks.first[i]
+    at = 0
+    p = 0
+    while p < n_planes:
+        i = arena.block[p]
+        end = p + blocks.count[i]
         n_merged, total, offset, square = 0, 0.0, 0.0, 0.0
-        while n_merged < blocks.count[i]:
+        while p + n_merged < end:
             q = p + n_merged
             if arena.alpha[q] <= 0.0 and arena.idle[q] == 0:
                 break
             total += arena.alpha[q]
             n_merged += 1
         if n_merged < 2:
-            continue
+            n_merged = 0
         for j in range(n_merged):
             q = p + j
             offset += arena.alpha[q] * arena.offset[q]
@@ -551,25 +571,31 @@ def merge_planes(arena, blocks, scratch):
                 square += 2.0 * arena.alpha[q] * arena.alpha[p + k] * product
             _add(arena, q, arena.alpha[q], scratch.dense)
             arena.alive[q] = False
-        if total > 0.0:
+        if n_merged > 0 and total > 0.0:
             arena.alive[p] = True
             arena.offset[p] = offset / total
             arena.gram[arena.gram_start[p]] = square / total**2
-            for q in range(p + n_merged, p + blocks.count[i]):
+            for q in range(p + n_merged, end):
                 row, product = arena.gram_start[q], 0.0
                 for k in range(n_merged):
                     product += arena.alpha[p + k] * arena.gram[row + k]
                 arena.gram[row] = product / total
-        # No more entries than the planes had together, so they fit in their place.
-        at = arena.entry_start[p]
-        for f in range(blocks.n_features[i]):
-            if scratch.dense[f] != 0.0:
-                arena.ids[at] = f
-                arena.values[at] = scratch.dense[f] / total
-                at += 1
-            scratch.dense[f] = 0.0
-        arena.entry_start[p + 1] = at
+            for f in range(blocks.n_features[i]):
+                if scratch.dense[f] != 0.0:
+                    ids[at] = f
+                    values[at] = scratch.dense[f] / total
+                    at += 1
+                scratch.dense[f] = 0.0
         for q in range(p, p + n_merged):
             arena.alpha[q] = total if q == p else 0.0
             arena.before[q] = arena.alpha[q]
             arena.idle[q] = 0
+            starts[q + 1] = at
+        for q in range(p + n_merged, end):
+            for e in range(arena.entry_start[q], arena.entry_start[q + 1]):
+                ids[at] = arena.ids[e]
+                values[at] = arena.values[e]
+                at += 1
+            starts[q + 1] = at
+        p = end
+    return at

@@ -26,17 +26,24 @@ from ..objective import dual_value, line_step, ridges, scale_to_fit
 from ..plane_rows import longest_row
 from ..types import Floats, Ints
 from .arena import (
+    LARGE,
+    MOST_PLANES,
+    MOST_SMALL_IDS,
+    SMALL,
     Arena,
     Blocks,
     Places,
     StoreArrays,
     arena_bytes,
+    arena_of,
     arena_sizes,
+    entry_types,
     new_arena,
     new_places,
     new_scratch,
     resized_arena,
     resizing,
+    with_large_entries,
 )
 from .compaction import keep_rows
 from .joint_planes import (
@@ -55,6 +62,7 @@ from .plane_kernels import (
     add_weighted_planes,
     block_sizes,
     compact_blocks,
+    fits_small,
     mark_dead_planes,
     merge_planes,
     revisit_blocks,
@@ -337,6 +345,11 @@ class PlaneStore:
         twin._make_arrays(len(self.caps) // count)
         return twin
 
+    @property
+    def counts_parts(self) -> bool:
+        """Whether values of planes are small whole numbers, as far as one can tell before."""
+        return self.oracle.in_parts and self.formulation.rescaling == "margin"
+
     def _new_places(self) -> Places:
         """A table of the parts of a block, whichever they are."""
         return new_places(self.parts.n_parts)
@@ -437,6 +450,9 @@ class PlaneStore:
             done = absorb_planes(self._arrays, examples, answer, rule, done, report)
             if done == len(examples):
                 return report
+            planes, scale = answer.planes, answer.scales[done]
+            if entry_types(self.arena) is SMALL and not fits_small(planes, done, scale):
+                self.arena = with_large_entries(self.arena)
             self._reserve(longest + int(self.blocks.n_features[examples[done:]].max()))
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
@@ -614,7 +630,7 @@ class PlaneStore:
         """See `BlockStore`."""
         assert isinstance(earlier, PlaneStore)
         arrays = earlier.arrays()
-        arena = Arena(**copied(inside("arena", arrays)))
+        arena = arena_of(inside("arena", arrays))
         # Single weights are numbered behind the rows, of which there are more now.
         single = arena.new_features >= earlier.parts.n_row_parts
         arena.new_features[single] += self.parts.n_row_parts - earlier.parts.n_row_parts
@@ -645,7 +661,7 @@ class PlaneStore:
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        filled, sizes = Arena(**copied(inside("arena", arrays))), arrays["sizes"].tolist()
+        filled, sizes = arena_of(inside("arena", arrays)), arrays["sizes"].tolist()
         self.arena = resized_arena(filled, arrays["used"], sizes)
         self.blocks = Blocks(**copied(inside("blocks", arrays)))
         self.known_products = KnownProducts(**copied(inside("known", arrays)))
@@ -671,6 +687,8 @@ class PlaneStore:
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
+        if longest > MOST_SMALL_IDS:
+            self.arena = with_large_entries(self.arena)
         if self._grow(longest, 2.0) or self._grow(longest, 1.3) or self._grow(longest, 1.05):
             return
         if self.stays:
@@ -684,7 +702,7 @@ class PlaneStore:
                 return
         logger.debug("merging planes to keep within cache_mb")
         self._compact(merge=True)
-        needed = self.beside + LEAST_SPACE * arena_bytes(*(int(u) for u in self.used))
+        needed = self.beside + LEAST_SPACE * self._bytes_of([int(u) for u in self.used])
         if needed > self.cache_bytes:
             self.cache_bytes = needed
             if not self._warned_of_budget:
@@ -710,7 +728,7 @@ class PlaneStore:
         for used, more, size in zip(self.used, extra, arena_sizes(self.arena), strict=True):
             enough = int(used) + more
             sizes.append(size if enough <= 0.9 * size else int(factor * enough) + 64)
-        if not anyway and arena_bytes(*sizes) > self._room:
+        if not anyway and (self._bytes_of(sizes) > self._room or sizes[0] > MOST_PLANES):
             return False
         for arena in resizing(self.arena, self.used, sizes):
             self.arena = arena
@@ -721,11 +739,16 @@ class PlaneStore:
         """Bytes for planes. They are rewritten from time to time: for a while there are two."""
         return (self.cache_bytes - self.beside) // 2
 
+    def _bytes_of(self, sizes: list[int]) -> int:
+        """Bytes of an arena of these sizes, with entries as they are now."""
+        return arena_bytes(sizes, entry_types(self.arena))
+
     def _first_arena(self, n: int) -> Arena:
         """Space for a plane of each example, if they are short; less where there is less."""
         sizes = np.array([n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64])
-        share = min(1.0, self._room / arena_bytes(*sizes.tolist()))
-        return new_arena(*np.maximum(share * sizes, 64).astype(np.int64).tolist())
+        of_entries = SMALL if self.counts_parts else LARGE
+        share = min(1.0, self._room / arena_bytes(sizes.tolist(), of_entries))
+        return new_arena(np.maximum(share * sizes, 64).astype(np.int64).tolist(), of_entries)
 
     def _compact(self, merge: bool = False) -> None:
         """Rewrite the arrays without dead planes; with ``merge`` most of a block become one."""
@@ -734,8 +757,23 @@ class PlaneStore:
             self.known_products = NO_PRODUCTS
             self._w_before = None
             self._rewrite(tried_first=True)
-            merge_planes(self.arena, self.blocks, self.scratch)
+            self._merge()
         self._rewrite()
+
+    def _merge(self) -> None:
+        """Merge the first planes of each block; they are next to each other.
+
+        Means are no whole numbers: entries go to new arrays of large ones.
+        """
+        arena, n_planes = self.arena, int(self.used[0])
+        untried = (arena.alpha[:n_planes] <= 0.0) & (arena.idle[:n_planes] == 0)
+        others = int(np.diff(arena.entry_start[: n_planes + 1])[untried].sum())
+        most = int(self.blocks.n_features.sum()) + others  # a merged plane has a block's parts
+        starts = np.zeros_like(arena.entry_start)
+        ids, values = np.empty(most, LARGE.ids), np.empty(most, LARGE.values)
+        n_entries = merge_planes(arena, self.blocks, n_planes, self.scratch, starts, ids, values)
+        self.arena = arena._replace(entry_start=starts, ids=ids, values=values)
+        self.used[ENTRIES] = n_entries
 
     def _rewrite(self, tried_first: bool = False) -> None:
         """Copy live planes to fresh arrays, each block's planes next to each other."""
@@ -753,9 +791,9 @@ class PlaneStore:
         n_entries = int((ends[planes] - starts[planes]).sum())
         n_gram = int((count * (count + 1) // 2).sum())
         n_listed = int(old.n_features.sum())
-        sizes = (n_planes, n_entries, n_listed, n_gram)
-        spare = 1.2 if 1.2 * arena_bytes(*sizes) <= self._room else 1.0
-        target = new_arena(*(int(spare * size) + 64 for size in sizes))
+        sizes = [n_planes, n_entries, n_listed, n_gram]
+        spare = 1.2 if 1.2 * self._bytes_of(sizes) <= self._room else 1.0
+        target = new_arena([int(spare * size) + 64 for size in sizes], entry_types(source))
         for name in ("block", "alive", "offset", "alpha", "before", "idle"):
             getattr(target, name)[:n_planes] = getattr(source, name)[planes]
         opens = np.diff(block, prepend=-1) != 0

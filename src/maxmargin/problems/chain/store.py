@@ -11,7 +11,7 @@ from ...engine.arena import Places, new_places
 from ...engine.local_weights import LocalWeights
 from ...engine.oracle import Oracle
 from ...engine.parts import Parts, mean_part_size
-from ...engine.plane_kernels import FEATURES
+from ...engine.plane_kernels import FEATURES, LARGEST_SMALL
 from ...engine.planes import BlockReport, PlaneStore, StepRule
 from ...engine.state import Arrays
 from ...engine.work import RECOMBINATION
@@ -119,6 +119,11 @@ class ChainStore(PlaneStore):
         self._near = near
         self._originals = np.empty(0, np.int32)  # of the local parts
         self._all: AllWeights | None = None
+
+    @property
+    def counts_parts(self) -> bool:
+        """See `PlaneStore`; each token brings a part, a move and their counterparts."""
+        return 4 * self.problem.longest + 4 <= LARGEST_SMALL
 
     def _new_places(self) -> Places:
         """See `PlaneStore`; an example's tokens are next to each other."""

@@ -63,6 +63,11 @@ class TreeStore(PlaneStore):
         self._part_work = PART_ENTRY * self.entry_size
 
     @property
+    def counts_parts(self) -> bool:
+        """See `PlaneStore`; an arc is in the true tree, or in the other one."""
+        return True
+
+    @property
     def search_work(self) -> float:
         """See `PlaneStore`: all arcs are scored, under all labels."""
         arcs = self.trees.arcs
