@@ -1,13 +1,15 @@
 """What training adds to the data, next to ``cache_mb``, for every solver that has it.
 
 Each solver and budget has a process of its own (``python -m benchmarks.budget SOLVER MB N``): the
-most anonymous memory while `solve` runs, less that before. Beside the budget there are vectors of
-all weights, and a few numbers for each example.
+most anonymous memory while `solve` runs, less that before. Beside the budget, or what warnings say
+is used in its place, there are vectors of all weights, and a few numbers for each example.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,21 +46,45 @@ def problem(n: int) -> ChainProblem:
     return ChainProblem(packed.tokens, packed.offsets, codes.astype(np.int32))
 
 
+class Warnings(logging.Handler):
+    """Within it, warnings that a budget is too small are noted, and what they say is used."""
+
+    def __enter__(self) -> Warnings:
+        self._used: dict[str, float] = {}
+        logging.getLogger("maxmargin").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("maxmargin").removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note what is used; of what is warned of twice, the last."""
+        said = re.search(r"using (\d+) MB", record.getMessage())
+        if said is not None:
+            self._used[str(record.msg)] = float(said.group(1))
+
+    @property
+    def used_mb(self) -> float:
+        """All that is used."""
+        return sum(self._used.values())
+
+
 def measure(name: str, cache_mb: float, n: int) -> dict[str, float]:
     """Train for some passes."""
     data = problem(n)
     few = data.subset(np.arange(100))
     make_solver(name, max_passes=6.0).solve(few, FORMULATION, 1.0)  # compiles
     solver = make_solver(name, tol=1e-3, max_passes=MOST_PASSES, cache_mb=cache_mb)
-    with Peak() as peak:
+    with Warnings() as warnings, Peak() as peak:
         result = solver.solve(data, FORMULATION, 1.0)
     per_example = PER_EXAMPLE + PER_CANDIDATE * getattr(solver, "cache_size", 0)
     weights, examples = data.n_features * 8 / 2**20, per_example * n / 2**20
-    added = peak.most - peak.before
+    added, budget = peak.most - peak.before, max(cache_mb, warnings.used_mb)
     return {
         "added_mb": added,
+        "budget_mb": budget,
         "weights_mb": weights,
-        "vectors": (added - cache_mb - examples) / weights,
+        "vectors": max(added - budget - examples, 0.0) / weights,  # none where it is not filled
         "gap": 100.0 * float(result.relative_gap or 0.0),
     }
 
@@ -81,6 +107,7 @@ def _case(name: str, cache_mb: float, n: int) -> Case:
 
     targets = [
         Target("memory added", name, "added_mb", unit="MB"),
+        Target("budget, or what a warning says", name, "budget_mb", unit="MB"),
         Target("one vector of weights", name, "weights_mb", unit="MB"),
         Target("vectors beyond", name, "vectors", at_most=8.0),
         Target("gap reached", name, "gap", unit="%"),

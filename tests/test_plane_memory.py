@@ -298,18 +298,24 @@ def test_a_state_of_an_earlier_version_is_gone_on_from():
 
 
 @pytest.mark.parametrize(
-    ("name", "cache_mb", "per_example"),
-    [("auto", 3.0, 400), ("sda", 3.0, 400), ("one-slack", 12.0, 1040), ("n-slack", 6.0, 400)],
+    ("name", "cache_mb", "passes", "per_example"),
+    [
+        ("auto", 8.0, 12.0, 400),
+        ("sda", 8.0, 18.0, 400),
+        ("one-slack", 12.0, 6.0, 1040),
+        ("n-slack", 6.0, 6.0, 400),
+    ],
 )
-def test_training_adds_no_more_than_the_budget_says(name, cache_mb, per_example, caplog):
+def test_training_adds_no_more_than_the_budget_says(name, cache_mb, passes, per_example, caplog):
     data = next(make_sentences(800))
     packed = WindowFeatures(["w[0]"]).fit_transform(data.select([0]))
     codes = np.unique(np.array(data.columns[1]), return_inverse=True)[1].astype(np.int32)
     problem = ChainProblem(packed.tokens, packed.offsets, codes)
-    solver = make_solver(name, tol=1e-4, max_passes=6.0, cache_mb=cache_mb)
+    solver = make_solver(name, tol=1e-4, max_passes=passes, cache_mb=cache_mb)
     few, small = problem.subset(np.arange(50)), replace(solver, cache_mb=cache_mb / 16)
     for some in solver, small:  # what compiling takes is not asked for
         some.solve(few, Formulation(), 10.0)
+    caplog.clear()
     caplog.set_level(logging.DEBUG, "maxmargin")
     tracemalloc.start()
     try:

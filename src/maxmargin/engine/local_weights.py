@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from ..types import Floats, Ints, Ints32
+from ..types import Floats, Ints32
 from .arena import grown
 from .parts import Parts
 from .threads import Threads, each_range
 
 __all__ = ["LocalWeights"]
 
+AT_A_TIME = 2**15  # parts that are added to a list
 SPREAD_WORK = 5.0  # counted work of a weight that is written to where it belongs
 
 
@@ -35,7 +36,7 @@ class LocalWeights:
         self.parts = parts
         self.unit = parts.n_row_parts == 0 or (parts.unit and parts.bias in (0.0, 1.0))
         self.place = np.zeros(n_features, np.int32)  # the number of each weight, plus 1
-        self.columns = np.empty(0, np.int64)  # the weight of each number
+        self.columns = np.empty(0, np.int32)  # the weight of each number
         self.size = 0
         self.count = 0  # parts listed
         self.indptr = np.zeros(1, np.int64)
@@ -62,22 +63,29 @@ class LocalWeights:
     def release(self) -> None:
         """Forget all, and give the memory back that is not for the weights' numbers."""
         self.clear()
-        self.columns = np.empty(0, np.int64)
+        self.columns = np.empty(0, np.int32)
         self.indptr = np.zeros(1, np.int64)
         self.indices, self.numbers = np.empty(0, np.int32), np.empty(0, np.int32)
         self.values, self._full = np.empty(0), np.empty(0)
 
-    def renumber(self, columns: Ints) -> None:
+    def renumber(self, columns: Ints32) -> None:
         """Forget all, and number these weights 0, 1, 2..."""
         self.clear()
-        self.columns, self.size = columns.copy(), len(columns)
+        # Of 64 bits in states of earlier versions.
+        self.columns, self.size = columns.astype(np.int32), len(columns)
         self.place[columns] = np.arange(1, len(columns) + 1)
         self._full = np.empty(0)
 
     def extend(self, listed: Ints32, count: int) -> None:
         """Add the parts listed[self.count:count] to the list."""
-        if count == self.count:
-            return
+        if count > len(self.numbers):
+            self.numbers = np.empty(0, np.int32)
+            self.numbers = np.arange(int(1.25 * count) + 64, dtype=np.int32)
+        while self.count < count:  # some at a time, for what is known of each takes space
+            self._extend(listed, min(count, self.count + AT_A_TIME))
+
+    def _extend(self, listed: Ints32, count: int) -> None:
+        """The same for few parts."""
         parts, new = self.parts, listed[self.count : count].astype(np.int64)
         lengths = np.ones(len(new), np.int64)
         in_rows = new < parts.n_row_parts
@@ -89,10 +97,9 @@ class LocalWeights:
         self.indices = grown(self.indices, start, end)
         if not self.unit:
             self.values = grown(self.values, start, end)
-        if count > len(self.numbers):
-            self.numbers = np.arange(2 * count, dtype=np.int32)
-        most = min(self.size + end - start, len(self.place)) + 1
-        self.columns = grown(self.columns, self.size, most)
+        most = len(self.place) + 1
+        needed = min(self.size + end - start + 1, most)
+        self.columns = grown(self.columns, self.size, needed, most=most)
         self.indptr[self.count + 1 : count + 1] = start + np.cumsum(lengths)
         self.size = int(
             number_weights(

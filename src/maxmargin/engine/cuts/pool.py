@@ -183,7 +183,7 @@ class CandidatePool(TablePool):
         )
         self.used = np.zeros(2, np.int64)  # entries, local parts
         self.clock = 0
-        self._warned_of_budget = False
+        self._warned_of = 0  # bytes
         self._number_parts()
 
     @property
@@ -311,11 +311,12 @@ class CandidatePool(TablePool):
                 return
         # Those of this pass are needed, whatever they take.
         self._compact(-1, 1.2, longest)
-        if 2 * self.nbytes > self.cache_bytes and not self._warned_of_budget:
-            self._warned_of_budget = True
+        if 2 * self.nbytes > self.cache_bytes and self.nbytes > 1.5 * self._warned_of:
+            self._warned_of = self.nbytes
+            rewritten = (self.slots.ids, self.slots.values, self.slots.features)
             logger.warning(
                 "cache_mb is too small for a candidate of each example; using %d MB",
-                2 * self.nbytes // 2**20 + 1,
+                (self.nbytes + sum(array.nbytes for array in rewritten)) // 2**20 + 1,
             )
 
     def _compact(self, oldest: int, factor: float, extra: int = 0) -> None:
@@ -334,6 +335,7 @@ class CandidatePool(TablePool):
         count = keep_parts_by_use(ids, starts[-1], listed, place, features)
         first[kept] = starts[:-1]
         self.slots = slots._replace(ids=ids, values=values, features=features)
+        del slots, listed, place  # what was there before is not needed any more
         self.used[:] = starts[-1], count
         self._number_parts()
 
@@ -341,6 +343,7 @@ class CandidatePool(TablePool):
         """Number the parts that are listed."""
         n_local = int(self.used[1])
         size = 1 << int(2 * len(self.slots.features)).bit_length()
+        self.table = np.empty(0, np.int32)  # not two of them
         self.table = np.zeros(size, np.int32)
         number_parts(self.slots.features, n_local, self.table)
         if self.grows:
