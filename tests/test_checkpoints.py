@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import pytest
 
 import maxmargin as mm
 from maxmargin import checkpoints
+from maxmargin.engine import run
+from maxmargin.engine.state import from_text
 from maxmargin.estimators.choosing import Choice, choosing
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
@@ -118,6 +121,57 @@ def test_limits_may_be_raised(solver, tmp_path):
     assert outcome(training.solve(max_time=1e9, max_passes=30, resume=True, **kept)) == (
         outcome(expected)
     )
+
+
+def interrupt_after(n):
+    """A callback with which a Ctrl-C comes at the n-th iteration that it sees."""
+    seen = []
+
+    def interrupt(progress):
+        seen.append(progress)
+        if len(seen) == n:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+#: What ends a training before its end.
+ENDS = {
+    "max_passes": lambda: ({"max_passes": 3}, ()),
+    "max_time": lambda: ({"max_time": 0.2}, (lambda progress: time.sleep(0.06),)),
+    "interrupted": lambda: ({}, (interrupt_after(4),)),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "fasole", "bcfw", "sgd"])
+def test_every_orderly_end_leaves_a_checkpoint(solver, end, tmp_path, monkeypatch):
+    """Though none was due; of the iteration's start where it was not over."""
+    monkeypatch.setattr(run, "COPYING", np.inf)
+    training = TRAININGS[f"{solver} on chains"]
+    expected = outcome(training.solve())
+    limits, callbacks = ENDS[end]()
+    first = training.solve(callbacks, checkpoint=tmp_path / "c", **limits)
+    assert first.status == end and os.listdir(tmp_path) == ["c"]
+    kept = from_text(checkpoints._read(tmp_path / "c").arrays["run"])["history"]
+    repeated = 0 if end == "max_passes" and solver != "bcfw" else 1
+    assert len(first.history) - len(kept) <= repeated + 1  # the last record is of the certificate
+    assert outcome(training.solve(checkpoint=tmp_path / "c", resume=True)) == expected
+
+
+def test_nothing_is_written_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "COPYING", np.inf)
+    write, written = checkpoints._write, []
+
+    def write_and_tell(stream, content):
+        write(stream, content)
+        written.append(len(from_text(content.arrays["run"])["history"]))
+
+    monkeypatch.setattr(checkpoints, "_write", write_and_tell)
+    training, kept = TRAININGS["auto on chains"], {"checkpoint": tmp_path / "c"}
+    training.solve(max_passes=3, checkpoint_every=0.0, **kept)
+    training.solve(max_passes=3, resume=True, **kept)
+    assert len(written) > 1 and len(set(written)) == len(written)
 
 
 def test_time_counts_what_was_before(tmp_path):

@@ -34,6 +34,8 @@ logger = logging.getLogger("maxmargin")
 MAGIC = b"maxmargin checkpoint 1\n"
 DIGEST = 32  # bytes of a SHA-256
 LENGTH = 8  # bytes that the length of the header is written in
+#: Why training ends that may go on.
+UNFINISHED = ("interrupted", "callback", "max_time", "max_passes")
 
 
 class Damaged(ValueError):
@@ -75,6 +77,9 @@ class Checkpoint:
     ValueError
         There is another file of this name.
     """
+
+    may_go_on = UNFINISHED
+    holds_more = False
 
     def __init__(self, path: PathLike, every: float, identity: Mapping[str, str]) -> None:
         self.path = os.path.realpath(path)
