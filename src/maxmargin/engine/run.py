@@ -202,8 +202,8 @@ class Run(Kept, ABC):
     def save_point(self, at_once: bool = False) -> None:
         """Called between iterations, where `arrays` has all; the clock says when it is written.
 
-        In the middle of an iteration, where a limit or an interrupt ends it, there is nothing to go
-        on from. So a copy is taken here, as often as that costs next to nothing, to be written then.
+        In the middle of an iteration, where a limit or an interrupt ends it, there is nothing to
+        go on from. So a copy is taken here, as often as that costs next to nothing, for that end.
         """
         if self._saver is None or len(self.history) == self._n_saved:
             return
