@@ -6,6 +6,7 @@ python tests/resuming.py FOLDER    # goes on with every checkpoint there, prints
 import dataclasses
 import hashlib
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import maxmargin as mm
 from brute_classes import python_case
 from brute_measures import measure_case
 from cases import chain_case, multiclass_case
@@ -137,10 +139,68 @@ def outcome(result):
     return json.loads(json.dumps([weights, told, result.n_planes, history]))
 
 
+# ----- several trainings in one file -------------------------------------------------------------
+
+
+def words():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n, 4)) for n in (3, 5, 2, 4, 6)]
+    return X, [rng.integers(0, 3, len(x)) for x in X]
+
+
+def _path(make, X, y, options, cover=False):
+    models = make(random_state=0, **options).fit_path(X, y, [0.1, 1.0, 5.0], cover=cover)
+    return [models.intervals.tolist(), *map(outcome, models.results)]
+
+
+def path_of_chains(**options):
+    return _path(mm.SequenceTagger, *words(), {"tol": 1e-4, **options})
+
+
+def cover_of_classes(**options):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
+    return _path(mm.MulticlassSVM, X, y, {"tol": 0.02, **options}, cover=True)
+
+
+def path_by_cutting_planes(**options):
+    options = {"solver": "one-slack", "tol": 1e-3, "max_passes": 12, **options}
+    return _path(mm.SequenceTagger, *words(), options)
+
+
+def known_in_part(**options):
+    rng = np.random.default_rng(4)
+    X = [rng.normal(size=(n, 3)) for n in rng.integers(2, 7, 10)]
+    known = [None, {0, 1}, {0, 1}, 0, 1, 2]
+    y = [[known[k] for k in rng.integers(0, len(known), len(x))] for x in X]
+    model = mm.SequenceTagger(**{"tol": 1e-3, "random_state": 0, **options}).fit(X, y)
+    return [outcome(model.result_), *map(list, model.rounds_)]
+
+
+SERIES = {f.__name__.replace("_", " "): f for f in (path_of_chains, cover_of_classes)}
+SERIES |= {f.__name__.replace("_", " "): f for f in (path_by_cutting_planes, known_in_part)}
+
+
+# ----- another process ---------------------------------------------------------------------------
+
+
+def go_on_elsewhere(folder):
+    """What comes out of all checkpoints of a folder, in another process."""
+    child = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, folder],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(child.stdout)
+
+
+def _go_on(path):
+    if path.name in SERIES:
+        return SERIES[path.name](checkpoint=path, resume=True)
+    return outcome(TRAININGS[path.name].solve(checkpoint=path, resume=True))
+
+
 if __name__ == "__main__":
-    found = {
-        str(path): outcome(TRAININGS[path.name].solve(checkpoint=path, resume=True))
-        for path in Path(sys.argv[1]).iterdir()
-        if path.name in TRAININGS
-    }
-    print(json.dumps(found))
+    known = [path for path in Path(sys.argv[1]).iterdir() if path.name in {**TRAININGS, **SERIES}]
+    print(json.dumps({str(path): _go_on(path) for path in known}))

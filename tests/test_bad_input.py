@@ -361,3 +361,17 @@ def test_features_of_nodes_must_be_numbers_in_rows():
 def test_scores_of_labels_that_are_no_labels():
     with pytest.raises(ValueError, match=r"sequence 0, token 0: label .* is not hashable"):
         mm.SequenceTagger(tol=0.1).fit(SEQUENCES, LABELS).score_outputs([X[:1]], [[{}]])
+
+
+def test_scores_of_homologues_that_have_no_number():
+    model = mm.SequenceAligner(task="rank", random_state=0)
+    X = [("AB", ["AB", "BA"]), ("BA", ["AA", "BA"])]
+    model.fit(X, [(0, [[0, 0]]), (1, [[0, 0]])])
+    for y in ([0, None], [0, (None, [[0, 0]])], [0, "1"], [0, ()]):
+        with pytest.raises(ValueError, match=r"y\[1\] must have the number of the homologue"):
+            model.score(X, y)
+
+
+def test_bits_that_are_no_number():
+    with pytest.raises(ValueError, match="hash_bits must be from 8 to 30, got None"):
+        mm.DependencyParser(hash_bits=None).fit([[("a", "N"), ("b", "V")]], [[2, 0]])

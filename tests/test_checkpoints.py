@@ -2,25 +2,24 @@
 
 import errno
 import hashlib
-import json
 import logging
 import os
 import random
 import shutil
-import subprocess
-import sys
+import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import maxmargin as mm
 from maxmargin import checkpoints
+from maxmargin.engine import run
+from maxmargin.engine.state import from_text
 from maxmargin.estimators.choosing import Choice, choosing
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
-from resuming import TRAININGS, Training, chains, classes, outcome
+from resuming import TRAININGS, Training, chains, classes, go_on_elsewhere, outcome, words
 
 pytestmark = pytest.mark.filterwarnings("ignore:the oracle")
 
@@ -64,13 +63,7 @@ def test_training_goes_on_in_another_process(tmp_path):
         expected[str(tmp_path / name)] = outcome(whole)
         n = clock.randint(3, max(3, len(whole.history) - 1))
         training.solve([stop_after(n)], checkpoint=tmp_path / name, checkpoint_every=0.0)
-    child = subprocess.run(
-        [sys.executable, "-W", "ignore", Path(__file__).with_name("resuming.py"), tmp_path],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(child.stdout) == expected
+    assert go_on_elsewhere(tmp_path) == expected
 
 
 @pytest.mark.parametrize("name", ["auto on chains", "auto with many weights", "sgd on chains"])
@@ -118,6 +111,57 @@ def test_limits_may_be_raised(solver, tmp_path):
     assert outcome(training.solve(max_time=1e9, max_passes=30, resume=True, **kept)) == (
         outcome(expected)
     )
+
+
+def interrupt_after(n):
+    """A callback with which a Ctrl-C comes at the n-th iteration that it sees."""
+    seen = []
+
+    def interrupt(progress):
+        seen.append(progress)
+        if len(seen) == n:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+#: What ends a training before its end.
+ENDS = {
+    "max_passes": lambda: ({"max_passes": 3}, ()),
+    "max_time": lambda: ({"max_time": 0.2}, (lambda progress: time.sleep(0.06),)),
+    "interrupted": lambda: ({}, (interrupt_after(4),)),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "fasole", "bcfw", "sgd"])
+def test_every_orderly_end_leaves_a_checkpoint(solver, end, tmp_path, monkeypatch):
+    """Though none was due; of the iteration's start where it was not over."""
+    monkeypatch.setattr(run, "COPYING", np.inf)
+    training = TRAININGS[f"{solver} on chains"]
+    expected = outcome(training.solve())
+    limits, callbacks = ENDS[end]()
+    first = training.solve(callbacks, checkpoint=tmp_path / "c", **limits)
+    assert first.status == end and os.listdir(tmp_path) == ["c"]
+    kept = from_text(checkpoints._read(tmp_path / "c").arrays["run"])["history"]
+    repeated = 0 if end == "max_passes" and solver != "bcfw" else 1
+    assert len(first.history) - len(kept) <= repeated + 1  # the last record is of the certificate
+    assert outcome(training.solve(checkpoint=tmp_path / "c", resume=True)) == expected
+
+
+def test_nothing_is_written_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "COPYING", np.inf)
+    write, written = checkpoints._write, []
+
+    def write_and_tell(stream, content):
+        write(stream, content)
+        written.append(len(from_text(content.arrays["run"])["history"]))
+
+    monkeypatch.setattr(checkpoints, "_write", write_and_tell)
+    training, kept = TRAININGS["auto on chains"], {"checkpoint": tmp_path / "c"}
+    training.solve(max_passes=3, checkpoint_every=0.0, **kept)
+    training.solve(max_passes=3, resume=True, **kept)
+    assert len(written) > 1 and len(set(written)) == len(written)
 
 
 def test_time_counts_what_was_before(tmp_path):
@@ -384,12 +428,6 @@ def test_an_interrupt_while_the_end_is_written(tmp_path, monkeypatch):
 # ----- estimators --------------------------------------------------------------------------------
 
 
-def words():
-    rng = np.random.default_rng(0)
-    X = [rng.normal(size=(n, 4)) for n in (3, 5, 2, 4, 6)]
-    return X, [rng.integers(0, 3, len(x)) for x in X]
-
-
 @pytest.mark.parametrize("solver", ["auto", make_solver("fasole", tol=1e-5)], ids=["name", "own"])
 def test_estimators_go_on(solver, tmp_path):
     X, y = words()
@@ -437,13 +475,9 @@ def test_the_choice_of_weights_goes_on(tmp_path):
     assert choice.judgements == expected.judgements and choice.kept == expected.kept
 
 
-def test_what_is_more_than_one_training_is_refused(tmp_path):
+def test_what_is_no_training_is_refused(tmp_path):
     X, y = words()
     model = mm.SequenceTagger(checkpoint=tmp_path / "c")
-    with pytest.raises(ValueError, match="several in a path of C"):
-        model.fit_path(X, y, [0.1, 1.0])
-    with pytest.raises(ValueError, match="several where labels are known in part"):
-        model.fit(X, [[None, *labels[1:]] for labels in y])
     with pytest.raises(ValueError, match="partial_fit makes a single pass"):
         model.set_params(solver="perceptron").partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="resume needs checkpoint"):

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.datasets import dump_svmlight_file, load_digits
 
 import maxmargin as mm
 from cli_corpus import write_corpus
+from maxmargin.__main__ import run
 from maxmargin.cli import main
 
 COMMANDS = (["inspect"], ["cross-validate"], ["path"], ["convert"])
@@ -272,3 +274,15 @@ def test_demo_without_matplotlib(folder, capsys, monkeypatch):
     assert main(["demo", "--words", "60", "--output", str(folder / "none.png")]) == 0
     assert 'python -m pip install "maxmargin[plot]"' in capsys.readouterr().out
     assert not (folder / "none.png").exists()
+
+
+def test_an_interrupt_of_the_imports_shows_no_traceback(monkeypatch, capsys):
+    """Ctrl-C in the first moments, when the commands are not there yet to answer it."""
+
+    class Interrupted(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "maxmargin.cli", Interrupted("maxmargin.cli"))
+    assert run() == 130
+    assert capsys.readouterr() == ("", "")

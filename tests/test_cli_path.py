@@ -1,6 +1,7 @@
 """``maxmargin path``: the best C by held-out scores."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from maxmargin.cli import main
 from maxmargin.cli.folds import split
 from maxmargin.cli.options import values_of_C
 from maxmargin.cli.training import Examples
+from maxmargin.engine.run import Run
 from maxmargin.formats import read_columns, read_svmlight
 from maxmargin.metrics import chunk_f1
 
@@ -150,3 +152,38 @@ def test_bad_arguments(folder, capsys):
     refused([*files, "--dev", "nowhere"], "nowhere: No such file", capsys)
     refused([*files, *dev, "-o", dev[1]], "which would be overwritten", capsys)
     refused([*files, *dev, "-o", files[2]], "which would be overwritten", capsys)
+
+
+@pytest.mark.parametrize("judge", [["--dev", "dev.svm"], ["--folds", "2"]])
+def test_a_path_goes_on(folder, capsys, monkeypatch, judge):
+    """After a Ctrl-C in the middle of it; the files go away at the end."""
+    monkeypatch.chdir(folder)
+    command = ["path", "multiclass", "train.svm", *judge, "--Cs", "0.01,1,100", "--tol", "1e-4"]
+    command += ["--force", "-q", "--calibrate"]
+    assert main([*command, "-o", "whole.mm"]) == 0
+    scores = scores_of(capsys.readouterr().out)
+    kept = [*command, "-o", "kept.mm", "--checkpoint", "kept"]
+    note, seen = Run.note, []
+
+    def interrupted(self, progress):
+        seen.append(progress)
+        if len(seen) == 30:
+            raise KeyboardInterrupt
+        note(self, progress)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "note", interrupted)
+        assert main(kept) == 130
+    told = "before all C were judged; nothing was saved; --resume goes on from kept"
+    assert told in capsys.readouterr().err
+    assert main(kept) == 1  # there is a checkpoint
+    assert "--resume goes on from it" in capsys.readouterr().err
+    assert main([*kept, "--resume"]) == 0
+    assert scores_of(capsys.readouterr().out) == scores
+    assert mm.load("kept.mm").coef_ == pytest.approx(mm.load("whole.mm").coef_, abs=1e-4)
+    assert not [name for name in os.listdir() if name.startswith("kept") and name != "kept.mm"]
+
+
+def scores_of(table):
+    """Values of C and their scores."""
+    return [(line.split()[0], line.split()[4]) for line in table.splitlines()[1:4]]

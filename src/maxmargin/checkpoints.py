@@ -9,6 +9,7 @@ for it and becomes ``path + ".1"``; so whenever the process ends, one of the two
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import logging
@@ -27,13 +28,17 @@ from .declared import Count, from_values
 from .formats.opening import PathLike
 from .formats.writing import check_writable, remove_leftovers, write_atomically
 
-__all__ = ["Checkpoint", "check_place", "older_of", "remove_checkpoint"]
+__all__ = ["Checkpoint", "check_place", "older_of", "part_of", "remove_checkpoint"]
 
 logger = logging.getLogger("maxmargin")
 
 MAGIC = b"maxmargin checkpoint 1\n"
 DIGEST = 32  # bytes of a SHA-256
 LENGTH = 8  # bytes that the length of the header is written in
+#: Of a path of C, and of a calibration.
+PARTS = (FOLD, HELD_OUT) = ("fold", "held-out")
+#: Why training ends that may go on.
+UNFINISHED = ("interrupted", "callback", "max_time", "max_passes")
 
 
 class Damaged(ValueError):
@@ -75,6 +80,9 @@ class Checkpoint:
     ValueError
         There is another file of this name.
     """
+
+    may_go_on = UNFINISHED
+    holds_more = False
 
     def __init__(self, path: PathLike, every: float, identity: Mapping[str, str]) -> None:
         self.path = os.path.realpath(path)
@@ -170,10 +178,16 @@ def older_of(path: PathLike) -> str:
     return f"{os.fspath(path)}.1"
 
 
+def part_of(path: PathLike | None, what: str, number: int) -> str | None:
+    """Where a training on some of the examples is kept, beside that on all; None: not kept."""
+    return None if path is None else f"{os.fspath(path)}-{what}{number}"
+
+
 def remove_checkpoint(path: PathLike) -> None:
-    """Remove both files of a training that is over."""
+    """Remove both files of a training that is over, and those of its parts."""
     path = os.path.realpath(path)
-    for name in (path, older_of(path)):
+    parts = [name for what in PARTS for name in glob.glob(f"{glob.escape(path)}-{what}[0-9]*")]
+    for name in (path, older_of(path), *parts):
         with suppress(OSError):
             if _may_be_checkpoint(name):
                 os.unlink(name)

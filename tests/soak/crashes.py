@@ -1,7 +1,8 @@
 """Part `crashes`: processes that train are killed at any time, also while they write checkpoints.
 
 Training goes on from the files until it is over: to the weights, bit by bit, and the certificate of
-one that nobody has killed. No more than the iteration since the last checkpoint is repeated.
+one that nobody has killed. No more than the iteration since the last checkpoint is repeated. So do
+paths of C, and the rounds of labels known in part.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ import signal
 import tempfile
 import time
 import warnings
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ import numpy as np
 from maxmargin.solvers import SOLVERS
 
 from . import trainee
+from .label_tasks import chains
 from .tasks import TASKS
 
 LINEAR = [name for name, solver in SOLVERS.items() if "l1" in solver.slacks]
@@ -30,27 +33,54 @@ KILLS = {"all": 0, "while writing": 0}
 REPEATED = []
 
 
+def one_training(task, model):
+    """An ordinary fit."""
+    return [task.fit(model).result_]
+
+
+def path(task, model):
+    """Three values of C."""
+    return model.fit_path(task.X, task.Y, [0.1, 1.0, 3.0]).results
+
+
+def known_in_part(task, model):
+    """Every third label is not known."""
+    numbers = count()
+    hidden = [[None if next(numbers) % 3 == 1 else k for k in own] for own in task.Y]
+    return [model.fit(task.X, hidden).result_]
+
+
+FITS = (one_training, path, known_in_part)
+CHAINS = TASKS.index(chains)
+
+
 def prepare(rng, number):
     """A training, and when it is killed."""
     seed, solver = int(rng.integers(10**6)), LINEAR[number % len(LINEAR)]
     n_jobs = int(rng.integers(1, 4))
     every = float(rng.choice([0.0, 0.0, 0.0, 0.01]))
     moments = rng.random(MOST_KILLS)
-    described = f"task {number % len(TASKS)}, seed {seed}, {solver}, {n_jobs} threads, {every} s"
-    return described, lambda: run(seed, number, solver, n_jobs, every, moments)
+    fit = FITS[int(rng.integers(len(FITS)))]
+    if fit is path and not SOLVERS[solver].certified:
+        fit = one_training
+    number = CHAINS if fit is known_in_part else number % len(TASKS)
+    described = f"task {number}, seed {seed}, {solver}, {n_jobs} threads, {every} s, {fit.__name__}"
+    return described, lambda: run(fit, seed, number, solver, n_jobs, every, moments)
 
 
-def run(seed, number, solver, n_jobs, every, moments):
+def run(fit, seed, number, solver, n_jobs, every, moments):
     """Kill, go on, kill, go on, ..., and compare."""
     task, model = trainee.make(seed, number, solver, "raise")
-    model.set_params(C=1.0, tol=1e-5, max_passes=100, n_jobs=n_jobs)
+    model.set_params(C=1.0, tol=1e-5, max_passes=100, max_time=None, n_jobs=n_jobs)
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        whole = task.fit(model).result_  # kernels are compiled here
-        expected = [*map(record, whole.history), outcome(whole)]
-        model.set_params(checkpoint=Path(folder, "c"), checkpoint_every=every)
+        expected = []
+        model.set_params(callbacks=[lambda progress: expected.append(record(progress))])
+        whole = fit(task, model)  # kernels are compiled here
+        expected.append(outcome(whole))
+        model.set_params(checkpoint=Path(folder, "c"), checkpoint_every=every, callbacks=())
         began = time.monotonic()
-        task.fit(model)
+        fit(task, model)
         duration = time.monotonic() - began
         for name in os.listdir(folder):
             os.unlink(Path(folder, name))
@@ -61,7 +91,7 @@ def run(seed, number, solver, n_jobs, every, moments):
             told.write_bytes(b"")
             child = os.fork()
             if child == 0:
-                train(task, model, told)
+                train(fit, task, model, told)
             if moment is not None:
                 time.sleep(float(moment) * duration)
                 os.kill(child, signal.SIGKILL)
@@ -69,9 +99,13 @@ def run(seed, number, solver, n_jobs, every, moments):
             assert code in (0, -signal.SIGKILL), f"the process ended with {code}"
             lines = told.read_text().split("\n")[:-1]
             if lines:
-                start = max(k for k in range(seen + 1) if expected[k] == lines[0])
-                assert lines == expected[start : start + len(lines)], "another training"
+                n = len(lines)
+                starts = [k for k in range(seen + 1) if expected[k : k + n] == lines]
+                assert starts, "another training"
+                start = max(starts)
                 most = 1 + (solver in TWO_RECORDS) if every == 0.0 else len(expected)
+                if fit is not one_training:  # the end of one, and what the next begins with
+                    most += 3
                 assert seen - start <= most, f"{seen - start} iterations were repeated"
                 REPEATED.append(seen - start)
                 seen = max(seen, start + len(lines))
@@ -82,7 +116,7 @@ def run(seed, number, solver, n_jobs, every, moments):
             KILLS["while writing"] += any(name.startswith(".c.") for name in os.listdir(folder))
 
 
-def train(task, model, told):
+def train(fit, task, model, told):
     """What a process does: it tells of every iteration, and of the end."""
     code = 1
     try:
@@ -92,7 +126,7 @@ def train(task, model, told):
                 stream.write(f"{line}\n".encode())
 
             model.set_params(callbacks=[lambda progress: tell(record(progress))])
-            tell(outcome(task.fit(model).result_))
+            tell(outcome(fit(task, model)))
         code = 0
     finally:
         os._exit(code)
@@ -103,8 +137,10 @@ def record(progress):
     return json.dumps(dataclasses.astuple(progress)[1:], default=float)
 
 
-def outcome(result):
-    """Weights and certificate, bit by bit."""
-    weights = hashlib.sha256(np.ascontiguousarray(result.w).tobytes()).hexdigest()
-    values = [result.primal, result.dual, result.n_oracle_calls]
-    return f"{weights} {result.status} {json.dumps(values, default=float)}"
+def outcome(results):
+    """Weights and certificates, bit by bit."""
+    told = []
+    for result in results:
+        weights = hashlib.sha256(np.ascontiguousarray(result.w).tobytes()).hexdigest()
+        told.append([weights, result.status, result.primal, result.dual, result.n_oracle_calls])
+    return json.dumps(told, default=float)

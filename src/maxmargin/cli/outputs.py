@@ -75,9 +75,10 @@ def check_checkpoint(path: str, others: Iterable[str], resume: bool) -> None:
 
 def has_checkpoint(path: str) -> bool:
     """Whether there is a checkpoint to go on from."""
-    from ..checkpoints import older_of
+    from ..checkpoints import FOLD, older_of, part_of
 
-    return os.path.exists(path) or os.path.exists(older_of(path))
+    first = part_of(path, FOLD, 0)
+    return any(os.path.exists(name) for name in (path, older_of(path), first) if name is not None)
 
 
 def _refuse_inputs(output: str, inputs: Iterable[str]) -> None:

@@ -11,10 +11,15 @@ from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds, values_of_C
 from .signals import NO_MODEL, Signals, telling_of_interrupts
 from .train import (
+    add_checkpoint_options,
     add_data_arguments,
     add_training_options,
+    check_keeping,
     is_finished,
+    keep,
+    leave,
     make_plan,
+    refuse_misplaced_checkpoint,
     refuse_one_input_twice,
     save_and_report,
 )
@@ -31,6 +36,9 @@ smallest of those with the same.
 With -o the best model is saved: with --dev the one that was judged, with --folds one that is
 trained on the whole file with the best C. --calibrate is for it; with --dev by that file, without
 more fits.
+
+With --checkpoint the command can go on after a crash or Ctrl-C: the same one with --resume ends
+with the same model. With --folds each part has a file of its own, FILE-fold0 and so on.
 """
 
 
@@ -75,6 +83,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="write JSON")
     add_training_options(parser, has_C=False)
+    add_checkpoint_options(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -89,19 +98,24 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.calibrate and arguments.output is None:
         raise UsageError("--calibrate is of use with -o only")
     _refuse_what_has_no_path(arguments)
+    refuse_misplaced_checkpoint(arguments)
     plan = make_plan(arguments)
+    read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     if arguments.output is not None:
-        read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
         check_model_output(arguments.output, read, arguments.force)
+    check_keeping(arguments, [*read, *([arguments.output] if arguments.output else [])])
     training = plan.make()
+    keep(training.estimator, arguments)
     dev = models = None
-    with telling_of_interrupts("before all C were judged; nothing was saved"):
+    kept = "" if arguments.checkpoint is None else f"; --resume goes on from {arguments.checkpoint}"
+    with telling_of_interrupts(f"before all C were judged; nothing was saved{kept}"):
         if arguments.dev is not None:
             dev = HeldOutFile.named(arguments.dev, TASKS[arguments.task], training.extra, arguments)
             models = _path(training.estimator, training.examples, arguments)
             name, points = _by_file(models, dev, signals)
         else:
             name, points = _by_folds(arguments, training, signals)
+            keep(training.estimator, arguments)
     best = max(points, key=lambda point: point.merit)
     report = {
         "task": arguments.task,
@@ -112,6 +126,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     }
     write_report(json.dumps(report, indent=2) if arguments.json else _table(name, points, best))
     if arguments.output is None:
+        leave(arguments, finished=True)  # whatever the gaps: all that was asked for was told
         return DONE if all(point.finished for point in points) else STOPPED_EARLY
     estimator = training.estimator
     if models is not None and dev is not None:
@@ -122,7 +137,9 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         estimator.set_params(C=best.C, callbacks=(signals.check,), on_interrupt="return")
         with telling_of_interrupts(NO_MODEL):
             training.fit()
-    return save_and_report(arguments, signals, estimator, training.extra)
+    code = save_and_report(arguments, signals, estimator, training.extra)
+    leave(arguments, finished=code in (DONE, STOPPED_EARLY))  # limits are those of the path
+    return code
 
 
 def _refuse_what_has_no_path(arguments: argparse.Namespace) -> None:
@@ -150,6 +167,7 @@ def _by_folds(
     arguments: argparse.Namespace, training: Any, signals: Signals
 ) -> tuple[str, list[Point]]:
     """Points of a path for each part, judged by that part."""
+    from ..checkpoints import FOLD, part_of
     from .folds import Judged, count_of, split
     from .training import say
 
@@ -160,6 +178,7 @@ def _by_folds(
     training.estimator.set_params(verbose=0)
     rows: list[list[Any]] = []
     for number, (train, test) in enumerate(split(training.examples, n_folds, arguments.seed), 1):
+        training.estimator.set_params(checkpoint=part_of(arguments.checkpoint, FOLD, number - 1))
         models = _path(training.estimator, train, arguments)
         signals.check()
         own = [Judged.by(count(models.at(C), test)) for C in models.Cs.tolist()]

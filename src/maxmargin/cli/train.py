@@ -24,11 +24,16 @@ from .task_options import add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
 
 __all__ = [
+    "add_checkpoint_options",
     "add_data_arguments",
     "add_parser",
     "add_training_options",
+    "check_keeping",
     "is_finished",
+    "keep",
+    "leave",
     "make_plan",
+    "refuse_misplaced_checkpoint",
     "refuse_one_input_twice",
     "run",
     "save_and_report",
@@ -99,19 +104,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         metavar="N",
         help="with --stream: no more than the most frequent ones",
     )
-    keeping = parser.add_argument_group("checkpoints")
-    keeping.add_argument(
-        "--checkpoint", metavar="FILE", help="keep the training there, to go on after a crash"
-    )
-    keeping.add_argument(
-        "--checkpoint-every",
-        type=seconds,
-        metavar="SECONDS",
-        help=f"how often it is written (default {CHECKPOINT_EVERY:g})",
-    )
-    keeping.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint, if there is one"
-    )
+    add_checkpoint_options(parser)
     parser.add_argument_group("cluster").add_argument(
         "--cluster",
         metavar="ADDRESS",
@@ -129,6 +122,23 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.set_defaults(run=run)
     return parser
+
+
+def add_checkpoint_options(parser: argparse.ArgumentParser) -> None:
+    """Describe how a training is kept."""
+    keeping = parser.add_argument_group("checkpoints")
+    keeping.add_argument(
+        "--checkpoint", metavar="FILE", help="keep the training there, to go on after a crash"
+    )
+    keeping.add_argument(
+        "--checkpoint-every",
+        type=seconds,
+        metavar="SECONDS",
+        help=f"how often it is written (default {CHECKPOINT_EVERY:g})",
+    )
+    keeping.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint, if there is one"
+    )
 
 
 def add_data_arguments(parser: argparse.ArgumentParser) -> None:
@@ -188,8 +198,7 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
-    from .outputs import check_checkpoint, check_model_output, has_checkpoint
-    from .training import say
+    from .outputs import check_model_output
 
     refuse_one_input_twice(arguments)
     if arguments.patience is not None and arguments.dev is None:
@@ -197,18 +206,15 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.dev is not None and arguments.slack == "none":
         raise UsageError("--dev: with --slack none there are no weights to choose from")
     _refuse_to_compact(arguments)
-    _refuse_misplaced_checkpoint(arguments)
+    refuse_misplaced_checkpoint(arguments)
     _refuse_misplaced_stream(arguments)
     _refuse_cluster(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
-    if arguments.checkpoint is not None:
-        check_checkpoint(arguments.checkpoint, [*read, arguments.output], arguments.resume)
-        if arguments.resume and not has_checkpoint(arguments.checkpoint):
-            say(arguments, f"there is no {arguments.checkpoint} yet: training starts afresh")
+    check_keeping(arguments, [*read, arguments.output])
     fit, estimator, extra, examples = plan.make()
-    _keep(estimator, arguments)
+    keep(estimator, arguments)
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     watch = _make_watch(arguments, extra) if arguments.dev else None
     with (
@@ -222,8 +228,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.compact is not None:
         _compact(arguments, estimator, examples)
     code = save_and_report(arguments, signals, estimator, extra)
-    if arguments.checkpoint is not None:
-        _leave(arguments, finished=code == DONE)
+    leave(arguments, finished=code == DONE)
     return code
 
 
@@ -243,7 +248,7 @@ def _refuse_misplaced_stream(arguments: argparse.Namespace) -> None:
                 raise UsageError(f"{name} is for the task {_streamed()!r} only")
 
 
-def _refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
+def refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options of checkpoints where there is none."""
     if arguments.checkpoint is None:
         for name, given in (
@@ -284,7 +289,18 @@ def _connected(arguments: argparse.Namespace, estimator: Any) -> Iterator[None]:
             estimator.set_params(cluster=None)
 
 
-def _keep(estimator: Any, arguments: argparse.Namespace) -> None:
+def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:
+    """Raise, before training, if it cannot or should not be kept as is asked."""
+    from .outputs import check_checkpoint, has_checkpoint
+    from .training import say
+
+    if arguments.checkpoint is not None:
+        check_checkpoint(arguments.checkpoint, others, arguments.resume)
+        if arguments.resume and not has_checkpoint(arguments.checkpoint):
+            say(arguments, f"there is no {arguments.checkpoint} yet: training starts afresh")
+
+
+def keep(estimator: Any, arguments: argparse.Namespace) -> None:
     """Have the training kept on disk, if that is wanted."""
     every = arguments.checkpoint_every
     estimator.set_params(
@@ -294,12 +310,14 @@ def _keep(estimator: Any, arguments: argparse.Namespace) -> None:
     )
 
 
-def _leave(arguments: argparse.Namespace, finished: bool) -> None:
+def leave(arguments: argparse.Namespace, finished: bool) -> None:
     """Remove the checkpoint of a training that is over, or say what it is for."""
     from ..checkpoints import remove_checkpoint
     from .outputs import has_checkpoint
     from .training import say
 
+    if arguments.checkpoint is None:
+        return
     if finished:
         remove_checkpoint(arguments.checkpoint)
     elif has_checkpoint(arguments.checkpoint):

@@ -6,7 +6,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import astuple, replace
 from types import TracebackType
@@ -23,7 +23,7 @@ from .interrupts import InterruptWatch
 from .one_core import one_core
 from .oracle import Oracle
 from .stalling import ROUNDING, Looseness, Stalling
-from .state import Arrays, Kept, SolverState, from_text, inside, to_text, under
+from .state import Arrays, Kept, SolverState, copied, from_text, inside, to_text, under
 from .threads import count_threads
 
 __all__ = ["CertifiedRun", "Run", "Saver", "StopTraining"]
@@ -32,8 +32,8 @@ Loop = TypeVar("Loop", bound=Kept)
 
 logger = logging.getLogger("maxmargin")
 
-#: Why training ends that may go on.
-UNFINISHED = ("interrupted", "callback", "max_time", "max_passes")
+#: Share of the time that copies of the state may take; see `Run.save_point`.
+COPYING = 0.01
 
 
 class StopTraining(Exception):
@@ -66,6 +66,14 @@ class Limits(Protocol):
 
 class Saver(Protocol):
     """What keeps a run on disk; see `checkpoints.Checkpoint`."""
+
+    @property
+    def may_go_on(self) -> Collection[str]:
+        """Why training may end that can be gone on with."""
+
+    @property
+    def holds_more(self) -> bool:
+        """Whether there is something to keep beside the run, even before its first iteration."""
 
     @property
     def is_due(self) -> bool:
@@ -102,6 +110,9 @@ class Run(Kept, ABC):
         self.cache_hits = 0
         self.history: list[Progress] = []
         self._saver: Saver | None = None
+        self._n_saved = 0  # records of the history that are on disk
+        self._copy: Arrays | None = None  # the state at the last save point that is not
+        self._next_copy = 0.0
         self._loop: Kept | None = None
         self._loop_before: Arrays = {}
         self._finished: str | None = None  # how the training ended that is gone on from
@@ -174,10 +185,12 @@ class Run(Kept, ABC):
     def keep_by(self, saver: Saver, resume: bool) -> None:
         """Keep the run by a saver, and go on from what that has if wanted."""
         self._saver = saver
+        self._n_saved = -1 if saver.holds_more else 0
         found = saver.load() if resume else None
         if found is not None:
             arrays, self._finished = found
             self.restore(arrays)
+            self._n_saved = len(self.history)
 
     def looping(self, loop: Loop) -> Loop:
         """What a solver's loop keeps from one iteration to the next, here as it was left."""
@@ -187,15 +200,50 @@ class Run(Kept, ABC):
         return loop
 
     def save_point(self, at_once: bool = False) -> None:
-        """Called between iterations, where `arrays` has all; the clock says when it is written."""
-        if self._saver is not None and (at_once or self._saver.is_due):
-            self._saver.write(self.arrays())
+        """Called between iterations, where `arrays` has all; the clock says when it is written.
+
+        In the middle of an iteration, where a limit or an interrupt ends it, there is nothing to
+        go on from. So a copy is taken here, as often as that costs next to nothing, for that end.
+        """
+        if self._saver is None or len(self.history) == self._n_saved:
+            return
+        if at_once or self._saver.is_due:
+            self._write()
+        elif (now := time.perf_counter()) >= self._next_copy:
+            self._copy = None  # two of them would take more memory
+            try:
+                self._copy = copied(self.arrays())
+            except KeyboardInterrupt:
+                self._write()
+                raise
+            self._next_copy = now + (time.perf_counter() - now) / COPYING
+
+    def _write(self) -> None:
+        """Write the state as it is."""
+        assert self._saver is not None
+        self._copy = None
+        self._saver.write(self.arrays())
+        self._n_saved = len(self.history)
+
+    def _save_unfinished(self, status: str) -> str:
+        """Write what training can go on from, unless it is there; returns why training ended."""
+        copy, self._copy = self._copy, None
+        if self._saver is None or copy is None or status not in self._saver.may_go_on:
+            return status
+        try:
+            self._saver.write(copy)
+        except KeyboardInterrupt:
+            if status == "interrupted":  # the second one
+                raise
+            self._interrupts.note_arrival()
+            return "interrupted"
+        return status
 
     def save_the_end(self, status: str, result: Result) -> Result:
-        """Write that training is over, unless a limit ended it that may be raised."""
+        """Write that training is over, unless it may go on."""
         if self._saver is None or self._finished is not None:
             return result
-        if status in UNFINISHED or result.status in UNFINISHED:
+        if status in self._saver.may_go_on or result.status in self._saver.may_go_on:
             return result
         try:
             self._saver.write(self.arrays(), finished=status)
@@ -212,13 +260,13 @@ class Run(Kept, ABC):
         try:
             return iterate() or "converged"
         except StopTraining as stop:
-            return str(stop)
+            return self._save_unfinished(str(stop))
         except KeyboardInterrupt as interrupt:
             # Nothing worth keeping, and to certify it the kernels would be needed.
             if interrupted_compiling(interrupt) and not self.history:
                 raise
         self._interrupts.note_arrival()
-        return "interrupted"
+        return self._save_unfinished("interrupted")
 
     def check(self) -> None:
         """End training where an interrupt has come, or the time is over."""
@@ -482,6 +530,16 @@ class CertifiedRun(Run):
 
     # ----- iterations -----------------------------------------------------------------------------
 
+    def train(self, iterate: Callable[[], str | None]) -> str:
+        """See `Run`; what is gone on from may have met the limit on passes already."""
+
+        def go_on() -> str | None:
+            if self._n_saved > 0:
+                self.check_passes()
+            return iterate()
+
+        return super().train(go_on)
+
     def is_stuck(self, gap_estimate: float) -> bool:
         """Whether neither bound moves any more."""
         return self.stalling.seen(gap_estimate, self.dual, self.settle)
@@ -508,6 +566,18 @@ class CertifiedRun(Run):
         if certificate is not None and self._fails_by_bounds(certificate):
             raise StopTraining("loose bounds")
         self.check_passes(stuck)
+
+    def end_iteration(self, gap_estimate: float | None = None) -> None:
+        """`record`, where nothing is left to do before the next save point.
+
+        The limit on passes, if it is met here, leaves what training goes on from.
+        """
+        try:
+            self.record(gap_estimate)
+        except StopTraining as stop:
+            if self._saver is not None and str(stop) == "max_passes" in self._saver.may_go_on:
+                self.save_point(at_once=True)
+            raise
 
     def _fails_by_bounds(self, certificate: Certificate) -> bool:
         """Whether the candidates found would do, and it is their bounds that do not get better."""

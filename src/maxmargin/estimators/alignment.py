@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -402,7 +403,7 @@ class SequenceAligner(MaxMarginEstimator):
         weights = as_sample_weights(sample_weight)
         predicted = self.predict(X)
         if self.task == "rank":
-            gold = [int(a[0] if isinstance(a, (tuple, list)) else a) for a in y]
+            gold = [_number_of_homologue(a, i) for i, a in enumerate(y)]
             return float(np.average(predicted == np.array(gold), weights=weights))
         pairs = [as_pairs(a, x, z, i) for i, (a, (x, z)) in enumerate(zip(y, X, strict=True))]
         return float(np.average(pair_accuracies(pairs, predicted), weights=weights))
@@ -485,3 +486,11 @@ class AlignerState(NamedTuple):
 
     alphabet: list[Hashable]
     layout: AlignmentLayout
+
+
+def _number_of_homologue(given: Any, i: int) -> int:
+    """Of the example i of a score: the number alone, or with its pairs."""
+    number = given[0] if isinstance(given, (tuple, list)) and len(given) else given
+    if not isinstance(number, Integral):
+        raise ValueError(f"y[{i}] must have the number of the homologue, got {number!r:.60}")
+    return int(number)

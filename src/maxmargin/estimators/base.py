@@ -36,7 +36,8 @@ from ..solvers.base import checked_weights
 from ..solvers.compacting import Compaction
 from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, Seen
-from ..solvers.path import PathPoint, solve_path
+from ..solvers.path import PathPoint, Solve, solve_path
+from ..solvers.series import Series
 from ..types import Floats
 from ..weight_constraints import WeightConstraints
 from .checked_weights import CheckedWeights
@@ -179,6 +180,33 @@ class PathRequest(NamedTuple):
     Cs: tuple[float, ...]
     cover: bool
 
+    def solve(
+        self,
+        solve: Solve,
+        solver: Solver,
+        problem: Problem,
+        formulation: Formulation,
+        weights: Floats,
+    ) -> list[PathPoint]:
+        """The points of the path, kept in one file if that is wanted."""
+
+        def identity() -> dict[str, str]:
+            asked = {"C": sorted(set(self.Cs)), "cover": self.cover}
+            limits = {name: getattr(solver, name) for name in ("max_passes", "max_time")}
+            told = {name: repr(value) for name, value in {**asked, **limits}.items()}
+            return solver.identity(problem, formulation, 1.0, weights) | told
+
+        series = Series(solver, identity, may_go_on=("interrupted",))
+        points = solve_path(
+            lambda own, C, start: series.train(own, lambda kept: solve(kept, C, start)),
+            solver,
+            total_weight=float(weights.sum()),
+            formulation=formulation,
+            **self._asdict(),
+        )
+        series.finish()
+        return points
+
 
 class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParameters, BaseEstimator):
     """Base class of the estimators."""
@@ -281,8 +309,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         """
         solver = self._make_solver()
         formulation = self._formulation(constraints)
-        if self._path_request is not None:
-            self._refuse_checkpoint("in a path of C")
         kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
         if kept is not None and not kept.is_untouched:
             kept = None
@@ -306,14 +332,8 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             if self._path_request is None:
                 result = self._with_kept_weights([solve(solver, float(self.C), start)])[0]
             else:
-                total = checked_weights(sample_weight, problem.n_examples).sum()
-                points = solve_path(
-                    solve,
-                    solver,
-                    total_weight=float(total),
-                    formulation=formulation,
-                    **self._path_request._asdict(),
-                )
+                weights = checked_weights(sample_weight, problem.n_examples)
+                points = self._path_request.solve(solve, solver, problem, formulation, weights)
                 results = self._with_kept_weights([point.result for point in points])
                 pairs = zip(points, results, strict=True)
                 self._path_points = [point._replace(result=kept) for point, kept in pairs]
@@ -471,6 +491,8 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             solver = dataclasses.replace(solver, **keeping)
         if self.cluster is None:
             return solver
+        if self.checkpoint is not None and self._path_request is not None:
+            raise ValueError("checkpoint: a path of C is not kept on a cluster")
         on_cluster: Solver = import_name("cluster", "ClusterSolver").like(solver, self.cluster)
         return on_cluster
 
@@ -492,11 +514,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             raise ValueError(
                 f"callbacks must be a sequence of functions, got {self.callbacks!r:.60}"
             )
-
-    def _refuse_checkpoint(self, what: str) -> None:
-        """Raise ValueError where a fit is more than one training."""
-        if self.checkpoint is not None:
-            raise ValueError(f"checkpoint keeps a single training, and there are several {what}")
 
 
 class OnlineMethod:

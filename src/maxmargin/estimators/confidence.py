@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from .._warn import warn_user
+from ..checkpoints import HELD_OUT, part_of
 from ..declared import from_values
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator
@@ -206,9 +207,10 @@ class Confidences(MaxMarginEstimator):
                 f"{N_FOLDS}; got {n}"
             )
         plain = {"probability": False, "warm_start": False, "verbose": 0}
-        for held_out in _folds(n, self._groups(y)):
+        for number, held_out in enumerate(_folds(n, self._groups(y))):
             rest = np.setdiff1d(np.arange(n), held_out)
-            twin = clone(self).set_params(**plain, on_interrupt="raise")
+            kept = part_of(self.checkpoint, HELD_OUT, number)
+            twin = clone(self).set_params(**plain, on_interrupt="raise", checkpoint=kept)
             own = {name: np.asarray(m)[rest] for name, m in more.items() if m is not None}
             twin.fit(self._inputs_at(X, rest), examples_at(y, rest), **own, **shared)
             yield twin._with_gold(self._inputs_at(X, held_out), examples_at(y, held_out))

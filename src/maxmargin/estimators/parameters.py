@@ -73,7 +73,7 @@ class SharedParameters:
     checkpoint : str or path-like, optional
         File to keep the training in, so that it can go on after a crash: ``fit`` writes it between
         iterations, and replaces it as a whole. The one before stays as ``checkpoint + ".1"``. Not
-        for labels known in part, paths of C, joint kernels and ``partial_fit``.
+        for joint kernels and ``partial_fit``.
     checkpoint_every : float, default=60.0
         Seconds between two writings.
     resume : bool, default=False

@@ -63,7 +63,8 @@ class PartialLabels(MaxMarginEstimator):
             raise ValueError("paths of C are for labels that are all known")
         if self._choice is not None:
             raise ValueError("weights are chosen by held-out data where all labels are known")
-        self._refuse_checkpoint("where labels are known in part")
+        if self.checkpoint is not None and self.cluster is not None:
+            raise ValueError("checkpoint: labels known in part are not kept on a cluster")
         solver = self._make_solver()
         with self._shown(solver, problem.n_examples) as callbacks:
             found = alternate(

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .._warn import warn_user
+from ..checkpoints import FOLD, part_of
 from ..doc_links import DocLinks
 from ..solvers import is_online
 from ..solvers.path import PathPoint
@@ -155,7 +156,7 @@ def path(
     estimator : estimator
         It is cloned, and stays as it is; its ``C`` plays no part. ``max_passes`` and ``max_time``
         are limits of each C. An interrupt ends the path, which is returned with the points so far
-        where ``on_interrupt="return"``.
+        where ``on_interrupt="return"``. Its ``checkpoint`` keeps all of the path.
     X, y
         What its ``fit`` takes.
     Cs : array-like of float
@@ -246,7 +247,8 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        What is trained; its ``C`` plays no part.
+        What is trained; its ``C`` plays no part. With a ``checkpoint``, the path of fold k is kept
+        beside it, as ``checkpoint + "-foldk"``.
     Cs : int or array-like of float, default=10
         Values of C, or how many, from 1e-3 to 1e2 in equal ratios.
     cv : int, splitter or iterable, optional
@@ -314,7 +316,10 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
             # Of precomputed kernels, columns are examples too.
             X_train, y_train = _safe_split(self.estimator, X, y, train)
             X_test, y_test = _safe_split(self.estimator, X, y, test, train)
-            models = path(self.estimator, X_train, y_train, self.Cs_, **params)
+            own = clone(self.estimator)
+            if getattr(own, "checkpoint", None) is not None:  # each fold has a file of its own
+                own.set_params(checkpoint=part_of(own.checkpoint, FOLD, len(rows)))
+            models = path(own, X_train, y_train, self.Cs_, **params)
             if models.results[-1].status == "interrupted":
                 raise KeyboardInterrupt(f"the search was interrupted in fold {len(rows)}")
             held_out = _check_method_params(X, needed, indices=test)

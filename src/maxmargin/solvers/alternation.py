@@ -32,6 +32,7 @@ from ..result import Callback, Result
 from ..types import Floats, Ints
 from .base import Solver, checked_weights
 from .dual_ascent import DualAscentState
+from .series import Series
 
 __all__ = ["Alternation", "PartialProblem", "Round", "alternate"]
 
@@ -130,15 +131,62 @@ def alternate(
         Stop when a round has lowered the objective by at most this share of it.
     callbacks : iterable of callable
         Called with a `Progress` after every outer iteration of the solver.
+
+    The ``checkpoint`` of the solver, if it has one, keeps all rounds.
     """
     weights = checked_weights(sample_weight, partial.n_examples)
-    callbacks, end = tuple(callbacks), _end(solver)
+    series = Series(
+        solver, lambda: _identity(partial, solver, formulation, C, weights, max_rounds, tol), ENDED
+    )
+    found = _rounds(
+        partial, solver, formulation, C, weights, max_rounds, tol, tuple(callbacks), series
+    )
+    if found.settled or len(found.rounds) >= max_rounds:
+        series.finish()
+    return found
+
+
+def _identity(
+    partial: PartialProblem,
+    solver: Solver,
+    formulation: Formulation,
+    C: float,
+    weights: Floats,
+    max_rounds: int,
+    tol: float,
+) -> dict[str, str]:
+    """What has to be the same for an alternation that goes on, limits of rounds included."""
+    limits = {"max_passes": solver.max_passes, "max_rounds": max_rounds, "tolerance": tol}
+    told = {name: repr(value) for name, value in limits.items()}
+    return solver.identity(partial, formulation, C, weights) | told
+
+
+def _rounds(
+    partial: PartialProblem,
+    solver: Solver,
+    formulation: Formulation,
+    C: float,
+    weights: Floats,
+    max_rounds: int,
+    tol: float,
+    callbacks: tuple[Callback, ...],
+    series: Series,
+) -> Alternation:
+    """See `alternate`."""
+    end = _end(solver)
 
     def train(problem: Problem, own: Floats, warm: Result | None = None) -> Result:
-        left = solver if end is None else _limited(solver, end)
-        return left.solve(
-            problem, formulation, C, sample_weight=own, warm_start=warm, callbacks=callbacks
+        nonlocal end
+        began = monotonic()
+        step = series.train(
+            solver if end is None else _limited(solver, end),
+            lambda left: left.solve(
+                problem, formulation, C, sample_weight=own, warm_start=warm, callbacks=callbacks
+            ),
         )
+        if end is not None:  # what was done before it was gone on with counts, too
+            end -= max(0.0, step.seconds + step.compile_seconds - (monotonic() - began))
+        return step
 
     def objective_of(problem: Problem, w: Floats) -> float:
         n_jobs = getattr(solver, "n_jobs", None)  # solvers may be duck-typed

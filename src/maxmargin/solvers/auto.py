@@ -263,7 +263,7 @@ class Auto(DualAscent):
                 if loop.since_push >= PUSH_AFTER * ascent.n and not waits:
                     loop.momentum.push()
                     loop.since_push = 0
-            ascent.record(loop.estimate)
+            ascent.end_iteration(loop.estimate)
 
     def _revisit(self, ascent: DualAscentRun, loop: AutoLoop, started: float, dual: float) -> None:
         """Cached passes, extrapolated, as long as they pay for work since ``started``."""

@@ -15,16 +15,16 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..engine.run import Run
+from ..engine.run import Run, Saver
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
 from ..given import as_floats
 from ..problem import Problem
-from ..registry import import_name
 from ..result import Callback, Result, WeightsCallback
 from ..time_left import Limits
 from ..types import Floats
+from .series import Series, open_file
 
 __all__ = ["Solver", "checked_weights"]
 
@@ -80,7 +80,7 @@ class Solver:
     max_passes: float | None = None
     max_time: float | None = None
     random_state: int | np.random.Generator | None = 0
-    checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
+    checkpoint: str | os.PathLike[str] | Series | None = field(default=None, kw_only=True)
     checkpoint_every: float = field(default=CHECKPOINT_EVERY, kw_only=True)
     resume: bool = field(default=False, kw_only=True)
     n_jobs: int | None = field(default=None, kw_only=True)
@@ -133,14 +133,8 @@ class Solver:
                 f"C times sample_weight must be at most {LARGEST_C:g}, got {C * weights.max():g}: "
                 "the objective would overflow"
             )
-        saver, callbacks = None, tuple(callbacks)
-        if self.checkpoint is not None:
-            identity = self._identity(problem, formulation, C, weights)
-            for callback in callbacks:
-                if isinstance(callback, WeightsCallback):
-                    identity |= callback.identity()
-            make = import_name("checkpoints", "Checkpoint")
-            saver = make(self.checkpoint, self.checkpoint_every, identity)
+        callbacks = tuple(callbacks)
+        saver = self._saver(problem, formulation, C, weights, callbacks)
         run = self.start(problem, formulation, C, weights, warm_start, callbacks)
         with run:
             if saver is not None:
@@ -150,8 +144,25 @@ class Solver:
                 result = _finite(run.finish(status))
             return run.save_the_end(status, result)
 
-    def _identity(
-        self, problem: Problem, formulation: Formulation, C: float, weights: Floats
+    def _saver(
+        self,
+        problem: Problem,
+        formulation: Formulation,
+        C: float,
+        weights: Floats,
+        callbacks: tuple[Callback, ...],
+    ) -> Saver | None:
+        """What keeps the training, if it is to be kept."""
+        if self.checkpoint is None or isinstance(self.checkpoint, Series):
+            return self.checkpoint
+        identity = self.identity(problem, formulation, C, weights)
+        for callback in callbacks:
+            if isinstance(callback, WeightsCallback):
+                identity |= callback.identity()
+        return open_file(self.checkpoint, self, identity)
+
+    def identity(
+        self, problem: Any, formulation: Formulation, C: float, weights: Floats
     ) -> dict[str, str]:
         """What has to be the same for a training that goes on."""
         options = {f.name: repr(getattr(self, f.name)) for f in fields(self)}
@@ -166,7 +177,7 @@ class Solver:
             "constraints on weights": str(joblib.hash(formulation.constraints)),
             "problem": type(problem).__name__,
             "number of examples": repr(problem.n_examples),
-            "number of features": repr(problem.n_features),
+            "number of features": repr(getattr(problem, "n_features", None)),
             "data": str(fingerprint(problem)),
             "sample weights": str(joblib.hash(weights)),
         }

@@ -135,7 +135,7 @@ class FASOLE(DualAscent):
             else:
                 self._solve_reduced(ascent, loop.together, self.reduced_precision * goal)
             ascent.store.evict(self.idle_limit)
-            ascent.record(estimate)
+            ascent.end_iteration(estimate)
 
     def _rule(self, epsilon: float) -> StepRule:
         """One step on blocks whose gap exceeds epsilon."""

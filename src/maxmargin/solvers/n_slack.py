@@ -323,7 +323,8 @@ class NSlack(Solver):
                 self._optimise(cutting, everything, estimate, everything=True)
             sets.drop(limit)
             cutting.raise_dual()
-            cutting.record(cutting.gap_estimate(hinges) if cutting.has_slacks else estimate)
+            seen = cutting.gap_estimate(hinges) if cutting.has_slacks else estimate
+            cutting.end_iteration(seen)
 
     def _optimise(
         self, cutting: NSlackRun, changed: Ints, missing: float, everything: bool = False

@@ -302,7 +302,7 @@ class OneSlack(Solver):
                 search.certified = True  # an earlier center is good enough
             else:
                 loop.gap = step(search, w, loop.gap)
-            search.record(loop.gap)
+            search.end_iteration(loop.gap)
 
     def _first_pass(self, search: OneSlackRun) -> float:
         """The first pass, at the weights to start from; returns the gap there."""

@@ -23,7 +23,7 @@ from ..objective import DualTerms
 from ..result import Result
 from .base import Solver
 
-__all__ = ["PathPoint", "solve_path", "tolerated"]
+__all__ = ["PathPoint", "Solve", "solve_path", "tolerated"]
 
 #: Of the gap that is allowed, what a solution may have whose interval is to be wide.
 SHARE = 0.5

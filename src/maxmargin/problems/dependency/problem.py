@@ -10,6 +10,7 @@ import copy
 import logging
 from collections.abc import Sequence
 from itertools import chain, pairwise
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -90,7 +91,8 @@ class DependencyDecoder:
         single_root: bool = True,
         sides_apart: bool = True,
     ) -> None:
-        if not 8 <= hash_bits <= LARGEST_HASH:
+        bits: Any = hash_bits  # what users give may be anything
+        if not isinstance(bits, Integral) or not 8 <= int(bits) <= LARGEST_HASH:
             raise ValueError(f"hash_bits must be from 8 to {LARGEST_HASH}, got {hash_bits!r}")
         check_templates(templates)
         self.templates = templates

@@ -1,0 +1,165 @@
+"""Several trainings, one after the other, that are kept in one file.
+
+It has the results of those that are over, and the run of the one that is not. What leads from one
+to the next, a value of C or completed labels, follows from the results and is done again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import astuple, fields, replace
+from typing import TYPE_CHECKING
+
+from ..engine.run import Saver
+from ..engine.state import Arrays, SolverState, from_text, inside, to_text, under
+from ..objective import DualTerms
+from ..registry import import_name
+from ..result import Progress, Result
+
+if TYPE_CHECKING:
+    from .base import Solver
+
+__all__ = ["Series", "open_file"]
+
+#: What a result says in numbers: all but weights, history and state.
+NUMBERS = [f.name for f in fields(Result) if f.name not in ("w", "history", "state")]
+
+
+def open_file(path: str | os.PathLike[str], solver: Solver, identity: Mapping[str, str]) -> Saver:
+    """The file that a training, or several, are kept in; what writes files is above the solvers."""
+    make = import_name("checkpoints", "Checkpoint")
+    file: Saver = make(path, solver.checkpoint_every, identity)
+    return file
+
+
+class Series:
+    """Trainings one after the other; for each of their solvers, it is the ``checkpoint``.
+
+    Parameters
+    ----------
+    solver : Solver
+        Says whether they are kept, where and how often, and whether to go on.
+    identity : callable
+        Gives whose trainings they are, if they are kept.
+    may_go_on : collection of str
+        Why a training may end that ends the series, but can be gone on with.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        identity: Callable[[], Mapping[str, str]],
+        may_go_on: Collection[str],
+    ) -> None:
+        self.may_go_on = may_go_on
+        self.results: list[Result] = []  # of the trainings that are over
+        self._n_asked = 0  # of these, how many were asked for
+        self._run: Arrays | None = None  # of the training that is not
+        self._finished: str | None = None
+        path = getattr(solver, "checkpoint", None)  # solvers may be duck-typed
+        self._file = None if path is None else open_file(path, solver, identity())
+        found = self._file.load() if self._file is not None and solver.resume else None
+        if found is not None:
+            arrays, self._finished = found
+            for k in range(from_text(arrays["series"])["n_done"]):
+                self.results.append(_result(inside(f"result {k}", arrays)))
+            self._run = inside("run", arrays) or None
+
+    def train(self, solver: Solver, solve: Callable[[Solver], Result]) -> Result:
+        """The result of the next training, from the file if it was over."""
+        if self._file is None:
+            is_kept = getattr(solver, "checkpoint", None) is not None
+            return solve(replace(solver, checkpoint=None, resume=False) if is_kept else solver)
+        self._n_asked += 1
+        if self._n_asked <= len(self.results):
+            return self.results[self._n_asked - 1]
+        result = solve(replace(solver, checkpoint=self, resume=True))
+        if result.status in self.may_go_on:
+            self._file = None  # nothing that comes after would be found again
+        else:
+            self.results.append(replace(result, state=_Terms.of(result)))
+        return result
+
+    def finish(self) -> None:
+        """Write that all trainings are over, unless one of them can be gone on with."""
+        if self._file is not None and self._finished is None:
+            self._file.write(self._arrays(), finished="all")
+
+    def _arrays(self) -> Arrays:
+        """What there is beside the run."""
+        arrays = {"series": to_text({"n_done": len(self.results)})}
+        for k, result in enumerate(self.results):
+            arrays |= under(f"result {k}", _result_arrays(result))
+        return arrays
+
+    # ----- for the run, a `Saver` -----------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """See `Saver`."""
+        return self._file is not None and self._file.is_due
+
+    @property
+    def holds_more(self) -> bool:
+        """See `Saver`."""
+        return bool(self.results)
+
+    def load(self) -> tuple[Arrays, str | None] | None:
+        """See `Saver`; only the training that was not over has something to go on from."""
+        run, self._run = self._run, None
+        return None if run is None else (run, None)
+
+    def write(self, arrays: Arrays, finished: str | None = None) -> None:
+        """See `Saver`; that a single training is over is seen by the next one, or by the end."""
+        if self._file is not None and finished is None:
+            self._file.write({**self._arrays(), **under("run", arrays)})
+
+
+class _Terms(SolverState):
+    """What is left of the state of a training that is over: its dual value, for other C."""
+
+    kind = "terms"
+
+    def __init__(self, terms: DualTerms | None) -> None:
+        self.terms = terms
+
+    @classmethod
+    def of(cls, result: Result) -> _Terms:
+        """Those of a result whose state is still its own."""
+        state = result.state
+        return cls(state.dual_terms() if isinstance(state, SolverState) else None)
+
+    def matches(self, problem: object, formulation: object) -> bool:
+        """Nothing can go on from it."""
+        return False
+
+    def dual_terms(self) -> DualTerms | None:
+        """See `SolverState`."""
+        return self.terms
+
+    def arrays(self) -> Arrays:
+        """See `SolverState`."""
+        return {"terms": to_text({"terms": self.terms})}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `SolverState`."""
+        terms = from_text(arrays["terms"])["terms"]
+        self.terms = None if terms is None else DualTerms(*terms)
+
+
+def _result_arrays(result: Result) -> Arrays:
+    """A result that is over, as arrays by name."""
+    assert isinstance(result.state, _Terms)
+    numbers = {name: getattr(result, name) for name in NUMBERS}
+    history = [astuple(progress) for progress in result.history]
+    told = to_text({**numbers, "history": history})
+    return {"w": result.w, "told": told, **result.state.arrays()}
+
+
+def _result(arrays: Arrays) -> Result:
+    """What `_result_arrays` was given."""
+    told = from_text(arrays["told"])
+    history, state = [Progress(*record) for record in told.pop("history")], _Terms(None)
+    state.restore(arrays)
+    return Result(w=arrays["w"].copy(), history=history, state=state, **told)
