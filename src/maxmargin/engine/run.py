@@ -33,7 +33,7 @@ Loop = TypeVar("Loop", bound=Kept)
 logger = logging.getLogger("maxmargin")
 
 #: Why training ends that may go on.
-UNFINISHED = ("interrupted", "callback", "max_time", "max_passes")
+UNFINISHED = ("interrupted", "callback", "max_time", "max_passes", "cluster lost")
 
 
 class StopTraining(Exception):
@@ -542,6 +542,10 @@ class CertifiedRun(Run):
                 raise
             self._interrupts.note_arrival()
             return "interrupted"
+        except StopTraining as stop:  # those who would answer are gone
+            if self.certificate is None:
+                raise
+            return str(stop)
         try:
             self.record()
         except (StopTraining, KeyboardInterrupt):  # training is over already
