@@ -418,6 +418,28 @@ def test_what_was_found_before_all_are_gone_is_kept(monkeypatch, tmp_path, what,
         train_with(client, monkeypatch)
 
 
+class Forgetful(FakeClient):
+    """The first worker that certifies dies of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_lost = 0
+
+    def submit(self, function, *arguments, workers, **options):
+        future = super().submit(function, *arguments, workers=workers, **options)
+        if "measure" in arguments and not self.n_lost:
+            future.status = "lost"
+            self.n_lost = 1
+        return future
+
+
+def test_a_worker_is_lost_while_a_certificate_is_computed(monkeypatch):
+    client = Forgetful()
+    result = train_with(client, monkeypatch, max_time=0.0)
+    assert client.n_lost == 1 and result.status == "max_time"
+    check_primal(result, medium_classes(), 0.1)
+
+
 class Deadly(FakeClient):
     """Every worker dies of the second part."""
 
