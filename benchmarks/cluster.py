@@ -7,6 +7,7 @@ what a question costs. From these constants follows what 10^9 tokens would take 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -122,6 +123,7 @@ def _questions(measured: Measured) -> Outcome:
     """Rounds over a handful of numbers: what is left is the asking."""
     from distributed import Client, LocalCluster
 
+    logging.getLogger("distributed").propagate = False  # into the benchmarks' own lines
     problem = MulticlassProblem(np.eye(8), np.arange(8) % 2, 2)
     cluster = LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50

@@ -1,5 +1,6 @@
 """Training in parts, here and on the workers of a cluster, which may be lost or late."""
 
+import copy
 import gc
 import os
 import pickle
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import cloudpickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import maxmargin as mm
 from cli_corpus import refused, write_corpus
@@ -25,7 +28,7 @@ from maxmargin.cluster.part import PartOptions
 from maxmargin.cluster.points import Point, Points
 from maxmargin.cluster.recipes import PartOfFiles, cut
 from maxmargin.cluster.solver import solve_by
-from maxmargin.cluster.team import InProcess, Terms
+from maxmargin.cluster.team import ClusterLost, InProcess, Terms
 from maxmargin.cluster.vectors import Packed, pack, products
 from maxmargin.engine.oracle import hinge_values
 from maxmargin.features import PackedSequences
@@ -367,8 +370,90 @@ def test_a_client_that_is_closed():
     terms = [Terms(Formulation(), 0.1, None, PartOptions())]
     team = dask_team.DaskTeam(client, [medium_classes], terms, 0.1)
     client.status = "closed"
-    with pytest.raises(RuntimeError, match="closed while it was in use"):
+    with pytest.raises(ClusterLost) as lost:
         team.ask("facts", None, {0: ()})
+    assert "closed, or lost its scheduler" in lost.value.why
+
+
+class Deserted(FakeClient):
+    """Workers leave, or their scheduler does, after so many rounds."""
+
+    def __init__(self, error=None):
+        super().__init__()
+        self.error, self.rounds_left = error, 5
+
+    def nthreads(self):
+        if self.rounds_left > 0:
+            return super().nthreads()
+        if self.error is not None:
+            raise self.error
+        return {}
+
+    def count(self, progress):
+        self.rounds_left -= 1
+
+
+def train_with(client, monkeypatch, callbacks=(), **options):
+    """Train by a client that stands in for Dask's."""
+    monkeypatch.setattr(dask_team, "LEAST_WAIT", 0.2)
+    monkeypatch.setattr("maxmargin.cluster.solver.as_client", lambda cluster: cluster)
+    solver = mm.ClusterSolver(cluster=client, tol=1e-9, n_parts=2, timeout=0.1, **options)
+    return solver.solve(medium_classes(), Formulation(), 0.1, callbacks=callbacks)
+
+
+@pytest.mark.parametrize("method", ["auto", "one-slack"])
+@pytest.mark.parametrize("what", ["workers", "scheduler"])
+def test_what_was_found_before_all_are_gone_is_kept(monkeypatch, tmp_path, what, method):
+    client = Deserted(OSError("gone") if what == "scheduler" else None)
+    options = {"method": method, "checkpoint": tmp_path / "c", "checkpoint_every": 0.0}
+    with pytest.warns(UserWarning, match=f"no {what} for .* s; the best weights so far are kept"):
+        result = train_with(client, monkeypatch, [client.count], **options)
+    assert result.status == "cluster lost" and not result.converged
+    check_primal(result, medium_classes(), 0.1)
+    assert 0.0 < result.dual <= result.primal < np.inf
+    rest = train_with(FakeClient(), monkeypatch, **options, resume=True)  # and is gone on from
+    assert rest.converged and rest.history[:2] == result.history[:2]
+    client = Deserted()
+    client.rounds_left = 0
+    with pytest.raises(RuntimeError, match="has had no workers for"):
+        train_with(client, monkeypatch)
+
+
+class Forgetful(FakeClient):
+    """The first worker that certifies dies of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_lost = 0
+
+    def submit(self, function, *arguments, workers, **options):
+        future = super().submit(function, *arguments, workers=workers, **options)
+        if arguments[3] == "measure" and not self.n_lost:
+            future.status = "lost"
+            self.n_lost = 1
+        return future
+
+
+def test_a_worker_is_lost_while_a_certificate_is_computed(monkeypatch):
+    client = Forgetful()
+    result = train_with(client, monkeypatch, max_time=0.0)
+    assert client.n_lost == 1 and result.status == "max_time"
+    check_primal(result, medium_classes(), 0.1)
+
+
+class Deadly(FakeClient):
+    """Every worker dies of the second part."""
+
+    def submit(self, function, *arguments, workers, **options):
+        future = super().submit(function, *arguments, workers=workers, **options)
+        if arguments[1] == 1:
+            future.status = "lost"
+        return future
+
+
+def test_a_part_that_no_worker_survives(monkeypatch):
+    with pytest.raises(RuntimeError, match="part 1 was given to 10 workers in a row"):
+        train_with(Deadly(), monkeypatch)
 
 
 # ----- on a cluster ------------------------------------------------------------------------------
@@ -465,7 +550,8 @@ def test_a_stuck_worker_keeps_nobody_waiting(client):
         result = solver.solve(problem, Formulation(), 0.1, callbacks=[stop_one])
     finally:
         for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # its nanny may have lost patience
+                os.kill(pid, signal.SIGCONT)
     assert stopped and result.converged
     check_primal(result, problem, 0.1)
 
@@ -484,6 +570,32 @@ def test_an_interrupt_keeps_the_best_model(client):
     assert result.status == "interrupted" and not result.converged
     check_primal(result, problem, 1.0)
     assert result.dual <= result.primal
+
+
+def test_copies_of_what_has_a_client(client):
+    """A clone shares it, a pickle has its address, from which it is trained again elsewhere."""
+    address = client.scheduler.address
+    X, y = np.eye(4), [0, 1, 0, 1]
+    model = mm.MulticlassSVM(cluster=client).fit(X, y)
+    assert clone(model).cluster is client
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert copied.cluster == address and model.cluster is client
+        assert copied.predict(X).tolist() == model.predict(X).tolist()
+    assert copied.fit(X, y).result_.primal == model.result_.primal
+    assert pickle.loads(pickle.dumps(mm.MulticlassSVM(cluster=client.cluster))).cluster == address
+    solver = mm.ClusterSolver(cluster=client, tol=0.1)
+    assert pickle.loads(pickle.dumps(solver)) == mm.ClusterSolver(cluster=address, tol=0.1)
+    assert dask_team.address_of(object()) is None
+
+
+def test_a_cluster_that_does_not_answer_is_noticed_before_data_are_read(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(dask_team, "CONNECTING", 0.5)
+    (tmp_path / "bad.txt").write_text("a B\nc\n")
+    train = ["train", "tag", str(tmp_path / "bad.txt"), "-o", str(tmp_path / "m")]
+    refused(train, "bad.txt", capsys)
+    refused([*train, "--cluster", "tcp://127.0.0.1:1"], "--cluster tcp://127.0.0.1:1", capsys, 2)
 
 
 def test_command_line(client, tmp_path, monkeypatch, capsys):

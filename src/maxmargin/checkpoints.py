@@ -38,7 +38,7 @@ LENGTH = 8  # bytes that the length of the header is written in
 #: Of a path of C, and of a calibration.
 PARTS = (FOLD, HELD_OUT) = ("fold", "held-out")
 #: Why training ends that may go on.
-UNFINISHED = ("interrupted", "callback", "max_time", "max_passes")
+UNFINISHED = ("interrupted", "callback", "max_time", "max_passes", "cluster lost")
 
 
 class Damaged(ValueError):

@@ -213,16 +213,20 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
     check_keeping(arguments, [*read, arguments.output])
-    fit, estimator, extra, examples = plan.make()
-    keep(estimator, arguments)
-    estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
-    watch = _make_watch(arguments, extra) if arguments.dev else None
-    with (
-        _connected(arguments, estimator),
-        telling_of_interrupts(NO_MODEL),
-        watch.watching(estimator) if watch is not None else nullcontext(),
-    ):
-        fit()
+    with _connected(arguments) as client:  # before the data are read, which may take long
+        fit, estimator, extra, examples = plan.make()
+        keep(estimator, arguments)
+        estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
+        if client is not None:
+            estimator.set_params(cluster=client)
+        watch = _make_watch(arguments, extra) if arguments.dev else None
+        with (
+            telling_of_interrupts(NO_MODEL),
+            watch.watching(estimator) if watch is not None else nullcontext(),
+        ):
+            fit()
+        if client is not None:  # it is about to be closed
+            estimator.set_params(cluster=None)
     if watch is not None and not arguments.quiet:
         tell(watch.summary(estimator))
     if arguments.compact is not None:
@@ -270,10 +274,10 @@ def _refuse_cluster(arguments: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _connected(arguments: argparse.Namespace, estimator: Any) -> Iterator[None]:
-    """Let the estimator train on a cluster, if that is wanted; UsageError if nobody answers."""
+def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
+    """A client of the cluster, None if none is wanted; UsageError if nobody answers."""
     if arguments.cluster is None:
-        yield
+        yield None
         return
     from ..cluster.dask_team import as_client
 
@@ -282,11 +286,7 @@ def _connected(arguments: argparse.Namespace, estimator: Any) -> Iterator[None]:
     except (ImportError, OSError, ValueError) as error:
         raise UsageError(f"--cluster {arguments.cluster}: {error}") from None
     with client:
-        estimator.set_params(cluster=client)
-        try:
-            yield
-        finally:
-            estimator.set_params(cluster=None)
+        yield client
 
 
 def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:

@@ -11,15 +11,19 @@ from typing import Any, NamedTuple
 from ..types import Floats
 from .recipes import PartOf
 from .remote import Missing, drop, work
-from .team import Answered, Facts, Recipe, Terms, Traffic, count_bytes
+from .team import Answered, ClusterLost, Facts, Recipe, Terms, Traffic, count_bytes
 
-__all__ = ["DaskTeam", "as_client"]
+__all__ = ["DaskTeam", "address_of", "as_client"]
+
+CONNECTING = 10.0  # seconds to wait for a scheduler that does not answer
+LEAST_WAIT = 10.0  # seconds to wait for workers and their memory, however short the timeout
 
 TICK = 0.25  # seconds between two looks at who is still there
 SLOW = 3.0  # times as long as the slowest answer so far, after which another one may be late
 SCATTERED = 2**26  # bytes of weights for all parts from which on workers pass them to each other
 MOST_LATE = 2  # questions in a row that a part may miss before it is given to another worker
 SENT_TO = 5  # workers that a part's examples are offered to
+MOST_MOVES = 10  # of a part between two answers: what kills every worker is no accident
 CLOSED = ("closing", "closed")
 FAILED = ("error", "cancelled", "lost")
 LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostError")
@@ -48,7 +52,17 @@ def as_client(cluster: Any) -> Any:
             "cluster must be a dask.distributed Client, a cluster, or the address of a scheduler "
             f"such as 'tcp://10.0.0.1:8786', got {cluster!r:.80}"
         )
-    return Client(cluster, set_as_default=False)
+    return Client(cluster, set_as_default=False, timeout=CONNECTING)
+
+
+def address_of(cluster: Any) -> str | None:
+    """What an estimator's pickle has of a cluster: where it is; None if that is not known."""
+    if cluster is None or isinstance(cluster, str):
+        return cluster
+    found = getattr(cluster, "scheduler_address", None)  # of a cluster
+    if found is None:
+        found = getattr(getattr(cluster, "scheduler", None), "address", None)  # of a client
+    return found if isinstance(found, str) else None
 
 
 class Request(NamedTuple):
@@ -65,7 +79,8 @@ class DaskTeam:
 
     Parts are dealt out to workers in turn. A part whose worker is gone is made again on another
     one, by its recipe. So is one that is late again and again: that takes ``timeout`` seconds, and
-    several times as long as the slowest of the answers that have come.
+    several times as long as the slowest of the answers that have come. Where no worker comes for
+    that time, or all die of the same part, `ClusterLost` ends the training.
 
     Parameters
     ----------
@@ -87,9 +102,11 @@ class DaskTeam:
         self.traffic = Traffic()
         self.asked = 0
         self.moves = 0  # parts that were made again
+        self.lost: str | None = None  # why nobody answers any more
         self._late: dict[int, Request] = {}
         self._misses = [0] * len(recipes)
         self._patience = [1.0] * len(recipes)
+        self._moves = [0] * len(recipes)  # since the last answer
         self._made: set[int] = set()
         workers = self._workers()
         self.home = [workers[k % len(workers)] for k in range(len(recipes))]
@@ -124,19 +141,27 @@ class DaskTeam:
         except Exception:  # a cluster that is gone has forgotten them
             pass
 
+    @property
+    def _wait_seconds(self) -> float:
+        """How long to wait for what is not there at all."""
+        return max(self.timeout, LEAST_WAIT)
+
     # ----- workers ------------------------------------------------------------------------------
 
     def _workers(self) -> list[str]:
         """Addresses of the workers that there are; waits for one, but not for ever."""
-        waited = time.monotonic() + max(self.timeout, 10.0)
+        waited = time.monotonic() + self._wait_seconds
         while True:
             if self.client.status in CLOSED:
-                raise RuntimeError("the client of the cluster was closed while it was in use")
-            found = sorted(self.client.nthreads())
+                raise self._end("the client of the cluster was closed, or lost its scheduler")
+            try:
+                found, what = sorted(self.client.nthreads()), "workers"
+            except (OSError, TimeoutError):  # a client tries to connect again, and may succeed
+                found, what = [], "scheduler"
             if found:
                 return found
             if time.monotonic() > waited:
-                raise RuntimeError("the cluster has no workers any more")
+                raise self._end(f"the cluster has had no {what} for {self._wait_seconds:g} s")
             time.sleep(TICK)
 
     def _move(self, part: int, workers: list[str]) -> None:
@@ -147,6 +172,17 @@ class DaskTeam:
         self._misses[part] = 0
         self._patience[part] *= 2.0  # or a part that takes long would be moved for ever
         self.moves += 1
+        self._moves[part] += 1
+        if self._moves[part] > MOST_MOVES:
+            raise self._end(
+                f"part {part} was given to {MOST_MOVES} workers in a row, and none has answered: "
+                "they may lack the memory for it, or its oracle ends their process"
+            )
+
+    def _end(self, why: str) -> ClusterLost:
+        """The error that ends all, now and at any later question."""
+        self.lost = why
+        return ClusterLost(why)
 
     # ----- questions ----------------------------------------------------------------------------
 
@@ -159,6 +195,8 @@ class DaskTeam:
         may_be_late: bool = False,
     ) -> dict[int, Answered]:
         """See `team.Team`."""
+        if self.lost is not None:
+            raise ClusterLost(self.lost)
         self.asked += 1
         common = self._lent(w, len(messages))
         answers: dict[int, Answered] = {}
@@ -193,7 +231,7 @@ class DaskTeam:
                             again = True
                         else:
                             self._made.add(k)
-                            self._misses[k] = 0
+                            self._misses[k] = self._moves[k] = 0
                             answers[k] = Answered(answer, request.asked)
                             took.append(time.monotonic() - request.started)
                             del pending[k]
@@ -224,7 +262,10 @@ class DaskTeam:
         """Weights for several questions: long ones are sent once, and workers pass them on."""
         if w is None or n_asked * w.nbytes < SCATTERED:
             return w
-        return self.client.scatter(w, hash=False, timeout=max(self.timeout, 10.0))
+        try:
+            return self.client.scatter(w, hash=False, timeout=self._wait_seconds)
+        except (KeyError, OSError, TimeoutError):  # nobody to pass it on: each is sent its own
+            return w
 
     def _submit(self, part: int, question: tuple[str, tuple[Any, ...]], common: Any) -> Request:
         """Ask the worker of a part, and tell it how the part is made if it may not have it."""
@@ -278,7 +319,7 @@ class DaskTeam:
     def _result(self, request: Request) -> Any:
         """An answer that is there, or None if it has been lost with its worker since."""
         try:
-            return request.future.result(timeout=max(self.timeout, 10.0))
+            return request.future.result(timeout=self._wait_seconds)
         except Exception:  # errors of the part itself are told by the status
             return None
 

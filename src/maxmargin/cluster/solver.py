@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from .._warn import warn_user
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Progress, Result, WeightsCallback
@@ -15,11 +16,11 @@ from ..solvers import Auto, OneSlack, Solver
 from ..solvers.base import checked_weights
 from ..types import Floats
 from .ascent import PartsAscent
-from .dask_team import DaskTeam, as_client
+from .dask_team import DaskTeam, address_of, as_client
 from .part import PartOptions
 from .problem import PartsProblem
 from .recipes import cut
-from .team import Recipe, Team, Terms
+from .team import ClusterLost, Recipe, Team, Terms
 
 __all__ = ["ClusterSolver", "solve_by"]
 
@@ -46,7 +47,8 @@ class ClusterSolver(Solver):
         weights depend on it, and not on who works on which part.
     timeout : float
         Seconds after which an answer is late, if others have come, all in less than a third of the
-        time. A part that is late again and again is given to another worker.
+        time. A part that is late again and again is given to another worker. After as many seconds
+        without any worker, or ten, training ends with the status "cluster lost".
     cache_mb : float
         Budget for the planes of a part.
 
@@ -83,6 +85,10 @@ class ClusterSolver(Solver):
             raise ValueError(f"n_parts must be >= 1, got {self.n_parts}")
         if not self.timeout > 0:
             raise ValueError(f"timeout must be positive, got {self.timeout}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A connection is not to be pickled, but where it leads to is."""
+        return {**vars(self), "cluster": address_of(self.cluster)}
 
     @classmethod
     def like(cls, solver: Solver, cluster: Any) -> ClusterSolver:
@@ -163,7 +169,12 @@ class ClusterSolver(Solver):
                 for k, own in enumerate(weights)
             ]
             with DaskTeam(client, recipes, terms, self.timeout) as team:
-                return solve_by(team, inner, formulation, C, callbacks)
+                result = solve_by(team, inner, formulation, C, callbacks)
+            if team.lost is not None:
+                warn_user(f"{team.lost}; the best weights so far are kept")
+            return result
+        except ClusterLost as lost:  # before there were any weights
+            raise RuntimeError(lost.why) from None
         finally:
             if client is not self.cluster:
                 client.close()

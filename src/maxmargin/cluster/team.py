@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from ..engine.run import StopTraining
 from ..engine.state import fingerprint
 from ..formulation import Formulation
 from ..problem import Problem
@@ -14,6 +15,7 @@ from .part import Part, PartOptions
 
 __all__ = [
     "Answered",
+    "ClusterLost",
     "Facts",
     "InProcess",
     "Recipe",
@@ -26,6 +28,14 @@ __all__ = [
 
 #: Makes the problem of a part, where the part is to be.
 Recipe = Callable[[], Problem]
+
+
+class ClusterLost(StopTraining):
+    """Raised where nobody answers any more: training ends with the best model so far."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("cluster lost")
+        self.why = why
 
 
 class Terms(NamedTuple):

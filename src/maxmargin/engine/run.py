@@ -612,6 +612,10 @@ class CertifiedRun(Run):
                 raise
             self._interrupts.note_arrival()
             return "interrupted"
+        except StopTraining as stop:  # those who would answer are gone
+            if self.certificate is None:
+                raise
+            return str(stop)
         try:
             self.record()
         except (StopTraining, KeyboardInterrupt):  # training is over already

@@ -226,6 +226,14 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         cloned.cluster = self.cluster
         return cloned
 
+    def __getstate__(self) -> Any:
+        """All but a connection to a cluster, in whose place is its address."""
+        state = super().__getstate__()
+        if state.get("cluster") is not None:
+            address_of = import_name("cluster.dask_team", "address_of")
+            state = {**state, "cluster": address_of(state["cluster"])}
+        return state
+
     # ----- training -----------------------------------------------------------------------------
 
     def fit_path(self, X: Any, y: Any, Cs: Any, **options: Any) -> Any:
@@ -598,6 +606,8 @@ def warn_unless_converged(result: Result, solver: Solver, where: str = "") -> No
     elif result.status == "loose bounds":
         ended = "training ended since the oracle's bounds are too loose for a smaller gap,"
         advice = "make the problem's search tighter"
+    elif result.status == "cluster lost":
+        ended, advice = "training ended since the cluster was lost,", "train again"
     elif limit is not None:
         ended, advice = f"training reached {result.status}={limit:g}", f"raise {result.status}"
     else:

@@ -31,6 +31,8 @@ SHARE = 0.5
 AHEAD = 0.85
 #: Factor of C at which the search for an interval's end gives up: as good as for ever.
 FAR = 1e9
+#: How solutions end after which there are no others.
+ENDED = ("interrupted", "cluster lost")
 #: Solves the problem for a C, from an earlier result.
 Solve = Callable[[Solver, float, Result | None], Result]
 
@@ -95,7 +97,7 @@ def solve_path(
         _cover(point_at, _sharper(solver), min(Cs), max(Cs))
     else:
         for C in sorted(set(Cs)):
-            if point_at(C, solver).result.status == "interrupted":
+            if point_at(C, solver).result.status in ENDED:
                 break
     # A state serves the last solution alone: it was changed to find the next.
     kept = [p if p.result is last else p._replace(result=_stateless(p.result)) for p in points]
@@ -111,7 +113,7 @@ def _cover(
     C = least
     while True:
         point = point_at(C, solver)
-        if point.result.status == "interrupted" or not point.covers(C):
+        if point.result.status in ENDED or not point.covers(C):
             return
         ahead.append(point)
         before = reached
