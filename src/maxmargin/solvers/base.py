@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..engine.one_core import one_core
 from ..engine.run import Run
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
@@ -141,7 +142,8 @@ class Solver:
                     identity |= callback.identity()
             make = import_name("checkpoints", "Checkpoint")
             saver = make(self.checkpoint, self.checkpoint_every, identity)
-        run = self.start(problem, formulation, C, weights, warm_start, callbacks)
+        with one_core():  # threads woken here would wait, spinning, on a core that the run needs
+            run = self.start(problem, formulation, C, weights, warm_start, callbacks)
         with run:
             if saver is not None:
                 run.keep_by(saver, self.resume)
