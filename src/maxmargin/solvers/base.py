@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..engine.one_core import one_core
 from ..engine.run import Run, Saver
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
@@ -135,7 +136,8 @@ class Solver:
             )
         callbacks = tuple(callbacks)
         saver = self._saver(problem, formulation, C, weights, callbacks)
-        run = self.start(problem, formulation, C, weights, warm_start, callbacks)
+        with one_core():  # threads woken here would wait, spinning, on a core that the run needs
+            run = self.start(problem, formulation, C, weights, warm_start, callbacks)
         with run:
             if saver is not None:
                 run.keep_by(saver, self.resume)

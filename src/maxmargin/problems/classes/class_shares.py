@@ -19,17 +19,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ...engine.rows import Rows
 from ...engine.threads import Threads
 from ...types import Floats
 from .class_visits import ClassBlocks, ClassLists, Scratch
 
 __all__ = [
+    "SURVEYED",
     "Share",
     "average",
     "blocks_of",
     "in_threads",
     "least_share",
     "lists_of",
+    "rows_of",
     "shares_that_pay",
     "stepping_shares",
 ]
@@ -46,6 +49,7 @@ STEPS_PAY, CHEAP_VISIT = 3.0, 400.0
 LEAST_SHARE = 8192  # examples of a share, where there are as many
 LEAST_TIME = 4e6  # and the time for them
 LONG = 50_000  # weights from which on they are averaged in threads
+SURVEYED = 2  # times the batch of one thread that each has where weights stand still
 
 _done_before: set[Any] = set()  # code of the work whose kernels are compiled
 
@@ -116,6 +120,13 @@ def average(threads: Threads | None, shares: list[Share], w: Floats) -> float:
     return sum(in_threads(threads, len(w), len(shares) if len(w) >= LONG else 1, of_range))
 
 
+def rows_of(rows: Rows, first: int, end: int) -> Rows:
+    """Rows ``first`` to ``end - 1``."""
+    if rows.dense.shape[0]:
+        return rows._replace(dense=rows.dense[first:end])
+    return rows._replace(indptr=rows.indptr[first : end + 1])
+
+
 def lists_of(lists: ClassLists, first: int, end: int) -> ClassLists:
     """The lists of examples ``first`` to ``end - 1``."""
     classes, alpha, before, counts, moved = lists
@@ -125,13 +136,9 @@ def lists_of(lists: ClassLists, first: int, end: int) -> ClassLists:
 
 def blocks_of(blocks: ClassBlocks, first: int, end: int) -> ClassBlocks:
     """The blocks of examples ``first`` to ``end - 1``, which get numbers from 0 on."""
-    rows, terms = blocks.rows, blocks.terms
-    if rows.dense.shape[0]:
-        rows = rows._replace(dense=rows.dense[first:end])
-    else:
-        rows = rows._replace(indptr=rows.indptr[first : end + 1])
+    terms = blocks.terms
     return blocks._replace(
-        rows=rows,
+        rows=rows_of(blocks.rows, first, end),
         labels=blocks.labels[first:end],
         squares=blocks.squares[first:end],
         terms=terms._replace(rows=terms.rows[first:end]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,12 +20,14 @@ from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_c
 from .class_joint import input_products, solve_classes_jointly
 from .class_rows import by_class_layout, class_stride, feature_major, no_class_weights
 from .class_shares import (
+    SURVEYED,
     Share,
     average,
     blocks_of,
     in_threads,
     least_share,
     lists_of,
+    rows_of,
     shares_that_pay,
     stepping_shares,
 )
@@ -48,7 +51,8 @@ __all__ = ["ClassStore"]
 KEPT = ("caps", "dual_now")
 FEW = 16  # classes
 VISIT_TIME, ENTRY_TIME, DENSE_TIME = 30.0, 0.5, 0.2
-LISTED_TIME = 0.1  # of a list that is looked through, and of its planes if they are added, at least
+# Beside a visit: a list that is looked through, with its planes if they are added, at least; |x|^2.
+LISTED_TIME, SQUARE_TIME = 0.1, 0.1
 
 
 class ClassStore:
@@ -66,7 +70,6 @@ class ClassStore:
         inputs = problem.rows
         size = inputs.dense.size if inputs.dense.shape[0] else len(inputs.values)
         mean_size = size / max(n, 1)
-        self.squares = row_square_norms(inputs)
         self.caps = caps
         self.ridges = ridges(formulation, caps)
         most = max(K - 1, 1)
@@ -92,6 +95,18 @@ class ClassStore:
         self.visit_time = VISIT_TIME + entry_time * mean_size * (1 if self.two else K)
         # For few classes the scores of all cost no more than those of the listed ones.
         self.oracle_is_cheap = K <= FEW
+
+    @cached_property
+    def squares(self) -> Floats:
+        """|x|^2 of every example: not before the first pass, which may have threads."""
+        rows = self.problem.rows
+
+        def norms(_: int, first: int, end: int) -> Floats:
+            return row_square_norms(rows_of(rows, first, end))
+
+        n = len(self.caps)
+        count = shares_that_pay(self.oracle.threads, SQUARE_TIME * self.visit_time * n)
+        return np.concatenate(in_threads(self.oracle.threads, n, count, norms))
 
     @property
     def w(self) -> Floats:
@@ -142,6 +157,9 @@ class ClassStore:
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """See `BlockStore`."""
+        threads = self.oracle.threads
+        if threads is not None:
+            size *= SURVEYED * threads.count
         return visits(self, examples, size, rule)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
@@ -162,12 +180,12 @@ class ClassStore:
             count = stepping_shares(threads, len(examples), self.visit_time, len(self.weights))
         else:
             count = shares_that_pay(threads, len(examples) * self.visit_time)
-        shares = self._shares(count)
+        shares, all_blocks = self._shares(count), self._blocks()
         apart = steps and count > 1
         exact = rule.kind == ALL_PLANES and self.terms.unit_scales
 
         def visit(k: int, first: int, end: int) -> None:
-            own, blocks = shares[k], self._blocks()
+            own, blocks = shares[k], all_blocks
             if apart:
                 own.weights[:] = self.weights
                 own.dual[0] = 0.0

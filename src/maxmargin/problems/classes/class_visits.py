@@ -374,7 +374,8 @@ def visit_classes(blocks, examples, rule, cached, report, work, scratch):
             _forget_idle(i, lists)
         if n == 0:
             continue
-        moved[i] = True
+        if not moved[i]:  # a line that other threads read is not to be written to for nothing
+            moved[i] = True
         changed[n] = gold
         steps[n] = lost * shares
         gain -= 0.5 * square * (spread + lost * lost)
