@@ -74,6 +74,8 @@ class _Pool:
         """Announce work: until `leave`, threads for it stay."""
         with self._lock:
             self.users.add(user)
+            if max(user.n_threads, self.wanted) <= self._size:
+                return  # to count the cores takes longer than all else here
             size = max(user.n_threads, min(self.wanted, joblib.cpu_count()))
             if size > self._size:
                 self._size = size
