@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from .._numba import prefetch
 from ..types import Floats, Ints32
 from .arena import grown
 from .parts import Parts
@@ -18,6 +19,7 @@ from .threads import Threads, each_range
 __all__ = ["LocalWeights"]
 
 AT_A_TIME = 2**15  # parts that are added to a list
+PARTS_AHEAD = 2  # from asking for a part's memory to its use
 SPREAD_WORK = 5.0  # counted work of a weight that is written to where it belongs
 
 
@@ -152,11 +154,26 @@ def spread_weights(columns, w, first, end, full):
         full[columns[k]] = w[k]
 
 
+@kernel(inline=True)
+def _ask_for_places(parts, listed, p, place):
+    """Ask for the memory that `number_weights` will need at part listed[p]: it is all over."""
+    if p < len(listed) and listed[p] < parts.n_row_parts:
+        K = np.uint64(parts.n_labels)
+        part = np.uint64(listed[p])
+        row = part // K
+        label = part - row * K
+        first, last = np.uint64(parts.indptr[row]), np.uint64(parts.indptr[row + np.uint64(1)])
+        for e in range(first, last):
+            prefetch(place, np.uint64(parts.indices[e]) * K + label)
+
+
 @kernel(allocates=False)
 def number_weights(parts, listed, place, columns, size, at, indices, values, unit):
     """Write the weights of the listed parts from ``at`` on; returns how many numbers are used."""
     K = parts.n_labels
-    for part in listed:
+    for p in range(len(listed)):
+        _ask_for_places(parts, listed, p + PARTS_AHEAD, place)
+        part = listed[p]
         if part >= parts.n_row_parts:
             first, last, label = 0, 1, 0
         else:

@@ -14,12 +14,19 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from .._numba import prefetch
 from .block_steps import COORDINATES, block_gap, improve_block, sweep_block, unused
 from .compaction import keep_parts, keep_products
 from .parts import clear_parts, gather_parts, scatter_parts
 
 PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
 LARGEST_SMALL = 2**15 - 1  # value of `arena.SMALL` entries
+# Entries of planes that caches near the core hold: of more, those needed soon are asked for ahead.
+NEAR_ENTRIES = 2**19
+# Blocks from asking for the memory of one to its visit: for where its list of planes begins, for
+# what these planes know of themselves, and for their entries, at most so many.
+LIST_AHEAD, PLANES_AHEAD, ENTRIES_AHEAD, MOST_ENTRIES = 6, 4, 2, 256
+LINE = 64  # bytes in a line of the cache
 
 
 # ----- one plane --------------------------------------------------------------------------------
@@ -101,6 +108,47 @@ def list_block(arena, blocks, i, scratch):
             n_live += 1
         p = arena.next_plane[p]
     return n_live, n_local
+
+
+@kernel(inline=True)
+def ask_ahead(arena, blocks, used, examples, r):
+    """Ask for the memory of blocks that are visited soon after examples[r]: it is all over.
+
+    The first planes of a block are next to each other, as a compaction has left them.
+    """
+    if used[ENTRIES] < NEAR_ENTRIES:
+        return
+    if r + LIST_AHEAD < len(examples):
+        prefetch(blocks.first, examples[r + LIST_AHEAD])
+        prefetch(blocks.count, examples[r + LIST_AHEAD])
+    if r + PLANES_AHEAD < len(examples):
+        p = blocks.first[examples[r + PLANES_AHEAD]]
+        if p >= 0:
+            prefetch(arena.entry_start, p)
+            prefetch(arena.new_start, p)
+            prefetch(arena.gram_start, p)
+            prefetch(arena.next_plane, p)
+            prefetch(arena.position, p)
+            prefetch(arena.alive, p)
+            prefetch(arena.offset, p)
+            prefetch(arena.alpha, p)
+            prefetch(arena.idle, p)
+    if r + ENTRIES_AHEAD < len(examples):
+        i = examples[r + ENTRIES_AHEAD]
+        p = blocks.first[i]
+        if p >= 0:
+            first = np.uint64(arena.entry_start[p])
+            n = min(arena.entry_start[p + blocks.count[i]] - arena.entry_start[p], MOST_ENTRIES)
+            end = first + np.uint64(n)
+            for e in range(first, end, np.uint64(LINE // arena.values.itemsize)):
+                prefetch(arena.values, e)
+            for e in range(first, end, np.uint64(LINE // arena.ids.itemsize)):
+                prefetch(arena.ids, e)
+            at, row = np.uint64(arena.new_start[p]), np.uint64(arena.gram_start[p])
+            prefetch(arena.new_features, at)
+            prefetch(arena.new_features, at + np.uint64(LINE // 4))
+            prefetch(arena.gram, row)
+            prefetch(arena.gram, row + np.uint64(LINE // 8))
 
 
 @kernel(inline=True)
@@ -436,8 +484,9 @@ def absorb_planes(store, examples, answer, rule, done, report):
 @kernel(allocates=False)
 def revisit_blocks(store, examples, rule, gaps):
     """Improve the blocks of ``examples`` from their stored planes; reports gaps before that."""
-    arena, parts, blocks, _, scratch, w, dual = store
+    arena, parts, blocks, used, scratch, w, dual = store
     for r in range(len(examples)):
+        ask_ahead(arena, blocks, used, examples, r)
         i = examples[r]
         gaps[r] = 0.0
         if blocks.count[i] == 0:

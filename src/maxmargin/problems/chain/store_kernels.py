@@ -14,6 +14,7 @@ from ..._jit import kernel
 from ...engine.block_steps import block_gap
 from ...engine.plane_kernels import (
     append_plane,
+    ask_ahead,
     enter_plane,
     gap_with_plane,
     has_capacity,
@@ -188,6 +189,7 @@ def visit_chains(store, near, examples, rule, done, report, chain, originals, wo
     arena, parts, blocks, used, scratch, w, dual = store
     gaps, hinges = report
     for r in range(done, len(examples)):
+        ask_ahead(arena, blocks, used, examples, r)
         i = examples[r]
         cap, ridge = blocks.cap[i], blocks.ridge[i]
         first = chain.offsets[i]
