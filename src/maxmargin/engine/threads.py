@@ -74,7 +74,9 @@ class _Pool:
         """Announce work: until `leave`, threads for it stay."""
         with self._lock:
             self.users.add(user)
-            size = max(user.n_threads, min(self.wanted, joblib.cpu_count()))
+            size = user.n_threads
+            if self.wanted > max(size, self._size):  # to count the cores is to read files
+                size = max(size, min(self.wanted, joblib.cpu_count()))
             if size > self._size:
                 self._size = size
                 if self._executor is not None:
