@@ -249,7 +249,8 @@ def arc_keys(
     same = np.empty((n_nodes, len(sides.between), 2), dtype=np.int32)
     hashes = np.array([fields.values[name] for name in FIELDS])
     work = np.empty(len(sides.seeds), np.uint64), np.empty(same.shape[:2], np.uint64)
-    fill_keys(sides, hashes, fields.bounds, *work, keys, same)
+    with np.errstate(over="ignore"):  # the low bits are meant; NumPy would warn without compilation
+        fill_keys(sides, hashes, fields.bounds, *work, keys, same)
     return ArcKeys(
         fields.bounds,
         keys,
