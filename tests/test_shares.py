@@ -190,3 +190,4 @@ def test_examples_are_dealt_out_by_their_work(n_shares):
     pieces = shares._split(np.arange(100), sizes, 4)
     assert np.concatenate(pieces).tolist() == list(range(100))
     assert max(sizes[own].sum() for own in pieces) <= sizes.sum() / 4 + sizes.max()
+    assert list(map(len, shares._split(np.arange(0), sizes[:0], 4))) == [0] * 4

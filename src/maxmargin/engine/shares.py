@@ -627,9 +627,8 @@ def deal(sizes: Floats, n_shares: int) -> Ints:
 
 def _split(own: Ints, sizes: Floats, n_pieces: int) -> list[Ints]:
     """Pieces in a row of about the same size."""
-    total = np.cumsum(sizes)
-    aims = total[-1:] * np.arange(1, n_pieces) / n_pieces
-    return np.split(own, np.searchsorted(total, aims))
+    aims = sizes.sum() * np.arange(1, n_pieces) / n_pieces
+    return np.split(own, np.searchsorted(np.cumsum(sizes), aims))
 
 
 def count_shares(oracle: Oracle, n_jobs: int | None) -> int:
