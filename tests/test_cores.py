@@ -187,6 +187,29 @@ def test_the_sequence_that_nothing_is_allowed_for_is_named():
         model.predict(X, fixed)
 
 
+@pytest.mark.usefixtures("all_work_is_shared")
+def test_the_sequence_with_a_bad_value_is_named():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(3, 4)) for _ in range(40)]
+    y = [rng.integers(2, size=3).tolist() for _ in X]
+    tagger = mm.SequenceTagger(max_passes=2, tol=None, n_jobs=2).fit(X, y)
+    X[31] = np.where(np.arange(12).reshape(3, 4) == 6, np.nan, X[31])
+    with pytest.raises(ValueError, match=r"sequence 31, token 1 has a NaN"):
+        tagger.predict(X)
+    with pytest.raises(ValueError, match=r"sequence 31, token 1 has a NaN"):
+        tagger.predict([csr_matrix(x) for x in X])
+
+
+@pytest.mark.usefixtures("all_work_is_shared")
+def test_the_sentence_with_a_bad_token_is_named():
+    X = [[("a", "A"), ("b", "B")]] * 40
+    parser = mm.DependencyParser(max_passes=1, tol=None, n_jobs=2, hash_bits=10)
+    parser.fit(X, [[0, 1]] * 40)
+    assert parser.predict(X) == [[0, 1]] * 40
+    with pytest.raises(ValueError, match="sentence 37, word 1: 'b', expected"):
+        parser.predict([*X[:37], [("a", "A"), "b"], *X[38:]])
+
+
 @pytest.mark.usefixtures("small_pieces")
 def test_weights_of_an_estimator():
     X, y = KINDS["tagger"].first

@@ -81,9 +81,9 @@ def test_best_derivations_are_those_of_the_largest_scores(options, seed, k):
     problem, twin = grammar_case(rng, **options)
     w = rng.normal(size=twin.n_features)
     decoder = problem.decoder
-    for i, (nodes, score) in enumerate(decoder.parse(problem.sentences, w)):
+    for i, (nodes, base, score) in enumerate(decoder.parse(problem.sentences, w)):
         assert score == pytest.approx(twin.best_score(i, w), abs=1e-9)
-        assert w[decoder.psi(problem.sentences, i, nodes, 0)].sum() == pytest.approx(score)
+        assert w[decoder.psi(problem.sentences, i, nodes, base)].sum() == pytest.approx(score)
     lengths = np.diff(problem.sentences.offsets)
     i = int(np.argmax(lengths))
     first, last = problem.sentences.offsets[i : i + 2]

@@ -177,3 +177,17 @@ def test_a_small_budget_is_kept():
     assert found.primal == pytest.approx(expected.primal, rel=2e-2)
     stores = found.state.store.stores
     assert all(not store.is_overdrawn and not store.stays for store in stores)
+
+
+@pytest.mark.parametrize("n_shares", [2, 3])
+def test_examples_are_dealt_out_by_their_work(n_shares):
+    sizes = np.random.default_rng(0).integers(1, 50, size=100) ** 2.0
+    owner = shares.deal(sizes, n_shares)
+    counts = np.bincount(owner, minlength=n_shares)
+    assert counts.max() - counts.min() <= 1
+    totals = np.bincount(owner, sizes)
+    assert totals.max() - totals.min() <= sizes.max()
+    pieces = shares._split(np.arange(100), sizes, 4)
+    assert np.concatenate(pieces).tolist() == list(range(100))
+    assert max(sizes[own].sum() for own in pieces) <= sizes.sum() / 4 + sizes.max()
+    assert list(map(len, shares._split(np.arange(0), sizes[:0], 4))) == [0] * 4

@@ -112,6 +112,7 @@ class Oracle:
         self.in_parts = parts is not None
         self.parts: Parts = parts if parts is not None else single_weights(self.n_features)
         self.work = float(self.accelerators.oracle_work)
+        self._piece_size = int(np.clip(PIECE_WORK / max(self.work, 1.0), FEWEST, MOST))
         self.calls = 0
         self.exact = bool(getattr(problem, "exact", True))
         self.bounds: Floats | None = None
@@ -366,10 +367,10 @@ class Oracle:
 
     def _pieces(self, examples: Ints) -> list[Ints]:
         """What is searched at a time, whatever the number of threads; a whole batch without any."""
-        if self.threads is None:
+        size = self._piece_size
+        if self.threads is None or len(examples) <= size:  # single ones, again and again
             return [examples]
-        size = int(np.clip(PIECE_WORK / max(self.work, 1.0), FEWEST, MOST))
-        return list(batches(examples, size)) or [examples]
+        return list(batches(examples, size))
 
     def _searched(
         self, search: Callable[[Ints, Floats], Found], pieces: Iterable[Ints], w: Floats

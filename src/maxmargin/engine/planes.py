@@ -335,7 +335,7 @@ class PlaneStore:
     @property
     def search_work(self) -> float:
         """Work of an oracle call, on average, by which hand-overs of shares are timed."""
-        return self.oracle.work
+        return float(getattr(self.oracle.problem, "search_work", self.oracle.work))
 
     def twin(self, count: int) -> PlaneStore:
         """An empty store of the same problem, one of ``count`` that have the blocks together."""

@@ -25,6 +25,7 @@ __all__ = [
     "add_sparse_scores",
     "check_codes",
     "check_columns",
+    "check_indices",
     "is_mapped",
     "make_rows",
     "row_scores",
@@ -60,7 +61,9 @@ class Rows(NamedTuple):
         return self.n_columns + int(self.bias != 0.0)
 
 
-def make_rows(X: Any, *, fit_intercept: bool = False, sparse: bool = False) -> Rows:
+def make_rows(
+    X: Any, *, fit_intercept: bool = False, sparse: bool = False, check_indices: bool = True
+) -> Rows:
     """Wrap a CSR or dense matrix, the former without copying it, the latter unless ``sparse``."""
     bias = 1.0 if fit_intercept else 0.0
     if not sp.issparse(X):
@@ -77,7 +80,8 @@ def make_rows(X: Any, *, fit_intercept: bool = False, sparse: bool = False) -> R
     if not X.has_canonical_format:  # kernels take every entry for a feature of its own
         X = X.copy()
         X.sum_duplicates()
-    check_columns(X)
+    if check_indices:
+        check_columns(X)
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     return Rows(
         X.indptr.astype(np.int64, copy=False),
@@ -101,10 +105,20 @@ def is_mapped(array: NDArray[Any]) -> bool:
 
 def check_columns(X: Any) -> None:
     """Raise ValueError for a CSR matrix with an index outside of it, which scipy lets pass."""
-    used = X.indices[: X.indptr[-1]]
-    if used.min(initial=0) < 0 or used.max(initial=0) >= max(X.shape[1], 1):
+    _check_used(X.indices[: X.indptr[-1]], X.shape[1])
+
+
+def check_indices(rows: Rows, first: int, end: int) -> None:
+    """The same for the rows ``first`` to ``end - 1``, if they are sparse."""
+    if len(rows.indptr) > 1:
+        _check_used(rows.indices[rows.indptr[first] : rows.indptr[end]], rows.n_columns)
+
+
+def _check_used(used: Ints32, n_columns: int) -> None:
+    """Raise ValueError for indices that are not those of columns."""
+    if used.min(initial=0) < 0 or used.max(initial=0) >= max(n_columns, 1):
         raise ValueError(
-            f"the sparse matrix has {X.shape[1]} columns, but indices from {used.min()} to "
+            f"the sparse matrix has {n_columns} columns, but indices from {used.min()} to "
             f"{used.max()}"
         )
 

@@ -123,7 +123,7 @@ class SharedStore:
     store : PlaneStore
         Empty; what the shares are made like.
     n_shares : int
-        How many. Example i is in share ``i % n_shares``.
+        How many. Examples are dealt out by the work of their searches, if the problem tells it.
     """
 
     oracle_is_cheap = False
@@ -138,6 +138,9 @@ class SharedStore:
         self.batch_size = 1
         self._search_work = store.search_work
         self.shares = [Share(store.twin(n_shares)) for _ in range(n_shares)]
+        sizes = getattr(store.oracle.problem, "search_sizes", None)
+        self._sizes: Floats = np.ones(len(store.caps)) if sizes is None else sizes
+        self._owner: Ints = deal(self._sizes, n_shares)
         self._base: Floats = np.zeros(len(store.w))
         self._own: Floats = np.zeros((n_shares, len(store.w)))  # weights of the shares, or space
         self._unite()
@@ -271,7 +274,7 @@ class SharedStore:
         lose more by interference than threads can gain.
         """
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        owner = examples % len(self.shares)
+        owner = self._owner[examples]
         places = [np.flatnonzero(owner == k) for k in range(len(self.shares))]
         kind = (do.__name__, rule.max_steps > 0, rule.recombine)
         if rule.max_steps == 0:
@@ -284,7 +287,8 @@ class SharedStore:
             few = self._n_turns(HANDED_OVER * len(self._base) / each)
             self._take_turns(examples, [own[:few] for own in places], do, report, kind)
             size = max(1.0, (VISITS + ADDING * len(self._base)) / each)
-            for piece in self._cut([own[few:] for own in places], size):
+            sizes = self._sizes[examples]
+            for piece in self._cut([own[few:] for own in places], size, sizes):
                 self._part()
                 self._improve(examples, piece, lambda k: self.shares[k].improve(do), report, kind)
                 self._n_improved += max(map(len, piece))
@@ -295,8 +299,10 @@ class SharedStore:
         """Examples of each share for which pieces would be shorter than this."""
         return max(0, int(BEGINNING * (size - 1.0)) - self._n_improved)
 
-    def _cut(self, places: Sequence[Ints], size: float) -> Iterator[Sequence[Ints]]:
+    def _cut(self, places: Sequence[Ints], size: float, sizes: Floats) -> Iterator[Sequence[Ints]]:
         """Pieces of about so many examples of each share, and shorter ones in the beginning.
+
+        All pieces of a share are about the same work, so that the shares end together.
 
         The first blocks of all make w what it is: to visit many of them at the same weights, and
         to add up what they ask for, would take a long time to mend.
@@ -309,7 +315,7 @@ class SharedStore:
         if max(map(len, rest)) == 0:
             return
         n_pieces = max(1, round(max(map(len, rest)) / size))
-        yield from zip(*(np.array_split(own, n_pieces) for own in rest), strict=True)
+        yield from zip(*(_split(own, sizes[own], n_pieces) for own in rest), strict=True)
 
     def _take_turns(
         self,
@@ -554,12 +560,15 @@ class SharedStore:
 
     def take_over(self, earlier: BlockStore) -> None:
         """See `BlockStore`; the earlier one has as many shares, or is a single store."""
+        if isinstance(earlier, SharedStore):  # whose examples stay where their planes are
+            n = len(earlier._owner)
+            self._owner = np.concatenate([earlier._owner, deal(self._sizes[n:], len(self.shares))])
         for k, share in enumerate(self.shares):
             if isinstance(earlier, SharedStore):
                 share.store.take_over(earlier.shares[k].store)
             else:
                 share.store.take_over(earlier)
-                share.store.empty(np.flatnonzero(np.arange(len(self.caps)) % len(self.shares) != k))
+                share.store.empty(np.flatnonzero(self._owner != k))
         self.caps = self.shares[0].store.caps
         self.rebuild()
 
@@ -577,6 +586,7 @@ class SharedStore:
             "w": self._base,
             "caps": self.caps,
             "dual_now": self.dual_now,
+            "owner": self._owner,
             "shares": to_text(
                 {
                     "count": len(self.shares),
@@ -593,6 +603,8 @@ class SharedStore:
         for k, store in enumerate(self.stores):
             store.restore({**inside(f"share{k}", arrays), "w": self._base})
         self._unite()
+        n = len(self.caps)
+        self._owner = arrays.get("owner", np.arange(n) % len(self.shares)).copy()  # first files
         self.dual_now = arrays["dual_now"].copy()
         numbers = from_text(arrays["shares"])
         self._other_work, self._remembered = numbers["work"], numbers["remembered"]
@@ -601,12 +613,32 @@ class SharedStore:
         self._rewritten = self._n_rewritten
 
 
+def deal(sizes: Floats, n_shares: int) -> Ints:
+    """A share for each example, so that all have about as many, and as much work.
+
+    The largest are dealt out first, and every round begins where the last one has ended.
+    """
+    rounds, places = np.divmod(np.arange(len(sizes)), n_shares)
+    owner = np.empty(len(sizes), np.int64)
+    turned = np.where(rounds % 2, n_shares - 1 - places, places)
+    owner[np.argsort(-sizes, kind="stable")] = turned
+    return owner
+
+
+def _split(own: Ints, sizes: Floats, n_pieces: int) -> list[Ints]:
+    """Pieces in a row of about the same size."""
+    aims = sizes.sum() * np.arange(1, n_pieces) / n_pieces
+    return np.split(own, np.searchsorted(np.cumsum(sizes), aims))
+
+
 def count_shares(oracle: Oracle, n_jobs: int | None) -> int:
     """How many shares the blocks of a problem are best cut into, for so many threads.
 
     With shares more passes are needed: that pays where most of a pass is the search.
     """
-    if oracle.work < LEAST_SEARCH or not getattr(oracle.problem, "in_threads", False):
+    problem = oracle.problem
+    work = getattr(problem, "search_work", oracle.work)
+    if work < LEAST_SEARCH or not getattr(problem, "in_threads", False):
         return 1
     return max(1, min(count_threads(n_jobs), oracle.n_examples // FEWEST))
 

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..engine.rows import make_rows
+from ..engine.rows import check_indices, make_rows
 from ..engine.threads import in_ranges
 from ..features import PackedSequences, WindowFeatures
+from ..features.packing import check_finite
 from ..given import as_floats
 from ..problems.chain.constraints import refuse_impossible
 from ..problems.chain.decoder import ChainDecoder
@@ -84,11 +85,29 @@ class ChainPredictions(KernelMethods, ChainWeights):
         ):
             yield from self._decoded_words(self.features_, decoder, X, fixed)
             return
+        if isinstance(decoder, ChainDecoder) and self._kernel_basis is None:
+            yield from self._decoded_packed(decoder, X, fixed)
+            return
         tokens, offsets = self._packed(X)
         allowed = self._allowed(fixed, offsets)
         for part in self._parts(X, tokens, offsets):
             own = part.of(allowed)
             yield from decoder.decode_pieces(part.rows, part.offsets, weights, own, self.n_jobs)
+
+    def _decoded_packed(
+        self, decoder: ChainDecoder, X: Any, fixed: Any
+    ) -> Iterator[tuple[Ints32, Ints]]:
+        """The same from vectors, whose values and indices are checked by who decodes them."""
+        packed = self._packed(X, check_values=False)
+        tokens, offsets = packed
+        rows = make_rows(tokens, fit_intercept=self._has_intercept, check_indices=False)
+
+        def check(first: int, end: int) -> None:
+            check_finite(packed, first, end)
+            check_indices(rows, int(offsets[first]), int(offsets[end]))
+
+        allowed, weights = self._allowed(fixed, offsets), self._weights
+        return decoder.decode_pieces(rows, offsets, weights, allowed, self.n_jobs, check)
 
     def _decoded_words(
         self, features: WindowFeatures, decoder: ChainDecoder, X: Any, fixed: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -13,13 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
 from ..declared import Count, Labels
+from ..engine.threads import in_ranges
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..given import as_floats, as_sample_weights, is_list
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
-from ..problems.dependency.problem import DependencyDecoder, DependencyProblem, check_trees
+from ..problems.dependency.problem import (
+    DependencyDecoder,
+    DependencyProblem,
+    check_trees,
+    decoding_work,
+)
+from ..problems.dependency.work import FoundTrees
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .arc_explanation import Sentence, arc_evidence
@@ -231,18 +238,25 @@ class DependencyParser(PartConfidences, PartialLabels):
             For each sentence a list of heads; with ``labeled``, a list of pairs (head, label).
         """
         weights = self._weights
-        fields = _fields(X)
         if fixed is not None:
+            fields = _fields(X)
             ranked = self._decoder.decode_k_best(
                 fields, weights, 1, self._allowed(fixed, fields), self.n_jobs
             )
             return Outputs(self._output(tree.heads[1:], tree.labels[1:]) for (tree,) in ranked)
-        found = self._decoder.decode(fields, weights, self.n_jobs)
-        bounds = fields.bounds.tolist()
-        return Outputs(
-            self._output(found.heads[first + 1 : end], found.labels[first + 1 : end])
-            for first, end in pairwise(bounds)
-        )
+        sentences = _sentences(X)
+        known: dict[str, int] = {}
+
+        def decode(first: int, end: int) -> tuple[FoundTrees, Ints]:
+            fields = _fields_of(sentences, first, end, known)
+            return self._decoder.decode(fields, weights, 1), fields.bounds
+
+        bounds = decoding_work(np.fromiter(map(len, sentences), np.int64, len(sentences)) + 1)
+        outputs = Outputs()
+        for found, nodes in in_ranges(self.n_jobs, bounds, 1.0, decode):
+            arcs = self._output(found.heads, found.labels)
+            outputs.extend(arcs[root + 1 : end] for root, end in pairwise(nodes.tolist()))
+        return outputs
 
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[Any, float]]]:
         """The k best trees of each sentence, with their scores.
@@ -525,6 +539,31 @@ def _as_templates(given: Any) -> ArcTemplates:
 
 def _fields(X: Any) -> TokenFields:
     """Check sentences and hash their tokens."""
+    sentences = _sentences(X)
+    return _fields_of(sentences, 0, len(sentences), {})
+
+
+def _fields_of(sentences: list[Any], first: int, end: int, known: dict[str, int]) -> TokenFields:
+    """Check the tokens of some sentences and hash them; see `TokenFields.of`."""
+    own = sentences[first:end]
+    if not _are_tokens(list(chain.from_iterable(own))):
+        for i, sentence in enumerate(own, first):
+            for t, token in enumerate(sentence):
+                _check_token(i, t, token)
+    return TokenFields.of(own, known)
+
+
+def _are_tokens(tokens: list[Any]) -> bool:
+    """Whether these are plain tokens, by looks at all of them in a row."""
+    return (
+        set(map(type, tokens)) <= {tuple, list}
+        and set(map(len, tokens)) <= {2, 3}
+        and set(map(type, chain.from_iterable(tokens))) <= {str}
+    )
+
+
+def _sentences(X: Any) -> list[Any]:
+    """The sentences, whose tokens are still to be checked."""
     sentences = X.tokens() if isinstance(X, ConlluTreebank) else as_list(X)
     if isinstance(sentences, (str, bytes)) or not hasattr(sentences, "__len__"):
         raise ValueError(f"X must be a list of sentences, got {type(X).__name__}")
@@ -536,9 +575,7 @@ def _fields(X: Any) -> TokenFields:
             raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of tokens")
         if len(sentence) == 0:
             raise ValueError(f"sentence {i} is empty, expected at least one token")
-        for t, token in enumerate(sentence):
-            _check_token(i, t, token)
-    return TokenFields.of(sentences)
+    return sentences
 
 
 def _check_token(i: int, t: int, token: Any) -> None:

@@ -96,11 +96,11 @@ class ParserMixin(GrammarParameters, Savable):
         self._warn_if_unknown(tokens)
         decoder = self._decoder()
         trees: list[Tree] = Outputs()
-        for sentence, (nodes, score) in zip(
+        for sentence, (nodes, base, score) in zip(
             tokens, self._parse(tokens, decoder, weights), strict=True
         ):
             if score > -np.inf:
-                trees.append(decoder.tree(nodes, [token.word for token in sentence]))
+                trees.append(decoder.tree(nodes, [token.word for token in sentence], base))
             else:
                 trees.append(self._fallback(sentence))
         n_fallbacks = sum(tree.is_fallback for tree in trees)
@@ -208,13 +208,13 @@ class ParserMixin(GrammarParameters, Savable):
 
     def _parse(
         self, tokens: list[list[Token]], decoder: GrammarDecoder, weights: Floats
-    ) -> Iterator[tuple[Nodes, float]]:
+    ) -> Iterator[tuple[Nodes, int, float]]:
         """Best derivation of each sentence; a score of -inf says that there is none."""
         short = [sentence for sentence in tokens if self._is_short(sentence)]
         found = decoder.parse(self._encode(short), weights, getattr(self, "n_jobs", None))
         none = Nodes(*[np.empty(0, np.int32)] * len(Nodes._fields))
         for sentence in tokens:
-            yield next(found) if self._is_short(sentence) else (none, -np.inf)
+            yield next(found) if self._is_short(sentence) else (none, 0, -np.inf)
 
     def _fallback(self, sentence: list[Token]) -> Tree:
         """A flat tree, for a sentence without a derivation."""

@@ -65,7 +65,7 @@ class TokenInputs:
         self.features_ = copy.deepcopy(features)
         return pack_sequences(X)
 
-    def _packed(self, X: Any) -> PackedSequences:
+    def _packed(self, X: Any, *, check_values: bool = True) -> PackedSequences:
         """Sequences by the features of the training data."""
         X = as_list(X)
         known = list(getattr(self, "feature_names_in_", ()))
@@ -76,7 +76,9 @@ class TokenInputs:
                 f"have {known!r:.80}"
             )
         extractor = None if isinstance(X, PackedSequences) else self.features_
-        return pack_sequences(X, extractor, n_features=self.n_features_in_)
+        return pack_sequences(
+            X, extractor, n_features=self.n_features_in_, check_values=check_values
+        )
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""

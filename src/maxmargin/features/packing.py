@@ -133,7 +133,7 @@ def holds_named_features(X: Any) -> bool:
 
 
 def pack_sequences(
-    X: Any, vectorizer: Any = None, *, n_features: int | None = None
+    X: Any, vectorizer: Any = None, *, n_features: int | None = None, check_values: bool = True
 ) -> PackedSequences:
     """Pack sequences of token features into one matrix.
 
@@ -146,6 +146,8 @@ def pack_sequences(
         Fitted; its ``transform`` packs X. Needed for dicts and feature strings.
     n_features : int, optional
         Number of features expected, for example that of the training data.
+    check_values : bool, default=True
+        Whether to look for NaN and infinite values; otherwise `check_finite` is still to be called.
 
     Returns
     -------
@@ -179,7 +181,8 @@ def pack_sequences(
     found = packed.tokens.shape[1]
     if n_features is not None and found != n_features:
         raise ValueError(f"sequence 0 has {found} features per token, expected {n_features}")
-    _check_finite(packed)
+    if check_values:
+        check_finite(packed)
     return packed
 
 
@@ -204,6 +207,8 @@ def check_list_of_sequences(X: Any) -> None:
         raise ValueError(f"expected a list of sequences, found {_kind(X)}")
     if len(X) == 0:
         raise ValueError("expected at least one sequence, found none")
+    if set(map(type, X)) <= {list, tuple} and all(X):  # as most are, and soon looked at
+        return
     for i, sequence in enumerate(X):
         if isinstance(sequence, (str, bytes, Mapping)) or not (
             sparse.issparse(sequence) or hasattr(sequence, "__len__")
@@ -342,10 +347,14 @@ def _check_widths(matrices: Sequence[Any]) -> None:
             )
 
 
-def _check_finite(packed: PackedSequences) -> None:
-    """Refuse NaN and infinite values, naming where the first one stands."""
+def check_finite(packed: PackedSequences, first: int = 0, end: int | None = None) -> None:
+    """Refuse NaN and infinite values of these sequences, naming where the first one stands."""
     tokens, offsets = packed
-    values = tokens.data if sparse.issparse(tokens) else tokens
+    start, stop = int(offsets[first]), int(offsets[-1 if end is None else end])
+    if sparse.issparse(tokens):
+        values = tokens.data[tokens.indptr[start] : tokens.indptr[stop]]
+    else:
+        values = tokens[start:stop]
     # A sum is finite unless a term is not (or it overflows), and needs no temporary array.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
@@ -354,9 +363,10 @@ def _check_finite(packed: PackedSequences) -> None:
     if not bad.any():
         return
     if sparse.issparse(tokens):
-        row = int(np.searchsorted(tokens.indptr, np.argmax(bad), side="right")) - 1
+        place = int(tokens.indptr[start]) + int(np.argmax(bad))
+        row = int(np.searchsorted(tokens.indptr, place, side="right")) - 1
     else:
-        row = int(np.argmax(bad.any(axis=1)))
+        row = start + int(np.argmax(bad.any(axis=1)))
     sequence = int(np.searchsorted(offsets, row, side="right")) - 1
     raise ValueError(
         f"sequence {sequence}, token {row - int(offsets[sequence])} has a NaN or infinite value"

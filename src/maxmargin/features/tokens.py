@@ -54,25 +54,27 @@ def as_token_columns(X: Any) -> TokenColumns:
 
 def _columns_of(tokens: list[Any]) -> list[list[str]] | None:
     """Transpose the tokens; None if they are not all strings or tuples of strings of one size."""
-    if _all_are(str, tokens):
-        return [_plain_strings(tokens)]
-    if not _all_are((list, tuple), tokens) or len(set(map(len, tokens))) != 1:
+    kinds = set(map(type, tokens))
+    if _all_are(str, kinds):
+        return [_plain_strings(tokens, kinds)]
+    if not _all_are((list, tuple), kinds) or len(set(map(len, tokens))) != 1:
         return None
     width = len(tokens[0])
     fields = list(chain.from_iterable(tokens))
-    if width == 0 or not _all_are(str, fields):
+    kinds = set(map(type, fields))
+    if width == 0 or not _all_are(str, kinds):
         return None
-    return [_plain_strings(fields[j::width]) for j in range(width)]
+    return [_plain_strings(fields[j::width], kinds) for j in range(width)]
 
 
-def _all_are(kind: type | tuple[type, ...], values: list[Any]) -> bool:
-    """Tell whether all values are of a type, asking once for each type found."""
-    return all(issubclass(found, kind) for found in set(map(type, values)))
+def _all_are(kind: type | tuple[type, ...], found: set[type]) -> bool:
+    """Tell whether all types found are of a kind."""
+    return all(issubclass(own, kind) for own in found)
 
 
-def _plain_strings(values: list[str]) -> list[str]:
+def _plain_strings(values: list[str], kinds: set[type]) -> list[str]:
     """Turn strings of subclasses, such as numpy's, into Python's own."""
-    return values if set(map(type, values)) <= {str} else [str(value) for value in values]
+    return values if kinds <= {str} else [str(value) for value in values]
 
 
 def _complaint(tokens: list[Any], offsets: Ints) -> str:

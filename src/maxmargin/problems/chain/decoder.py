@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -86,14 +86,20 @@ class ChainDecoder:
         w: Floats,
         allowed: Bools | None = None,
         n_jobs: int | None = None,
+        check: Callable[[int, int], None] | None = None,
     ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same of some sequences at a time, with their offsets."""
+        """The same of some sequences at a time, with their offsets.
+
+        ``check`` refuses sequences ``first`` to ``end - 1`` before they are looked at.
+        """
         w = self._checked(rows, w)
         K, mask = self.layout.n_labels, self._mask(rows, allowed)
         transition, start, stop = self.potentials(w)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
 
         def decode(first: int, end: int) -> tuple[Ints32, Ints]:
+            if check is not None:
+                check(first, end)
             own = offsets[first : end + 1]
             work = self.scratch(int(np.diff(own).max(initial=0)), start, stop)
             decode_chains(rows, own, w, K, transition, mask, work, paths)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...types import Hashes, Ints, Ints32
+from .key_kernels import HashedSides, fill_keys
 
 __all__ = [
     "ArcKeys",
@@ -139,50 +140,32 @@ class TokenFields(NamedTuple):
     bounds: Ints
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[Sequence[str]]]) -> TokenFields:
-        """Hash the tokens ``(word, tag)`` or ``(word, tag, fine tag)`` of sentences."""
-        words: list[str] = []
-        tags: list[str] = []
-        fine: list[str] = []
+    def of(
+        cls, sentences: Iterable[Sequence[Sequence[str]]], known: dict[str, int] | None = None
+    ) -> TokenFields:
+        """Hash the tokens ``(word, tag)`` or ``(word, tag, fine tag)`` of sentences.
+
+        ``known`` holds hashes of strings, and gets those of new ones: several calls may share it.
+        """
+        root = ("\0root",) * 3
+        nodes: list[Sequence[str]] = []
         bounds = [0]
-        root = "\0root"
         for tokens in sentences:
-            words.append(root)
-            tags.append(root)
-            fine.append(root)
-            words.extend(token[0] for token in tokens)
-            tags.extend(token[1] for token in tokens)
-            fine.extend(token[-1] for token in tokens)
-            bounds.append(len(words))
+            nodes.append(root)
+            nodes.extend(tokens)
+            bounds.append(len(nodes))
+        words = [node[0] for node in nodes]
         lower = {word: word.lower() for word in set(words)}
+        hashes = {} if known is None else known
         values = {
-            "word": _hash_strings(words, lower),
-            "prefix": _hash_strings(words, {word: low[:PREFIX] for word, low in lower.items()}),
-            "tag": _hash_strings(tags),
-            "fine": _hash_strings(fine),
+            "word": _hash_strings(words, hashes, lower),
+            "prefix": _hash_strings(
+                words, hashes, {word: low[:PREFIX] for word, low in lower.items()}
+            ),
+            "tag": _hash_strings([node[1] for node in nodes], hashes),
+            "fine": _hash_strings([node[-1] for node in nodes], hashes),
         }
         return cls(values, np.array(bounds, dtype=np.int64))
-
-    def side(self, side: str) -> Hashes:
-        """One hash per node for the fields of a template's side."""
-        total = np.full(int(self.bounds[-1]), np.uint64(_hash_string(side)))
-        for part in side.split():
-            total = _mix(total ^ self._field(part))
-        return total
-
-    def _field(self, part: str) -> Hashes:
-        """Hashes of a field, of a neighbour's if the name ends in +1, -2, ..."""
-        name, shift = field_and_shift(part)
-        hashes = self.values[name]
-        if part == name:
-            return hashes
-        moved = np.full(len(hashes), np.uint64(_hash_string("outside")))
-        if abs(shift) < len(hashes):
-            here = np.arange(max(0, -shift), len(hashes) - max(0, shift))
-            sentence = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
-            same = sentence[here] == sentence[here + shift]
-            moved[here[same]] = hashes[here[same] + shift]
-        return moved
 
 
 #: Groups of columns in `ArcKeys.keys`, in their order.
@@ -260,20 +243,14 @@ def arc_keys(
     ArcKeys
     """
     groups = columns_of(templates, labeled=n_labels > 0)
-    chosen = [(group, *column) for group, columns in enumerate(groups) for column in columns]
+    sides = _hashed_sides(groups, [value for *_, value in templates.between], sides_apart)
     n_nodes = int(fields.bounds[-1])
-    keys = np.empty((n_nodes, len(chosen)), dtype=np.uint32)
-    sides: dict[str, Hashes] = {}
-    for column, (group, number, side) in enumerate(chosen):
-        if side not in sides:
-            sides[side] = fields.side(side)
-        role = ROLES.get(group, "") if sides_apart else ""
-        factor = np.uint64(_hash_string(f"template {number}{role}") | 1)
-        keys[:, column] = (sides[side] * factor) >> np.uint64(32) if side else 0
-    same = np.empty((n_nodes, len(templates.between), 2), dtype=np.int32)
-    for t, (_, _, value) in enumerate(templates.between):
-        codes = np.unique(fields.side(value), return_inverse=True)[1]
-        same[:, t] = _nearest_same(codes, fields.bounds)
+    keys = np.empty((n_nodes, len(sides.columns)), dtype=np.uint32)
+    same = np.empty((n_nodes, len(sides.between), 2), dtype=np.int32)
+    hashes = np.array([fields.values[name] for name in FIELDS])
+    work = np.empty(len(sides.seeds), np.uint64), np.empty(same.shape[:2], np.uint64)
+    with np.errstate(over="ignore"):  # the low bits are meant; NumPy would warn without compilation
+        fill_keys(sides, hashes, fields.bounds, *work, keys, same)
     return ArcKeys(
         fields.bounds,
         keys,
@@ -313,20 +290,6 @@ def _distance_buckets(longest: int) -> NDArray[np.uint32]:
     return np.where(distance > 10, 7, np.minimum(distance, 6)).astype(np.uint32)
 
 
-def _nearest_same(codes: NDArray[Any], bounds: Ints) -> Ints32:
-    """Previous and next node of the sentence with the same code; -1 and 2**30 if there is none."""
-    starts = np.repeat(bounds[:-1], np.diff(bounds))
-    order = np.lexsort((np.arange(len(codes)), codes, starts))
-    earlier, later = order[:-1], order[1:]
-    is_same = (codes[earlier] == codes[later]) & (starts[earlier] == starts[later])
-    earlier, later = earlier[is_same], later[is_same]
-    nearest = np.empty((len(codes), 2), dtype=np.int32)
-    nearest[:] = -1, 2**30
-    nearest[later, 0] = earlier - starts[earlier]
-    nearest[earlier, 1] = later - starts[later]
-    return nearest
-
-
 # ----- hashing ----------------------------------------------------------------------------------
 
 
@@ -336,15 +299,41 @@ def _hash_string(text: str) -> int:
     return int.from_bytes(digest, "little")
 
 
-def _hash_strings(texts: list[str], written: dict[str, str] | None = None) -> Hashes:
-    """Hash each text, or what stands for it in ``written``."""
+def _hash_strings(
+    texts: list[str], known: dict[str, int], written: dict[str, str] | None = None
+) -> Hashes:
+    """Hash each text, or what stands for it in ``written``; see `TokenFields.of`."""
     forms = written if written is not None else {text: text for text in set(texts)}
-    numbers = {text: _hash_string(form) for text, form in forms.items()}
+    numbers = {}
+    for text, form in forms.items():
+        number = known.get(form)
+        if number is None:
+            number = known[form] = _hash_string(form)
+        numbers[text] = number
     return np.fromiter(map(numbers.__getitem__, texts), np.uint64, len(texts))
 
 
-def _mix(values: Hashes) -> Hashes:
-    """Spread every bit over all others (the finaliser of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+def _hashed_sides(
+    groups: list[list[tuple[int, str]]], between: list[str], sides_apart: bool
+) -> HashedSides:
+    """What the kernel needs to know of templates."""
+    chosen = [(group, *column) for group, columns in enumerate(groups) for column in columns]
+    numbers: dict[str, int] = {}
+    for side in (*(side for *_, side in chosen if side), *between):
+        numbers.setdefault(side, len(numbers))
+    parts = [[field_and_shift(part) for part in side.split()] for side in numbers]
+    factors = [
+        _hash_string(f"template {number}{ROLES.get(group, '') if sides_apart else ''}") | 1
+        for group, number, _ in chosen
+    ]
+    return HashedSides(
+        np.array([_hash_string(side) for side in numbers], np.uint64),
+        np.array(
+            [(FIELDS.index(name), shift) for own in parts for name, shift in own], np.int64
+        ).reshape(-1, 2),
+        np.cumsum([0, *map(len, parts)]),
+        np.array([numbers.get(side, -1) for *_, side in chosen], np.int64),
+        np.array(factors, np.uint64),
+        np.array([numbers[side] for side in between], np.int64),
+        np.array([_hash_string("outside")], np.uint64),
+    )

@@ -55,13 +55,20 @@ from .work import (
     most_arc_features,
 )
 
-__all__ = ["DependencyDecoder", "DependencyProblem", "check_trees", "count_crossing"]
+__all__ = [
+    "DependencyDecoder",
+    "DependencyProblem",
+    "check_trees",
+    "count_crossing",
+    "decoding_work",
+]
 
 logger = logging.getLogger(__name__)
 DependencyLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LARGEST_HASH = 30
 
 ARC_WORK = 10.0  # counted work of a sentence, for each third power of a node
+SCORED_ARC, SEARCHED_SPAN = 200.0, 3.0  # the same for each arc, and for each arc and node
 
 
 class DependencyDecoder:
@@ -127,7 +134,7 @@ class DependencyDecoder:
             into = found._replace(losses=found.losses[first:end])
             decode_trees(own, w, self.options, unknown, work, into)
 
-        each_range(n_jobs, cubes(lengths), ARC_WORK, decode)
+        each_range(n_jobs, decoding_work(lengths), 1.0, decode)
         return found
 
     def decode_k_best(
@@ -176,6 +183,12 @@ class DependencyDecoder:
             if labels is not None:
                 totals[i] += by_label[(*sentence, labels[start:end])].sum()
         return totals
+
+
+def decoding_work(lengths: Ints) -> Floats:
+    """Counted work of the sentences before each, by their nodes: scores of arcs, and the search."""
+    n = lengths.astype(np.float64)
+    return np.concatenate([[0.0], np.cumsum(n * n * (SCORED_ARC + SEARCHED_SPAN * n))])
 
 
 def refuse_impossible(i: int, ranked: Sequence[RankedTree], projective: bool) -> None:
@@ -325,6 +338,11 @@ class DependencyProblem(NativeProblem):
     ) -> Planes:
         """Most violated tree of each listed sentence; see `Problem.oracle`."""
         return self.oracle_at_scale(indices, w, 1.0, rescaling, sqrt_loss)
+
+    @property
+    def search_sizes(self) -> Floats:
+        """Arcs of the sentences, by which work is shared out."""
+        return np.diff(self.arcs.bounds).astype(np.float64) ** 2
 
     def accelerators(self, formulation: Formulation) -> DependencyAccelerators:
         """Searches at scaled weights, and a store with the oracle inside."""

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...engine.threads import count_threads, cubes, in_ranges
+from ...engine.threads import cubes, in_ranges
 from ...search.limits import as_weights
 from ...types import Floats, Ints, Ints32
 from .features import N_BUCKETS, list_features
-from .kernels import parse_sentence
+from .kernels import parse_sentences
 from .rules import Derivation, Grammar
 from .tree import Tree
 
@@ -26,6 +26,9 @@ __all__ = [
     "encode",
     "make_sentences",
 ]
+
+
+TOGETHER = 16  # sentences that are parsed in a row
 
 
 class Sentences(NamedTuple):
@@ -165,36 +168,40 @@ class GrammarDecoder:
 
     def parse(
         self, sentences: Sentences, w: Floats, n_jobs: int | None = None
-    ) -> Iterator[tuple[Nodes, float]]:
+    ) -> Iterator[tuple[Nodes, int, float]]:
         """Best derivation of each sentence and its score, -inf if there is none.
 
-        The nodes are only valid until the next ones are asked for.
+        The nodes are those from a place on.
         """
         w = as_weights(w, self.n_features)
         if len(sentences.offsets) < 2:
             return
         lengths = np.diff(sentences.offsets)
+        longest = int(lengths.max())
+        spare: list[tuple[GrammarScratch, Nodes]] = []  # the same for all that a thread parses
 
-        def parse(first: int, end: int) -> Iterator[tuple[Nodes, float]]:
-            longest = int(lengths[first:end].max())
-            work = self.scratch(longest, len(sentences.view_sizes))
-            found = empty_nodes(2 * longest)
-            for i in range(first, end):
-                score = parse_sentence(self.grammar.arrays, sentences, i, w, work, found)
-                yield found, float(score)
+        def new_scratch() -> tuple[GrammarScratch, Nodes]:
+            return self.scratch(longest, len(sentences.view_sizes)), empty_nodes(2 * longest)
 
-        def parse_and_keep(first: int, end: int) -> list[tuple[Nodes, float]]:
-            parsed = zip(parse(first, end), lengths[first:end].tolist(), strict=True)
-            return [
-                (Nodes(*(array[: 2 * length].copy() for array in nodes)), score)
-                for (nodes, score), length in parsed
-            ]
+        def parse(first: int, end: int) -> list[tuple[Nodes, int, float]]:
+            work, found = spare.pop() if spare else new_scratch()
+            derivations = []
+            # The GIL is taken rarely, for others make trees with it, and often enough for Ctrl-C.
+            for begin in range(first, end, TOGETHER):
+                own = lengths[begin : min(begin + TOGETHER, end)]
+                bases = np.concatenate([[0], np.cumsum(2 * own - 1)])
+                kept, scores = empty_nodes(int(bases[-1])), np.empty(len(own))
+                given = self.grammar.arrays, sentences, begin, begin + len(own), w
+                parse_sentences(*given, work, found, kept, scores)
+                derivations += [
+                    (kept, base, score)
+                    for base, score in zip(bases[:-1].tolist(), scores.tolist(), strict=True)
+                ]
+            spare.append((work, found))
+            return derivations
 
         unit = 0.2 * len(self.grammar.arrays.left)
-        if count_threads(n_jobs) == 1:
-            yield from parse(0, len(lengths))
-        else:
-            yield from chain.from_iterable(in_ranges(n_jobs, cubes(lengths), unit, parse_and_keep))
+        yield from chain.from_iterable(in_ranges(n_jobs, cubes(lengths), unit, parse))
 
     def psi(self, sentences: Sentences, i: int, nodes: Nodes, base: int) -> Ints:
         """Features of a derivation of sentence i, each as often as it counts."""
@@ -210,12 +217,13 @@ class GrammarDecoder:
     def tree(self, nodes: Nodes, words: Sequence[str], base: int = 0) -> Tree:
         """The tree of a derivation."""
         grammar, n = self.grammar, len(words)
+        own = slice(base, base + 2 * n - 1)
+        starts, splits = nodes.start[own].tolist(), nodes.split[own].tolist()
+        numbers, unary = nodes.symbol[own].tolist(), nodes.unary[own].tolist()
         # Children of the categories under construction, from the last node to the first.
         above: list[tuple[Tree, ...]] = [()] * (2 * n - 1)
         for t in range(2 * n - 2, -1, -1):
-            at = base + t
-            symbol = grammar.symbols[nodes.symbol[at]]
-            start, split = int(nodes.start[at]), int(nodes.split[at])
+            symbol, start, split = grammar.symbols[numbers[t]], starts[t], splits[t]
             if split < 0:
                 subtree = Tree(symbol.label, (words[start],))
             else:
@@ -224,9 +232,8 @@ class GrammarDecoder:
                     above[t] = children
                     continue
                 subtree = Tree(symbol.label, children)
-            if nodes.unary[at] >= 0:
-                chain = grammar.chains[nodes.unary[at]]
-                for k in reversed(chain[:-1]):
+            if unary[t] >= 0:
+                for k in reversed(grammar.chains[unary[t]][:-1]):
                     subtree = Tree(grammar.symbols[k].label, (subtree,))
             above[t] = (subtree,)
         return above[0][0]

@@ -303,12 +303,26 @@ def is_same(nodes, gold, base, n):
 
 
 @kernel
-def parse_sentence(grammar, sentences, i, w, work, found):
-    """Best derivation of sentence i into ``found``; returns its score, -inf if there is none."""
-    first = sentences.offsets[i]
-    n = sentences.offsets[i + 1] - first
-    fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
-    root, score = best_root(grammar, w, work.top, n)
-    if root >= 0:
-        recover(grammar, sentences, first, n, w, work.gold_label, 0.0, root, found, -1, work, found)
-    return score
+def parse_sentences(grammar, sentences, begin, end, w, work, found, kept, scores):
+    """Best derivations of the sentences begin..end-1 into ``kept``, one behind the other.
+
+    ``scores`` are -inf where there is none. ``found`` has room for the nodes of one.
+    """
+    base = 0
+    for i in range(begin, end):
+        first = sentences.offsets[i]
+        n = sentences.offsets[i + 1] - first
+        fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
+        root, scores[i - begin] = best_root(grammar, w, work.top, n)
+        if root >= 0:
+            label = work.gold_label
+            recover(grammar, sentences, first, n, w, label, 0.0, root, found, -1, work, found)
+            for t in range(2 * n - 1):
+                kept.start[base + t] = found.start[t]
+                kept.split[base + t] = found.split[t]
+                kept.end[base + t] = found.end[t]
+                kept.symbol[base + t] = found.symbol[t]
+                kept.rule[base + t] = found.rule[t]
+                kept.unary[base + t] = found.unary[t]
+                kept.top[base + t] = found.top[t]
+        base += 2 * n - 1

@@ -97,6 +97,11 @@ class GrammarProblem(NativeProblem):
         gold = Nodes(*(column[nodes] for column in self.gold))
         return GrammarProblem(self.decoder.grammar, sentences, gold, loss=self.loss_name)
 
+    @property
+    def search_sizes(self) -> Floats:
+        """Third powers of the sentences' lengths, by which work is shared out."""
+        return np.diff(self.sentences.offsets).astype(np.float64) ** 3
+
     def input_of(self, i: int) -> Sentences:
         """Sentence i alone."""
         words = slice(self.sentences.offsets[i], self.sentences.offsets[i + 1])
@@ -128,11 +133,10 @@ class GrammarProblem(NativeProblem):
 
     def predict(self, x: Any, w: Floats) -> Nodes:
         """The best derivation; see `Problem.predict`."""
-        found, score = next(self.decoder.parse(x, w))
+        found, _, score = next(self.decoder.parse(x, w))
         if score == -np.inf:
             raise ValueError("the grammar has no derivation of the sentence")
-        n = int(x.offsets[1])
-        return Nodes(*(column[: 2 * n - 1].copy() for column in found))
+        return found
 
     def oracle(
         self,

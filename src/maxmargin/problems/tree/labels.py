@@ -14,7 +14,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ...engine.native import counted_loss, matrix_of, rows_at, rows_of, sparse_row, sparse_rows
+from ...engine.native import (
+    counted_loss,
+    entries_per_row,
+    matrix_of,
+    rows_at,
+    rows_of,
+    sparse_row,
+    sparse_rows,
+)
 from ...engine.rows import Rows, check_codes
 from ...engine.threads import each_range
 from ...engine.work import scoring_work
@@ -248,6 +256,12 @@ class LabelTreeProblem(TreeProblem):
         self.counts_errors = costs is None
         self.has_free_labels = self._costs_lack_some()
         self.loss_unit = unit * common_unit(table)
+
+    @property
+    def search_work(self) -> float:
+        """Counted work of a search, by which it is cut into shares or not."""
+        widest, V = int(self.layout.n_labels.max()), len(self.layout.parent)
+        return 1e4 + scoring_work(entries_per_row(self.rows), widest) + 2.0 * V * widest**2
 
     def subset(self, indices: Ints) -> LabelTreeProblem:
         """See `Problem.subset`."""
