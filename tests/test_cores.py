@@ -454,8 +454,9 @@ def test_an_interrupt_before_the_work_leaves_nothing_behind(monkeypatch):
 
     monkeypatch.setattr(threads._Pool, "enter", enter)
     monkeypatch.setattr(threads._Pool, "leave", lambda pool, user: None)
+    threads.note_done(str)
     with pytest.raises(KeyboardInterrupt):
-        Threads(2).each(str, range(3))
+        Threads(2).each(str, range(3), str)
     assert threads._pool.wanted == 0
 
 

@@ -40,7 +40,7 @@ from .share_kernels import (
     ridge_of_change,
 )
 from .state import Arrays, from_text, inside, to_text, under
-from .threads import count_threads
+from .threads import count_threads, note_done
 from .work import ADDED_ENTRY, CALL, WEIGHT
 
 __all__ = ["SharedStore", "count_shares", "shares_in"]
@@ -146,7 +146,8 @@ class SharedStore:
         self._unite()
         self._total: Floats = np.empty(0)  # of the changes of all shares
         self._changed = np.zeros(0, np.bool_)  # stretches that have some
-        self._compiled: set[tuple[object, ...]] = set()
+        # Stores with the same kernels.
+        self._family = (type(store), type(store.oracle.problem), store.formulation)
         self._other_work = 0.0
         self._n_improved = 0  # blocks of a share that steps were taken on, from the start
         self._w_before: Floats | None = None
@@ -214,14 +215,11 @@ class SharedStore:
     ) -> list[Value]:
         """Do something for each share, in threads if there are some, and it is so much work.
 
-        Without a kind, it is done for one after the other. What is done for the first time is done
-        by the thread that asks: kernels are compiled here.
+        Without a kind, it is done for one after the other.
         """
         numbers, threads = range(len(self.shares)), self.oracle.threads
-        if kind in self._compiled and threads is not None and work > LEAST_WORK:
-            return threads.each(do, numbers)
-        if kind is not None:
-            self._compiled.add(kind)
+        if kind is not None and threads is not None and work > LEAST_WORK:
+            return threads.each(do, numbers, (self._family, kind))
         return [do(k) for k in numbers]
 
     def _in_ranges(self, kind: str, do: Callable[[int, int], Value]) -> list[Value]:
@@ -338,7 +336,7 @@ class SharedStore:
             return found
 
         self._improve(examples, places, take_turn, report)
-        self._compiled.add(kind)
+        note_done((self._family, kind))
         self._n_improved += max(map(len, places))
 
     def _improve(

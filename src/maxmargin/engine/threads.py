@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -27,7 +27,15 @@ import numpy as np
 
 from ..types import Floats, Ints
 
-__all__ = ["Threads", "check_n_jobs", "count_threads", "cubes", "each_range", "in_ranges"]
+__all__ = [
+    "Threads",
+    "check_n_jobs",
+    "count_threads",
+    "cubes",
+    "each_range",
+    "in_ranges",
+    "note_done",
+]
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -330,12 +338,19 @@ class Threads:
         self.count = count
         self._compiled = compiled
 
-    def each(self, function: Callable[[Item], Value], items: Iterable[Item]) -> list[Value]:
+    def each(
+        self, function: Callable[[Item], Value], items: Iterable[Item], kind: Hashable
+    ) -> list[Value]:
         """The function's values; all work has ended when this does, also by an exception.
 
-        The first item is worked on by the thread that asks.
+        The first item is worked on by the thread that asks, and so are all where work of this kind
+        was not done before: kernels are compiled here, open to Ctrl-C.
         """
         rest = list(items)
+        if kind not in _done_before:
+            values = [function(item) for item in rest]
+            note_done(kind)
+            return values
         return list(_Shared(function, iter(rest), self.count - 1, len(rest)).values())
 
     def map(self, function: Callable[[Item], Value], items: Iterable[Item]) -> Iterator[Value]:
@@ -361,7 +376,12 @@ def cubes(lengths: Ints) -> Floats:
     return np.concatenate([[0.0], np.cumsum(lengths.astype(np.float64) ** 3)])
 
 
-_done_before: set[Any] = set()  # code of the work whose kernels are compiled
+_done_before: set[Hashable] = set()  # kinds of work whose kernels are compiled
+
+
+def note_done(kind: Hashable) -> None:
+    """Work of that kind was done by the thread that asks: threads may do it from now on."""
+    _done_before.add(kind)
 
 
 def in_ranges(
@@ -395,7 +415,7 @@ def in_ranges(
         cuts.append(1)
     ends = pairwise(np.unique(cuts).tolist())
     yield from Threads(count, compiled=not is_new).map(lambda own: work(*own), ends)
-    _done_before.add(work.__code__)
+    note_done(work.__code__)
 
 
 def each_range(

@@ -15,7 +15,7 @@ addition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -50,8 +50,6 @@ LEAST_SHARE = 8192  # examples of a share, where there are as many
 LEAST_TIME = 4e6  # and the time for them
 LONG = 50_000  # weights from which on they are averaged in threads
 SURVEYED = 2  # times the batch of one thread that each has where weights stand still
-
-_done_before: set[Any] = set()  # code of the work whose kernels are compiled
 
 
 class Share(NamedTuple):
@@ -91,11 +89,7 @@ def in_threads(
     if count == 1 or threads is None:
         return [work(0, 0, n)]
     ranges = [(k, n * k // count, n * (k + 1) // count) for k in range(count)]
-    if work.__code__ not in _done_before:  # kernels are compiled where that is open to Ctrl-C
-        values = [work(*own) for own in ranges]
-        _done_before.add(work.__code__)
-        return values
-    return threads.each(lambda own: work(*own), ranges)
+    return threads.each(lambda own: work(*own), ranges, work.__code__)
 
 
 def average(threads: Threads | None, shares: list[Share], w: Floats) -> float:
