@@ -9,9 +9,12 @@ import pytest
 
 from maxmargin.datasets import make_digit_words
 from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.parts import _row_products, single_weights
+from maxmargin.engine.rows import _square_sums
 from maxmargin.engine.work import ORACLE_CALL
 from maxmargin.features import pack_sequences
 from maxmargin.formulation import Formulation
+from maxmargin.plane_rows import Planes
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.class_features import ClassFeatureProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
@@ -63,3 +66,27 @@ def test_problems_know_what_their_searches_cost(make):
 def test_a_problem_that_does_not_say_what_its_searches_cost():
     duck = SimpleNamespace(n_examples=1, n_features=1)
     assert Oracle(duck, Formulation()).work == ORACLE_CALL
+
+
+def test_sums_are_the_same_wherever_their_arrays_lie():
+    """Also right behind what is added up, where an index below zero might point to."""
+    rng = np.random.default_rng(0)
+    n, length = 12, 40
+    indptr = np.arange(n + 1) * length
+    values, weights = rng.normal(size=(2, n * length))
+    planes = Planes(indptr, np.arange(n * length, dtype=np.int32), values, np.zeros(n))
+    parts = single_weights(n * length)
+    squares, products, of_parts = np.empty(n), np.empty(n), np.empty(n * length)
+    _square_sums(indptr, values, squares)
+    _row_products(planes, parts, weights, of_parts, products)
+    assert squares == pytest.approx((values**2).reshape(n, -1).sum(axis=1))
+    assert products == pytest.approx((values * weights).reshape(n, -1).sum(axis=1))
+    memory = np.empty(3 * n * length)
+    near = memory[: n * length]
+    for start in range(n * length, 2 * n * length, 7):
+        found = memory[start : start + n]
+        near[:] = values
+        _square_sums(indptr, near, found)
+        assert found.tobytes() == squares.tobytes()
+        _row_products(planes, parts, weights, near, found)
+        assert found.tobytes() == products.tobytes()

@@ -224,6 +224,7 @@ def _row_products(planes, parts, w, of_parts, found):
     """Row by row."""
     gather_parts(parts, planes.indices, 0, len(planes.indices), w, of_parts)
     for r in range(len(found)):
-        found[r] = 0.0
+        product = 0.0
         for e in range(planes.indptr[r], planes.indptr[r + 1]):
-            found[r] += planes.values[e] * of_parts[e]
+            product += planes.values[e] * of_parts[e]
+        found[r] = product

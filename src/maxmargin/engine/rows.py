@@ -359,6 +359,7 @@ def row_square_norms(rows: Rows) -> Floats:
 def _square_sums(indptr, values, norms):
     """Sum of the squares of each CSR row."""
     for i in range(len(norms)):
-        norms[i] = 0.0
+        square = 0.0
         for e in range(indptr[i], indptr[i + 1]):
-            norms[i] += np.float64(values[e]) * np.float64(values[e])
+            square += np.float64(values[e]) * np.float64(values[e])
+        norms[i] = square
