@@ -56,6 +56,16 @@ def test_training_goes_on_to_the_same_bits(name, tmp_path):
         assert progress.seconds <= later.seconds
 
 
+@pytest.mark.parametrize("name", TRAININGS)
+def test_copies_change_nothing(name, tmp_path, monkeypatch):
+    """They are taken when a clock says so: here at every save point."""
+    copied, copies = run.copied, []
+    monkeypatch.setattr(run, "COPYING", np.inf)
+    monkeypatch.setattr(run, "copied", lambda arrays: copies.append(1) or copied(arrays))
+    found = TRAININGS[name].solve(checkpoint=tmp_path / "c", checkpoint_every=1e9)
+    assert copies and outcome(found) == outcome(TRAININGS[name].solve())
+
+
 def test_training_goes_on_in_another_process(tmp_path):
     clock, expected = random.Random(1), {}
     for name, training in TRAININGS.items():
