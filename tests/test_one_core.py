@@ -37,6 +37,17 @@ def test_limits_are_lifted_again():
 
 
 @pytest.mark.usefixtures("two_threads")
+def test_who_leaves_last_lifts_the_limits():
+    """As fits in two threads do that overlap."""
+    first, second = one_core(), one_core()
+    with second:
+        first.__enter__()
+    assert blas_threads() == {1}
+    first.__exit__(None, None, None)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("make", [chain_case, multiclass_case])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solvers_use_one(name, make):
