@@ -280,12 +280,15 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
         yield None
         return
     from ..cluster.dask_team import as_client
+    from .training import say
 
     try:
         client = as_client(arguments.cluster)
     except (ImportError, OSError, ValueError) as error:
         raise UsageError(f"--cluster {arguments.cluster}: {error}") from None
     with client:
+        if not client.nthreads():
+            say(arguments, f"{arguments.cluster} has no workers yet: training waits for them")
         yield client
 
 
