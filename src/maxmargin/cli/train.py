@@ -280,6 +280,7 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
         yield None
         return
     from ..cluster.dask_team import as_client
+    from ..cluster.team import NobodyWorks
     from .training import say
 
     try:
@@ -289,7 +290,10 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
     with client:
         if not client.nthreads():
             say(arguments, f"{arguments.cluster} has no workers yet: training waits for them")
-        yield client
+        try:
+            yield client
+        except NobodyWorks as error:  # no defect of maxmargin
+            raise ValueError(f"--cluster {arguments.cluster}: {error}") from error
 
 
 def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:
