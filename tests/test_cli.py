@@ -76,6 +76,24 @@ def test_wrong_use_is_told_in_a_few_lines(command, capsys):
     assert len(lines) == 2 and "'tagger'" in lines[1]
 
 
+@pytest.mark.parametrize(
+    "command, unknown, meant",
+    [
+        (["train", "tag", "x", "-o", "m"], ["--strem"], " (did you mean --stream?)"),
+        (["predict", "m", "x"], ["--njobs=2"], " (did you mean --n-jobs?)"),
+        (["crfsuite", "learn"], ["--modle"], " (did you mean --model?)"),
+        (["train", "tag", "x", "-o", "m"], ["y"], ""),
+    ],
+)
+def test_unknown_options_are_told_with_what_may_be_meant(command, unknown, meant, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, *unknown])
+    assert stopped.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"maxmargin {command[0]}")  # the usage is the command's, too
+    assert last.endswith(f"unrecognized arguments: {unknown[0]}{meant}")
+
+
 def test_module_can_be_run():
     done = subprocess.run(
         [sys.executable, "-m", "maxmargin", "--version"], capture_output=True, text=True

@@ -617,6 +617,17 @@ def test_command_line(client, tmp_path, monkeypatch, capsys):
     refused([*elsewhere, "--slack", "none"], "hard margins", capsys, 2)
 
 
+def test_a_cluster_without_workers_is_no_defect(tmp_path, monkeypatch, capsys):
+    LocalCluster = pytest.importorskip("distributed").LocalCluster
+    monkeypatch.setattr(dask_team.DaskTeam, "_wait_seconds", 0.2)
+    write_corpus(tmp_path / "train.txt", 3)
+    train = ["train", "tag", str(tmp_path / "train.txt"), "-o", str(tmp_path / "m")]
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as nobody:
+        assert main([*train, "--cluster", nobody.scheduler_address]) == 1
+    said = capsys.readouterr().err
+    assert "has no workers yet" in said and "no workers for 0.2 s\n" in said
+
+
 class Faulty(mm.Problem):
     """Fails where it is asked."""
 

@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 import maxmargin as mm
 from every_estimator import KINDS, make
 from maxmargin.estimators.confidence import Calibration
+from maxmargin.estimators.examples import examples_at, n_examples_of
 from maxmargin.features import PackedSequences, WindowFeatures, words_templates
 from maxmargin.formats import TokenColumns
 from test_known_labels import LABELS, agrees, all_trees, draw_known, obeys
@@ -272,6 +273,43 @@ def test_files_keep_the_calibration(kind, tmp_path):
     assert loaded.calibration_ == model.calibration_
     for mine, its in zip(model.predict_proba(X), loaded.predict_proba(X), strict=True):
         assert mine == its if isinstance(mine, dict) else np.array_equal(mine, its)
+
+
+@pytest.mark.parametrize("kind", ["classes", "tagger", "dependency", "grammar", "labels"])
+def test_a_weight_of_2_is_an_example_given_twice(kind):
+    X, y = KINDS[kind].first
+    if kind == "grammar":  # sentences that have more than one tree
+        X = [
+            "(S (NP (JJ old) (NP (NN stone) (NN age))) (VP (VBZ ends)))",
+            "(S (NP (NP (JJ old) (NN stone)) (NN age)) (VP (VBZ ends)))",
+            "(S (NP (NP (NN stone) (NN age)) (NN man)) (VP (VBZ sleeps)))",
+        ]
+    n = n_examples_of(X if y is None else y)
+    weights = np.ones(n)
+    weights[0], weights[1] = 2.0, 0.0
+    numbers = np.array([0, 0, *range(2, n)])
+    model = make(kind).fit(X, y)
+    twice = model._inputs_at(X, numbers), examples_at(y, numbers)
+    wanted = model.calibrate(*twice).calibration_
+    found = model.calibrate(X, y, sample_weight=weights).calibration_
+    assert found[:2] == pytest.approx(wanted[:2], rel=1e-6)
+    assert found[:2] != pytest.approx(model.calibrate(X, y).calibration_[:2], rel=1e-4)
+    with pytest.raises(ValueError, match="sample_weight must have shape"):
+        model.calibrate(X, y, sample_weight=[1.0])
+
+
+def test_folds_count_weights():
+    """What is wrong without weight makes no difference."""
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 2, size=4) for _ in range(30)]
+    X = [np.eye(2)[labels] + 0.5 * rng.normal(size=(4, 2)) for labels in y]
+    weights = np.arange(30) % 2
+    wrong = [labels if w else 1 - labels for labels, w in zip(y, weights, strict=True)]
+    right, other = (
+        mm.SequenceTagger(probability=True, tol=1e-6, random_state=0).fit(X, z, weights)
+        for z in (y, wrong)
+    )
+    assert other.calibration_[:2] == pytest.approx(right.calibration_[:2], rel=1e-2)
 
 
 def test_other_weights_need_another_calibration():

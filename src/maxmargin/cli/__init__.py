@@ -6,6 +6,7 @@ Each command is a file of this folder with ``add_parser(commands)`` and ``run(ar
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import sys
 import traceback
@@ -54,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not (sys.argv[1:] if argv is None else argv):
         parser.print_help(sys.stderr)  # says more to beginners than that a command is missing
         return WRONG_USE
-    arguments = parser.parse_args(argv)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        arguments.parser_.error(_refusal(unknown, arguments.parser_.format_help()))
     with warnings.catch_warnings(), tell_of_compiling(), Signals() as signals:
         warnings.showwarning = _Warnings()
         try:
@@ -95,7 +98,17 @@ def make_parser() -> argparse.ArgumentParser:
     own = [module.add_parser(commands) for module in modules]
     for added in [*own, *dropins.add_parsers(commands)]:
         added.add_argument("--debug", action="store_true", help="show where an error comes from")
+        added.set_defaults(parser_=added)  # no option has such a name
     return parser
+
+
+def _refusal(unknown: list[str], shown: str) -> str:
+    """What to say of arguments that a command, whose help this is, does not have."""
+    options = sorted(set(re.findall(r"--[a-zA-Z][\w-]*", shown)))
+    flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+    near = [best for flag in flags for best in difflib.get_close_matches(flag, options, 1)]
+    hint = f" (did you mean {' '.join(near)}?)" if near else ""
+    return f"unrecognized arguments: {' '.join(unknown)}{hint}"
 
 
 def _in_words(error: Exception) -> str:

@@ -280,13 +280,20 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
         yield None
         return
     from ..cluster.dask_team import as_client
+    from ..cluster.team import NobodyWorks
+    from .training import say
 
     try:
         client = as_client(arguments.cluster)
     except (ImportError, OSError, ValueError) as error:
         raise UsageError(f"--cluster {arguments.cluster}: {error}") from None
     with client:
-        yield client
+        if not client.nthreads():
+            say(arguments, f"{arguments.cluster} has no workers yet: training waits for them")
+        try:
+            yield client
+        except NobodyWorks as error:  # no defect of maxmargin
+            raise ValueError(f"--cluster {arguments.cluster}: {error}") from error
 
 
 def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..types import Floats
 from .recipes import PartOf
 from .remote import Missing, drop, work
-from .team import Answered, ClusterLost, Facts, Recipe, Terms, Traffic, count_bytes
+from .team import Answered, ClusterLost, Facts, NobodyWorks, Recipe, Terms, Traffic, count_bytes
 
 __all__ = ["DaskTeam", "address_of", "as_client"]
 
@@ -293,7 +293,7 @@ class DaskTeam:
                 return self.client.scatter([making], workers=[self.home[part]], hash=False)[0]
             except (KeyError, OSError, TimeoutError) as error:  # of Dask: the worker is gone
                 if not left:
-                    raise RuntimeError(
+                    raise NobodyWorks(
                         f"no worker takes part {part}, {SENT_TO} were tried: {error!r}"
                     ) from error
                 self._move(part, self._workers())

@@ -20,7 +20,7 @@ from .dask_team import DaskTeam, address_of, as_client
 from .part import PartOptions
 from .problem import PartsProblem
 from .recipes import cut
-from .team import ClusterLost, Recipe, Team, Terms
+from .team import ClusterLost, NobodyWorks, Recipe, Team, Terms
 
 __all__ = ["ClusterSolver", "solve_by"]
 
@@ -174,7 +174,7 @@ class ClusterSolver(Solver):
                 warn_user(f"{team.lost}; the best weights so far are kept")
             return result
         except ClusterLost as lost:  # before there were any weights
-            raise RuntimeError(lost.why) from None
+            raise NobodyWorks(lost.why) from None
         finally:
             if client is not self.cluster:
                 client.close()

@@ -18,6 +18,7 @@ __all__ = [
     "ClusterLost",
     "Facts",
     "InProcess",
+    "NobodyWorks",
     "Recipe",
     "Team",
     "Terms",
@@ -28,6 +29,10 @@ __all__ = [
 
 #: Makes the problem of a part, where the part is to be.
 Recipe = Callable[[], Problem]
+
+
+class NobodyWorks(RuntimeError):
+    """Raised where a cluster has nobody to train, before there is any model."""
 
 
 class ClusterLost(StopTraining):

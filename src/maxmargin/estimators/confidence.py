@@ -8,12 +8,14 @@ from types import MappingProxyType, MethodType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from .._warn import warn_user
 from ..checkpoints import HELD_OUT, part_of
 from ..declared import from_values
+from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator
 from .examples import examples_at, n_examples_of
@@ -49,8 +51,14 @@ class Outputs(Protocol):
     def margins(self) -> Any:
         """Margins of all choices."""
 
+    def lengths(self) -> Ints:
+        """How many positions each example has."""
+
     def log_likelihoods(self, gold: Any, temperature: float) -> Floats:
         """Of the right choices, one for each position."""
+
+
+Part = tuple[Outputs, Any, Floats | None]  # with the right choices, and weights of examples
 
 
 class CalibratedMethod:
@@ -86,7 +94,7 @@ class Confidences(MaxMarginEstimator):
 
     probability: bool = False
 
-    def calibrate(self, X: Any, y: Any = None) -> Any:
+    def calibrate(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Find the temperature that makes right labels most likely, for `predict_proba`.
 
         Parameters
@@ -95,6 +103,8 @@ class Confidences(MaxMarginEstimator):
             As for `fit`, but not those that were trained on: of these the model is too sure.
         y : outputs
             As for `fit`, all of them known.
+        sample_weight : array of shape (n_examples,), optional
+            Weight of each example in the likelihood; by default 1.
 
         Returns
         -------
@@ -102,7 +112,11 @@ class Confidences(MaxMarginEstimator):
             With ``calibration_`` set.
         """
         self._check_fitted()
-        self.calibration_: Calibration = self._fitted_temperature([self._with_gold(X, y)])
+        weights = sample_weight
+        if weights is not None:
+            weights = checked_weights(weights, n_examples_of(X if y is None else y))
+        part = (*self._with_gold(X, y), weights)
+        self.calibration_: Calibration = self._fitted_temperature([part])
         return self
 
     def predict_margins(self, X: Any) -> Any:
@@ -198,7 +212,7 @@ class Confidences(MaxMarginEstimator):
 
     def _held_out(
         self, X: Any, y: Any, more: dict[str, Any], shared: Mapping[str, Any]
-    ) -> Iterable[tuple[Any, Any]]:
+    ) -> Iterable[Part]:
         """Outputs of the examples of each fold, by models of the others."""
         n = n_examples_of(X if y is None else y)
         if n < N_FOLDS:
@@ -213,24 +227,38 @@ class Confidences(MaxMarginEstimator):
             twin = clone(self).set_params(**plain, on_interrupt="raise", checkpoint=kept)
             own = {name: np.asarray(m)[rest] for name, m in more.items() if m is not None}
             twin.fit(self._inputs_at(X, rest), examples_at(y, rest), **own, **shared)
-            yield twin._with_gold(self._inputs_at(X, held_out), examples_at(y, held_out))
+            weights = more.get("sample_weight")
+            weights = None if weights is None else np.asarray(weights, np.float64)[held_out]
+            inputs, outputs = self._inputs_at(X, held_out), examples_at(y, held_out)
+            yield *twin._with_gold(inputs, outputs), weights
 
-    def _fitted_temperature(self, parts: Iterable[tuple[Outputs, Any]]) -> Calibration:
+    def _fitted_temperature(self, parts: Iterable[Part]) -> Calibration:
         """The temperature of the largest likelihood of all positions, each by itself.
 
         Marginals are what users read; at the temperature of the largest likelihood of whole outputs
         they are too sure (docs/internals.md has figures). A made-up error at the median margin
         keeps it above 0 where there are no errors, as in Platt's (1999) targets.
         """
-        parts = list(parts)
-        typical = _typical_margin([outputs for outputs, _ in parts])
+        known, outputs, of_positions = [], [], []
+        for one, gold, of_examples in parts:
+            known.append((one, gold))
+            outputs.append(one)
+            of_positions.append(
+                None if of_examples is None else np.repeat(of_examples, one.lengths())
+            )
+        typical = _typical_margin(outputs, of_positions)
 
         def likelihoods(temperature: float) -> Floats:
-            return np.concatenate([o.log_likelihoods(gold, temperature) for o, gold in parts])
+            return np.concatenate([o.log_likelihoods(gold, temperature) for o, gold in known])
 
-        possible = likelihoods(typical) > -np.inf
+        first = likelihoods(typical)
+        given = [weights for weights in of_positions if weights is not None]
+        weights = np.concatenate(given) if given else np.ones(len(first))
+        possible = first > -np.inf
         if not possible.any():
             raise ValueError("y has no labels that the model could predict")
+        if not weights[possible].any():
+            raise ValueError("sample_weight is 0 wherever the model could be calibrated")
         if not possible.all():
             warn_user(
                 f"{np.count_nonzero(~possible)} of {len(possible)} labels are impossible "
@@ -240,12 +268,12 @@ class Confidences(MaxMarginEstimator):
         def cost(log_temperature: float) -> float:
             temperature = np.exp(log_temperature)
             error = np.logaddexp(0.0, typical / temperature)
-            return float(error - likelihoods(temperature)[possible].sum())
+            return float(error - weights[possible] @ likelihoods(temperature)[possible])
 
         bounds = np.log(typical) + np.array([-1.0, 1.0]) * np.log(1e4)
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-3}).x
         temperature = float(np.exp(best))
-        loss = -float(likelihoods(temperature)[possible].mean())
+        loss = -float(np.average(likelihoods(temperature)[possible], weights=weights[possible]))
         return Calibration(temperature, loss, int(np.count_nonzero(possible)))
 
     def _set_calibration(self, values: dict[str, Any]) -> None:
@@ -328,9 +356,21 @@ def _folds(n: int, groups: Any) -> list[Ints]:
     return [np.flatnonzero(fold == f) for f in range(N_FOLDS)]
 
 
-def _typical_margin(outputs: Iterable[Any]) -> float:
+def _typical_margin(outputs: Iterable[Any], of_positions: Iterable[Floats | None]) -> float:
     """The median of the margins of what is predicted, which tells the scale of the scores."""
-    flat = [np.ravel(table) for one in outputs for table in one.margins()]
-    found = np.concatenate(flat) if flat else np.empty(0)
-    found = found[(found > 0.0) & np.isfinite(found)]
-    return float(np.median(found)) if len(found) else 1.0
+    margins, weights = [np.empty(0)], [np.empty(0)]
+    for one, given in zip(outputs, of_positions, strict=True):
+        start = 0
+        for table in one.margins():
+            own = np.ones(len(table)) if given is None else given[start : start + len(table)]
+            margins.append(np.ravel(table))
+            weights.append(np.repeat(own, table.size // max(len(table), 1)))
+            start += len(table)
+    found, shares = np.concatenate(margins), np.concatenate(weights)
+    counts = (found > 0.0) & np.isfinite(found) & (shares > 0.0)
+    if not counts.any():
+        return 1.0
+    order = np.argsort(found[counts], kind="stable")
+    ends = np.cumsum(shares[counts][order])
+    middle = [np.searchsorted(ends, 0.5 * ends[-1], side=side) for side in ("left", "right")]
+    return float(found[counts][order][middle].mean())

@@ -17,7 +17,7 @@ from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import derive, relative_frequencies
 from ..solvers.base import checked_weights
-from ..types import Floats
+from ..types import Floats, Ints
 from .base import checked_k
 from .confidence import CalibratedMethod, Confidences
 from .examples import lasting
@@ -263,6 +263,10 @@ class _Constituents(NamedTuple):
     def margins(self) -> list[Floats]:
         """Margins of a few sentences, which tell the scale of the scores."""
         return [np.array(list(self.margins_of(i).values())) for i in range(len(self.spans))[:20]]
+
+    def lengths(self) -> Ints:
+        """How many constituents are predicted for each sentence."""
+        return np.array([len(spans) for spans in self.spans], np.int64)
 
     def log_likelihoods(self, gold: list[set[Span]], temperature: float) -> Floats:
         """Of each predicted constituent, whether it is right."""

@@ -251,9 +251,11 @@ def _with_labels(part: Any) -> tuple[PackedSequences, Any]:
     elif isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], PackedSequences):
         packed, y = part
     else:
+        got = ", ".join(type(one).__name__ for one in part) if isinstance(part, tuple) else ""
         raise ValueError(
             "expected parts that are PackedSequences, or pairs of those and their labels, got "
-            f"{type(part).__name__}"
+            f"{type(part).__name__}{f' of {got}' if got else ''} (features.pack_sequences makes "
+            "them of lists of arrays)"
         )
     if isinstance(y, StoredLabels):
         y = y.of(range(len(y.offsets) - 1))
@@ -272,7 +274,11 @@ def _encode(y: Any, offsets: Ints, before: int, numbers: dict[Label, int]) -> In
     wrong = np.flatnonzero(np.array(lengths[: len(offsets) - 1]) != np.diff(offsets)[: len(y)])
     if len(wrong) or len(y) != len(offsets) - 1:
         i = int(wrong[0]) if len(wrong) else min(len(y), len(offsets) - 1)
-        raise ValueError(f"sequence {before + i}: expected one label for each token")
+        tokens, labels = (
+            f"{ends[i + 1] - ends[i]}" if i < len(ends) - 1 else "no"
+            for ends in (offsets, np.cumsum([0, *lengths]))
+        )
+        raise ValueError(f"sequence {before + i} has {tokens} tokens but {labels} labels")
     try:
         codes = [numbers.setdefault(label, len(numbers)) for label in chain.from_iterable(y)]
     except TypeError as error:  # a list in place of a label, say

@@ -62,6 +62,10 @@ class Distribution(ABC):
             start += len(table)
         return found
 
+    def lengths(self) -> Ints:
+        """How many positions each example has."""
+        return np.array([len(table) for table in self.sums(1.0, soft=False)[0]], np.int64)
+
     def shown(self, tables: Tables) -> Any:
         """Tables as users get them."""
         return tables

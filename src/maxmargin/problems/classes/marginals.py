@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...search.distribution import Distribution, Tables
-from ...types import Floats
+from ...types import Floats, Ints
 
 __all__ = ["ClassDistribution"]
 
@@ -26,6 +26,10 @@ class ClassDistribution(Distribution):
 
     def refuse_impossible(self, example: int) -> None:
         """See `Distribution`: some class is always possible."""
+
+    def lengths(self) -> Ints:
+        """See `Distribution`."""
+        return np.ones(len(self.scores), np.int64)
 
     def shown(self, tables: Tables) -> Any:
         """See `Distribution`."""
