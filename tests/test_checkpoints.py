@@ -420,6 +420,34 @@ def test_an_interrupt_while_writing(tmp_path, monkeypatch):
     assert outcome(again) == outcome(training.solve())
 
 
+@pytest.mark.parametrize("solver", ["auto", "one-slack", "sgd"])
+@pytest.mark.parametrize("end", ["is due", *ENDS])
+def test_an_interrupt_while_a_checkpoint_is_written_leaves_it(solver, end, tmp_path, monkeypatch):
+    """Though it is the first one: the file is written again before the interrupt is heard."""
+    monkeypatch.setattr(run, "COPYING", np.inf)
+    sync, interrupts = os.fsync, iter([KeyboardInterrupt])
+
+    def interrupted_sync(number):
+        for interrupt in interrupts:
+            raise interrupt
+        sync(number)
+
+    monkeypatch.setattr(checkpoints.os, "fsync", interrupted_sync)
+    training = TRAININGS[f"{solver} on chains"]
+    limits, callbacks = ({"checkpoint_every": 0.0}, ()) if end == "is due" else ENDS[end]()
+    kept = {"checkpoint": tmp_path / "c"}
+    if end == "interrupted":  # the second one, which is not waited for
+        with pytest.raises(KeyboardInterrupt):
+            training.solve(callbacks, **kept, **limits)
+    else:
+        assert training.solve(callbacks, **kept, **limits).status == "interrupted"
+    assert os.listdir(tmp_path) == ["c"]
+    seen = []
+    found = training.solve([seen.append], **kept, resume=True)
+    assert outcome(found) == outcome(training.solve())
+    assert len(seen) < len(found.history)
+
+
 def test_an_interrupt_while_the_end_is_written(tmp_path, monkeypatch):
     write = checkpoints._write
 
