@@ -83,6 +83,8 @@ def test_checkpoints_change_nothing(name, tmp_path):
 
 
 def test_the_clock_says_when(tmp_path, monkeypatch):
+    """And the limit on passes, which leaves the copy in memory, if there is one."""
+    monkeypatch.setattr(run, "COPYING", np.inf)
     written, now = [], [0.0]
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(checkpoints, "_write", lambda stream, content: written.append(now[0]))
@@ -92,7 +94,7 @@ def test_the_clock_says_when(tmp_path, monkeypatch):
 
     training = TRAININGS["bcfw on chains"]
     training.solve([tick], checkpoint=tmp_path / "c", checkpoint_every=10.0, max_passes=35)
-    assert written == [10.0, 20.0, 30.0]
+    assert written == [10.0, 20.0, 30.0, 35.0]
 
 
 # ----- the end -----------------------------------------------------------------------------------
