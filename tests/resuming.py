@@ -149,7 +149,7 @@ def words():
 
 
 def _path(make, X, y, options, cover=False):
-    models = make(random_state=0, **options).fit_path(X, y, [0.1, 1.0, 5.0], cover=cover)
+    models = make(**{"random_state": 0, **options}).fit_path(X, y, [0.1, 1.0, 5.0], cover=cover)
     return [models.intervals.tolist(), *map(outcome, models.results)]
 
 

@@ -83,6 +83,8 @@ def test_checkpoints_change_nothing(name, tmp_path):
 
 
 def test_the_clock_says_when(tmp_path, monkeypatch):
+    """And the limit on passes, which leaves the copy in memory, if there is one."""
+    monkeypatch.setattr(run, "COPYING", np.inf)
     written, now = [], [0.0]
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(checkpoints, "_write", lambda stream, content: written.append(now[0]))
@@ -92,7 +94,7 @@ def test_the_clock_says_when(tmp_path, monkeypatch):
 
     training = TRAININGS["bcfw on chains"]
     training.solve([tick], checkpoint=tmp_path / "c", checkpoint_every=10.0, max_passes=35)
-    assert written == [10.0, 20.0, 30.0]
+    assert written == [10.0, 20.0, 30.0, 35.0]
 
 
 # ----- the end -----------------------------------------------------------------------------------
@@ -418,6 +420,34 @@ def test_an_interrupt_while_writing(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["c", "c.1"]
     again = training.solve(checkpoint=tmp_path / "c", resume=True)
     assert outcome(again) == outcome(training.solve())
+
+
+@pytest.mark.parametrize("solver", ["auto", "one-slack", "sgd"])
+@pytest.mark.parametrize("end", ["is due", *ENDS])
+def test_an_interrupt_while_a_checkpoint_is_written_leaves_it(solver, end, tmp_path, monkeypatch):
+    """Though it is the first one: the file is written again before the interrupt is heard."""
+    monkeypatch.setattr(run, "COPYING", np.inf)
+    sync, interrupts = os.fsync, iter([KeyboardInterrupt])
+
+    def interrupted_sync(number):
+        for interrupt in interrupts:
+            raise interrupt
+        sync(number)
+
+    monkeypatch.setattr(checkpoints.os, "fsync", interrupted_sync)
+    training = TRAININGS[f"{solver} on chains"]
+    limits, callbacks = ({"checkpoint_every": 0.0}, ()) if end == "is due" else ENDS[end]()
+    kept = {"checkpoint": tmp_path / "c"}
+    if end == "interrupted":  # the second one, which is not waited for
+        with pytest.raises(KeyboardInterrupt):
+            training.solve(callbacks, **kept, **limits)
+    else:
+        assert training.solve(callbacks, **kept, **limits).status == "interrupted"
+    assert os.listdir(tmp_path) == ["c"]
+    seen = []
+    found = training.solve([seen.append], **kept, resume=True)
+    assert outcome(found) == outcome(training.solve())
+    assert len(seen) < len(found.history)
 
 
 def test_an_interrupt_while_the_end_is_written(tmp_path, monkeypatch):

@@ -94,6 +94,17 @@ def test_a_path_goes_on_only_with_its_own(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["path of chains", "known in part"])
+def test_a_series_goes_on_with_its_own_seed(name, tmp_path):
+    """As a single training does; without a seed, that of its first training was drawn."""
+    options = {"checkpoint": tmp_path / "c", "checkpoint_every": 0.0, "resume": True}
+    expected = SERIES[name](random_state=1)
+    assert SERIES[name](random_state=2) != expected
+    interrupt, _ = interrupt_after(2)
+    SERIES[name](callbacks=[interrupt], on_interrupt="return", random_state=1, **options)
+    assert SERIES[name](random_state=2, **options) == expected
+
+
 def test_the_time_of_all_rounds_counts(tmp_path):
     """The limit may be raised, and what was done before is part of it."""
     options = {"checkpoint": tmp_path / "c", "checkpoint_every": 0.0, "resume": True}

@@ -100,10 +100,23 @@ class Checkpoint:
         return time.monotonic() >= self._due
 
     def write(self, arrays: Mapping[str, NDArray[Any]], finished: str | None = None) -> None:
-        """Write a new file, and keep the last one; warns where that is not possible."""
+        """Write a new file, and keep the last one; warns where that is not possible.
+
+        An interrupt that comes meanwhile is raised when there is a file to go on from; a second one
+        at once.
+        """
+        content = Content(self.identity, finished, dict(arrays))
+        try:
+            self._replace(content)
+        except KeyboardInterrupt:
+            self._replace(content)
+            raise
+
+    def _replace(self, content: Content) -> None:
+        """See `write`."""
         try:
             with write_atomically(self.path) as stream:
-                _write(stream, Content(self.identity, finished, dict(arrays)))
+                _write(stream, content)
                 stream.flush()
                 os.fsync(stream.fileno())
                 if self._keeps_last:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import astuple, fields, replace
-from typing import TYPE_CHECKING
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 from ..engine.run import Saver
 from ..engine.state import Arrays, SolverState, from_text, inside, to_text, under
@@ -57,12 +58,16 @@ class Series:
         self._n_asked = 0  # of these, how many were asked for
         self._run: Arrays | None = None  # of the training that is not
         self._finished: str | None = None
+        seed = getattr(solver, "random_state", None)
+        self._seed = int(seed) if isinstance(seed, Integral) else None  # of all trainings
         path = getattr(solver, "checkpoint", None)  # solvers may be duck-typed
         self._file = None if path is None else open_file(path, solver, identity())
         found = self._file.load() if self._file is not None and solver.resume else None
         if found is not None:
             arrays, self._finished = found
-            for k in range(from_text(arrays["series"])["n_done"]):
+            numbers = from_text(arrays["series"])
+            self._seed = numbers["seed"]
+            for k in range(numbers["n_done"]):
                 self.results.append(_result(inside(f"result {k}", arrays)))
             self._run = inside("run", arrays) or None
 
@@ -74,7 +79,8 @@ class Series:
         self._n_asked += 1
         if self._n_asked <= len(self.results):
             return self.results[self._n_asked - 1]
-        result = solve(replace(solver, checkpoint=self, resume=True))
+        seed: dict[str, Any] = {} if self._seed is None else {"random_state": self._seed}
+        result = solve(replace(solver, checkpoint=self, resume=True, **seed))
         if result.status in self.may_go_on:
             self._file = None  # nothing that comes after would be found again
         else:
@@ -88,7 +94,7 @@ class Series:
 
     def _arrays(self) -> Arrays:
         """What there is beside the run."""
-        arrays = {"series": to_text({"n_done": len(self.results)})}
+        arrays = {"series": to_text({"n_done": len(self.results), "seed": self._seed})}
         for k, result in enumerate(self.results):
             arrays |= under(f"result {k}", _result_arrays(result))
         return arrays
