@@ -311,7 +311,7 @@ class FakeClient:
     def __init__(self, takes=True, answers=True):
         self.takes, self.answers = takes, answers
 
-    def nthreads(self):
+    def nthreads(self, callback_timeout=None):
         return {"a": 1, "b": 1}
 
     def scatter(self, things, *, workers, **options):
@@ -382,7 +382,7 @@ class Deserted(FakeClient):
         super().__init__()
         self.error, self.rounds_left = error, 5
 
-    def nthreads(self):
+    def nthreads(self, callback_timeout=None):
         if self.rounds_left > 0:
             return super().nthreads()
         if self.error is not None:
@@ -417,6 +417,72 @@ def test_what_was_found_before_all_are_gone_is_kept(monkeypatch, tmp_path, what,
     client.rounds_left = 0
     with pytest.raises(RuntimeError, match="has had no workers for"):
         train_with(client, monkeypatch)
+
+
+class ClosedByDask(FakeClient):
+    """A client that Dask closes after some rounds, or that looks for its scheduler."""
+
+    def __init__(self, becomes):
+        super().__init__()
+        self.becomes, self.rounds_left = becomes, 5
+
+    def count(self, progress):
+        self.rounds_left -= 1
+        if self.rounds_left == 0:
+            self.status = self.becomes
+
+    def refuse(self):
+        if self.status != "running":
+            raise AssertionError("an error of Dask's own")
+
+    def nthreads(self, callback_timeout=None):
+        self.refuse()  # or waits for half a minute
+        return super().nthreads()
+
+    def submit(self, *arguments, **options):
+        if self.status == "closed":
+            self.refuse()
+        future = super().submit(*arguments, **options)
+        future.cancel = self.refuse
+        return future
+
+
+@pytest.mark.parametrize(
+    ("becomes", "why"), [("closed", "closed, or lost"), ("connecting", "no scheduler for")]
+)
+def test_a_client_that_loses_its_scheduler(monkeypatch, becomes, why):
+    client = ClosedByDask(becomes)
+    with pytest.warns(UserWarning, match=f"{why}.*the best weights so far are kept"):
+        result = train_with(client, monkeypatch, [client.count])
+    assert result.status == "cluster lost"
+    check_primal(result, medium_classes(), 0.1)
+
+
+class Full(FakeClient):
+    """From some round on no worker remembers a part, or has room for one."""
+
+    def __init__(self):
+        super().__init__()
+        self.rounds_left = 5
+
+    def count(self, progress):
+        self.rounds_left -= 1
+        if self.rounds_left == 0:
+            remote._PARTS.clear()
+            self.takes = False
+
+    def scatter(self, things, **options):
+        if not self.takes:
+            raise TimeoutError
+        return things
+
+
+def test_no_worker_takes_a_part_again(monkeypatch):
+    client = Full()
+    with pytest.warns(UserWarning, match="no worker takes part 0, 5 were tried"):
+        result = train_with(client, monkeypatch, [client.count])
+    assert result.status == "cluster lost"
+    check_primal(result, medium_classes(), 0.1)
 
 
 class Forgetful(FakeClient):
