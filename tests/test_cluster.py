@@ -341,6 +341,17 @@ def test_a_worker_out_of_reach(fault):
     assert isinstance(late, remote.Missing) and not remote._PARTS  # nobody would let it go again
 
 
+def test_an_answer_that_is_gone_with_its_worker_is_not_waited_for():
+    terms = [Terms(Formulation(), 0.1, None, PartOptions())]
+    team = dask_team.DaskTeam(FakeClient(), [medium_classes], terms, 1000.0)
+    waits = {}
+    for worker in ("a", "gone"):
+        future = FakeFuture(None, True)
+        future.result = lambda timeout, own=waits.setdefault(worker, []): own.append(timeout)[0]
+        assert team._result(dask_team.Request(future, worker, 0.0, 1)) is None
+    assert waits["gone"] == [1.0] and sum(waits["a"]) >= 1000.0
+
+
 def test_what_was_made_before_an_error_is_forgotten():
     recipes = [partial(medium_classes), partial(divmod, 1, 0)]
     terms = [Terms(Formulation(), 0.1, None, PartOptions())] * 2
@@ -594,7 +605,7 @@ def test_a_worker_is_killed(client, tmp_path):
             os.kill(pid, signal.SIGKILL)
             killed.append(worker)
 
-    solver = mm.ClusterSolver(cluster=client, tol=1e-4, timeout=10.0)
+    solver = mm.ClusterSolver(cluster=client, tol=1e-4)  # time for both to start again
     result = solver.solve(recipes, Formulation(), 0.1, callbacks=[kill_one])
     assert len(killed) == 2 and result.converged
     check_primal(result, problem, 0.1)

@@ -260,7 +260,9 @@ class DaskTeam:
                         pending[k] = self._submit(k, (method, messages[k]), common)
         except BaseException as error:
             _cancel(pending.values())
-            if isinstance(error, Exception) and self.lost is None and self.client.status in CLOSED:
+            if isinstance(error, ClusterLost) or not isinstance(error, Exception):
+                raise
+            if self.client.status in CLOSED:
                 raise self._end(NO_CLIENT) from error  # whatever Dask has called it
             raise
         self.traffic.sent.append(sent)
@@ -327,10 +329,15 @@ class DaskTeam:
 
     def _result(self, request: Request) -> Any:
         """An answer that is there, or None if it has been lost with its worker since."""
-        try:
-            return request.future.result(timeout=self._wait_seconds)
-        except Exception:  # errors of the part itself are told by the status
-            return None
+        waited, seconds = 0.0, 1.0
+        while waited < self._wait_seconds:
+            try:
+                return request.future.result(timeout=seconds)
+            except Exception:  # errors of the part itself are told by the status
+                if request.future.status != "finished" or request.worker not in self._workers():
+                    return None
+            waited, seconds = waited + seconds, 2.0 * seconds  # each begins anew: it may be long
+        return None
 
     @staticmethod
     def _refuse_errors(request: Request) -> None:
