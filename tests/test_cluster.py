@@ -311,7 +311,7 @@ class FakeClient:
     def __init__(self, takes=True, answers=True):
         self.takes, self.answers = takes, answers
 
-    def nthreads(self):
+    def nthreads(self, callback_timeout=None):
         return {"a": 1, "b": 1}
 
     def scatter(self, things, *, workers, **options):
@@ -339,6 +339,17 @@ def test_a_worker_out_of_reach(fault):
     assert not [key for key in remote._PARTS if key[0] == team.job]
     late = remote.work(team.job, 0, (recipes[0], terms[0]), "facts", None, ())
     assert isinstance(late, remote.Missing) and not remote._PARTS  # nobody would let it go again
+
+
+def test_an_answer_that_is_gone_with_its_worker_is_not_waited_for():
+    terms = [Terms(Formulation(), 0.1, None, PartOptions())]
+    team = dask_team.DaskTeam(FakeClient(), [medium_classes], terms, 1000.0)
+    waits = {}
+    for worker in ("a", "gone"):
+        future = FakeFuture(None, True)
+        future.result = lambda timeout, own=waits.setdefault(worker, []): own.append(timeout)[0]
+        assert team._result(dask_team.Request(future, worker, 0.0, 1)) is None
+    assert waits["gone"] == [1.0] and sum(waits["a"]) >= 1000.0
 
 
 def test_what_was_made_before_an_error_is_forgotten():
@@ -382,7 +393,7 @@ class Deserted(FakeClient):
         super().__init__()
         self.error, self.rounds_left = error, 5
 
-    def nthreads(self):
+    def nthreads(self, callback_timeout=None):
         if self.rounds_left > 0:
             return super().nthreads()
         if self.error is not None:
@@ -417,6 +428,72 @@ def test_what_was_found_before_all_are_gone_is_kept(monkeypatch, tmp_path, what,
     client.rounds_left = 0
     with pytest.raises(RuntimeError, match="has had no workers for"):
         train_with(client, monkeypatch)
+
+
+class ClosedByDask(FakeClient):
+    """A client that Dask closes after some rounds, or that looks for its scheduler."""
+
+    def __init__(self, becomes):
+        super().__init__()
+        self.becomes, self.rounds_left = becomes, 5
+
+    def count(self, progress):
+        self.rounds_left -= 1
+        if self.rounds_left == 0:
+            self.status = self.becomes
+
+    def refuse(self):
+        if self.status != "running":
+            raise AssertionError("an error of Dask's own")
+
+    def nthreads(self, callback_timeout=None):
+        self.refuse()  # or waits for half a minute
+        return super().nthreads()
+
+    def submit(self, *arguments, **options):
+        if self.status == "closed":
+            self.refuse()
+        future = super().submit(*arguments, **options)
+        future.cancel = self.refuse
+        return future
+
+
+@pytest.mark.parametrize(
+    ("becomes", "why"), [("closed", "closed, or lost"), ("connecting", "no scheduler for")]
+)
+def test_a_client_that_loses_its_scheduler(monkeypatch, becomes, why):
+    client = ClosedByDask(becomes)
+    with pytest.warns(UserWarning, match=f"{why}.*the best weights so far are kept"):
+        result = train_with(client, monkeypatch, [client.count])
+    assert result.status == "cluster lost"
+    check_primal(result, medium_classes(), 0.1)
+
+
+class Full(FakeClient):
+    """From some round on no worker remembers a part, or has room for one."""
+
+    def __init__(self):
+        super().__init__()
+        self.rounds_left = 5
+
+    def count(self, progress):
+        self.rounds_left -= 1
+        if self.rounds_left == 0:
+            remote._PARTS.clear()
+            self.takes = False
+
+    def scatter(self, things, **options):
+        if not self.takes:
+            raise TimeoutError
+        return things
+
+
+def test_no_worker_takes_a_part_again(monkeypatch):
+    client = Full()
+    with pytest.warns(UserWarning, match="no worker takes part 0, 5 were tried"):
+        result = train_with(client, monkeypatch, [client.count])
+    assert result.status == "cluster lost"
+    check_primal(result, medium_classes(), 0.1)
 
 
 class Forgetful(FakeClient):
@@ -528,7 +605,7 @@ def test_a_worker_is_killed(client, tmp_path):
             os.kill(pid, signal.SIGKILL)
             killed.append(worker)
 
-    solver = mm.ClusterSolver(cluster=client, tol=1e-4, timeout=10.0)
+    solver = mm.ClusterSolver(cluster=client, tol=1e-4)  # time for both to start again
     result = solver.solve(recipes, Formulation(), 0.1, callbacks=[kill_one])
     assert len(killed) == 2 and result.converged
     check_primal(result, problem, 0.1)

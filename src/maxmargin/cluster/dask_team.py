@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from ..types import Floats
 from .recipes import PartOf
 from .remote import Missing, drop, work
-from .team import Answered, ClusterLost, Facts, NobodyWorks, Recipe, Terms, Traffic, count_bytes
+from .team import Answered, ClusterLost, Facts, Recipe, Terms, Traffic, count_bytes
 
 __all__ = ["DaskTeam", "address_of", "as_client"]
 
@@ -25,6 +26,8 @@ MOST_LATE = 2  # questions in a row that a part may miss before it is given to a
 SENT_TO = 5  # workers that a part's examples are offered to
 MOST_MOVES = 10  # of a part between two answers: what kills every worker is no accident
 CLOSED = ("closing", "closed")
+CONNECTING_AGAIN = "connecting"
+NO_CLIENT = "the client of the cluster was closed, or lost its scheduler"
 FAILED = ("error", "cancelled", "lost")
 LOST = ("KilledWorker", "FutureCancelledError", "CancelledError", "FutureLostError")
 
@@ -134,9 +137,8 @@ class DaskTeam:
         try:
             from distributed import fire_and_forget
 
-            for request in self._late.values():
-                request.future.cancel()
-            for worker in self.client.nthreads():  # not waiting for one that is stuck
+            _cancel(self._late.values())
+            for worker in self._threads():  # not waiting for one that is stuck
                 fire_and_forget(self.client.submit(drop, self.job, workers=[worker], pure=False))
         except Exception:  # a cluster that is gone has forgotten them
             pass
@@ -153,9 +155,9 @@ class DaskTeam:
         waited = time.monotonic() + self._wait_seconds
         while True:
             if self.client.status in CLOSED:
-                raise self._end("the client of the cluster was closed, or lost its scheduler")
+                raise self._end(NO_CLIENT)
             try:
-                found, what = sorted(self.client.nthreads()), "workers"
+                found, what = sorted(self._threads()), "workers"
             except (OSError, TimeoutError):  # a client tries to connect again, and may succeed
                 found, what = [], "scheduler"
             if found:
@@ -163,6 +165,13 @@ class DaskTeam:
             if time.monotonic() > waited:
                 raise self._end(f"the cluster has had no {what} for {self._wait_seconds:g} s")
             time.sleep(TICK)
+
+    def _threads(self) -> dict[str, int]:
+        """Workers and their threads; OSError or TimeoutError where no scheduler answers."""
+        if self.client.status == CONNECTING_AGAIN:  # Dask would wait for that, half a minute
+            raise OSError("no connection to the scheduler")
+        found: dict[str, int] = self.client.nthreads(callback_timeout=self._wait_seconds)
+        return found
 
     def _move(self, part: int, workers: list[str]) -> None:
         """Give a part to another worker, the one that has fewest, if there is another."""
@@ -198,17 +207,16 @@ class DaskTeam:
         if self.lost is not None:
             raise ClusterLost(self.lost)
         self.asked += 1
-        common = self._lent(w, len(messages))
         answers: dict[int, Answered] = {}
         took: list[float] = []
         pending = {k: r for k, r in self._late.items() if k in messages}
         self._late = {k: r for k, r in self._late.items() if k not in messages}
         if not may_be_late:  # what they still work on is not what is asked now
-            for request in pending.values():
-                request.future.cancel()
+            _cancel(pending.values())
             pending = {}
         sent = 0 if w is None else w.nbytes
         try:
+            common = self._lent(w, len(messages))
             for k, message in messages.items():
                 if k not in pending:
                     pending[k] = self._submit(k, (method, message), common)
@@ -248,11 +256,14 @@ class DaskTeam:
                             self._move(k, workers)
                             again = True
                     if again:
-                        request.future.cancel()
+                        _cancel([request])
                         pending[k] = self._submit(k, (method, messages[k]), common)
-        except BaseException:
-            for request in pending.values():
-                request.future.cancel()
+        except BaseException as error:
+            _cancel(pending.values())
+            if isinstance(error, ClusterLost) or not isinstance(error, Exception):
+                raise
+            if self.client.status in CLOSED:
+                raise self._end(NO_CLIENT) from error  # whatever Dask has called it
             raise
         self.traffic.sent.append(sent)
         self.traffic.received.append(sum(count_bytes(found.answer) for found in answers.values()))
@@ -293,7 +304,7 @@ class DaskTeam:
                 return self.client.scatter([making], workers=[self.home[part]], hash=False)[0]
             except (KeyError, OSError, TimeoutError) as error:  # of Dask: the worker is gone
                 if not left:
-                    raise NobodyWorks(
+                    raise self._end(
                         f"no worker takes part {part}, {SENT_TO} were tried: {error!r}"
                     ) from error
                 self._move(part, self._workers())
@@ -318,10 +329,15 @@ class DaskTeam:
 
     def _result(self, request: Request) -> Any:
         """An answer that is there, or None if it has been lost with its worker since."""
-        try:
-            return request.future.result(timeout=self._wait_seconds)
-        except Exception:  # errors of the part itself are told by the status
-            return None
+        waited, seconds = 0.0, 1.0
+        while waited < self._wait_seconds:
+            try:
+                return request.future.result(timeout=seconds)
+            except Exception:  # errors of the part itself are told by the status
+                if request.future.status != "finished" or request.worker not in self._workers():
+                    return None
+            waited, seconds = waited + seconds, 2.0 * seconds  # each begins anew: it may be long
+        return None
 
     @staticmethod
     def _refuse_errors(request: Request) -> None:
@@ -330,3 +346,10 @@ class DaskTeam:
             error = request.future.exception()
             if type(error).__name__ not in LOST:
                 raise error
+
+
+def _cancel(requests: Iterable[Request]) -> None:
+    """Tell workers that nobody waits any more, if they can be told."""
+    for request in requests:
+        with suppress(Exception):  # a client that is closed
+            request.future.cancel()
