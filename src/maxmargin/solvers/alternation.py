@@ -135,30 +135,19 @@ def alternate(
     The ``checkpoint`` of the solver, if it has one, keeps all rounds.
     """
     weights = checked_weights(sample_weight, partial.n_examples)
-    series = Series(
-        solver, lambda: _identity(partial, solver, formulation, C, weights, max_rounds, tol), ENDED
-    )
+
+    def identity() -> dict[str, str]:  # limits of rounds included
+        limits = {"max_passes": solver.max_passes, "max_rounds": max_rounds, "tolerance": tol}
+        told = {name: repr(value) for name, value in limits.items()}
+        return solver.identity(partial, formulation, C, weights) | told
+
+    series = Series(solver, identity, ENDED)
     found = _rounds(
         partial, solver, formulation, C, weights, max_rounds, tol, tuple(callbacks), series
     )
     if found.settled or len(found.rounds) >= max_rounds:
         series.finish()
     return found
-
-
-def _identity(
-    partial: PartialProblem,
-    solver: Solver,
-    formulation: Formulation,
-    C: float,
-    weights: Floats,
-    max_rounds: int,
-    tol: float,
-) -> dict[str, str]:
-    """What has to be the same for an alternation that goes on, limits of rounds included."""
-    limits = {"max_passes": solver.max_passes, "max_rounds": max_rounds, "tolerance": tol}
-    told = {name: repr(value) for name, value in limits.items()}
-    return solver.identity(partial, formulation, C, weights) | told
 
 
 def _rounds(
