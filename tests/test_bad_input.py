@@ -6,6 +6,8 @@ import scipy.sparse as sp
 
 import maxmargin as mm
 from maxmargin.features import PackedSequences, WindowFeatures
+from maxmargin.metrics.alignments import alignment_scores
+from maxmargin.metrics.rankings import mean_swapped_pairs
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [1.0, 3.0]])
 Y = np.array([0, 1, 0, 1])
@@ -146,6 +148,8 @@ def test_labels_must_be_usable():
         ({"n_jobs": 0}, "n_jobs must be None, a whole number >= 1, or -1 for all cores, got 0"),
         ({"n_jobs": "a"}, "n_jobs must be .* got 'a'"),
         ({"random_state": "seed"}, "random_state must be"),
+        ({"random_state": -1}, "random_state must be .* an integer >= 0"),
+        ({"C": 10**400}, "C must be a positive, finite number"),
         ({"constraints": "iob"}, "constraints must be 'bio'"),
         ({"constraints": "bio"}, "needs labels such as"),
         ({"constraints": 3}, "constraints must be"),
@@ -375,3 +379,29 @@ def test_scores_of_homologues_that_have_no_number():
 def test_bits_that_are_no_number():
     with pytest.raises(ValueError, match="hash_bits must be from 8 to 30, got None"):
         mm.DependencyParser(hash_bits=None).fit([[("a", "N"), ("b", "V")]], [[2, 0]])
+
+
+def test_what_has_no_length_is_no_sequence_and_no_nodes():
+    with pytest.raises(ValueError, match="sequence 0 is .*expected a sequence of tokens"):
+        mm.SequenceTagger().fit([np.array(3), np.eye(2)], [["a"], ["a", "b"]])
+    nodes, labels = np.random.default_rng(0).normal(size=(4, 2, 1)), [[0, 1], [1, 0]] * 2
+    model = mm.TreeLabeler().fit(nodes, labels)
+    for odd in (np.float32(1.0), iter([]), int):
+        with pytest.raises(ValueError, match="X must be an array of shape"):
+            model.predict({"nodes": odd})
+
+
+def test_heads_and_parameters_of_parsers():
+    sentence = [("a", "A"), ("b", "B")]
+    with pytest.raises(ValueError, match="expected the number of its head"):
+        mm.DependencyParser(hash_bits=8).fit([sentence], [[2, 2**70]])
+    for name in ("max_length", "min_word_count"):
+        with pytest.raises(ValueError, match=f"{name} must be .*at least 0, got 'x'"):
+            mm.GrammarParser(**{name: "x"}).fit(["(S (A a))"])
+
+
+def test_scores_of_what_is_no_alignment_and_no_relevance():
+    with pytest.raises(ValueError, match="alignment 1 must be pairs of positions"):
+        alignment_scores([[(0, 0)], [3]], [[(0, 0)], []])
+    with pytest.raises(ValueError, match="y_true must be numbers"):
+        mean_swapped_pairs(["x", "y"], [1.0, 2.0])

@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
+from sys import float_info
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -466,7 +467,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
-        if not isinstance(self.C, Real) or not (np.isfinite(self.C) and self.C > 0):
+        if not isinstance(self.C, Real) or not 0 < self.C <= float_info.max:
             raise ValueError(f"C must be a positive, finite number, got {self.C!r}")
         for name in ("tol", "epsilon", "max_passes", "max_time"):
             value = getattr(self, name)

@@ -44,6 +44,7 @@ __all__ = ["DependencyParser"]
 
 
 WORDING = Wording("sentence", "word", "head")
+MOST_HEAD = 2**31 - 1  # that a number of 32 bits can be
 
 
 class _FlatTrees(NamedTuple):
@@ -624,7 +625,7 @@ def _flat_trees(flat: FlatLabels, labeled: bool) -> _FlatTrees:
             is_pair = isinstance(arc, Sequence) and not isinstance(arc, str) and len(arc) == 2
             head = arc[0] if is_pair else None
             labels.append(arc[1] if is_pair else None)
-        if not isinstance(head, Integral):
+        if not isinstance(head, Integral) or abs(int(head)) > MOST_HEAD:
             raise ValueError(f"{flat.place(token)}: {arc!r:.60}, expected {expected}")
         heads[token] = int(head)
     return _FlatTrees(heads, FlatLabels(labels, flat.offsets, WORDING) if labeled else None)

@@ -273,6 +273,10 @@ class ParserMixin(GrammarParameters, Savable):
             raise ValueError(f"horizontal must be None or at least 0, got {self.horizontal!r}")
         if not is_at_least(self.vertical, 1):
             raise ValueError(f"vertical must be at least 1, got {self.vertical!r}")
+        if self.max_length is not None and not is_at_least(self.max_length, 0):
+            raise ValueError(f"max_length must be None or at least 0, got {self.max_length!r}")
+        if not is_at_least(self.min_word_count, 0):
+            raise ValueError(f"min_word_count must be at least 0, got {self.min_word_count!r}")
         trees = self._trees(X if y is None else y)
         if not trees:
             raise ValueError("expected at least one tree, found none")

@@ -181,7 +181,10 @@ class TreeLabeler(PartConfidences, PartialLabels):
                 raise ValueError("loss='deviation' is for positions: set outputs='positions'")
             prepared = self._prepare_labels(X, y, weights)
         elif self.outputs == "positions":
-            if not (self.loss is None or isinstance(self.loss, str)) or self.class_weight:
+            if (
+                not (self.loss is None or isinstance(self.loss, str))
+                or self.class_weight is not None
+            ):
                 raise ValueError("costs and class_weight are for labels, not for positions")
             prepared = self._prepare_positions(X, y)
         else:

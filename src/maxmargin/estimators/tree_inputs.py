@@ -37,14 +37,13 @@ def split_inputs(X: Any) -> tuple[Any, Any]:
 
 def count_examples(nodes: Any) -> int:
     """Number of examples of node features in either form."""
-    if isinstance(nodes, (list, tuple)):
-        if len(nodes) == 0 or len(getattr(nodes[0], "shape", ())) == 0:
-            raise ValueError(
-                "X must be an array of shape (n_examples, n_nodes, n_features), or a list of one "
-                "matrix for each node"
-            )
-        return int(nodes[0].shape[0])
-    return len(nodes)
+    in_list = isinstance(nodes, (list, tuple))
+    if not is_list(nodes) or (in_list and (not nodes or not getattr(nodes[0], "shape", ()))):
+        raise ValueError(
+            "X must be an array of shape (n_examples, n_nodes, n_features), or a list of one "
+            "matrix for each node"
+        )
+    return int(nodes[0].shape[0]) if in_list else len(nodes)
 
 
 def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> list[Any]:

@@ -211,7 +211,8 @@ def check_list_of_sequences(X: Any) -> None:
         return
     for i, sequence in enumerate(X):
         if isinstance(sequence, (str, bytes, Mapping)) or not (
-            sparse.issparse(sequence) or hasattr(sequence, "__len__")
+            sparse.issparse(sequence)
+            or (hasattr(sequence, "__len__") and getattr(sequence, "ndim", 1) > 0)
         ):
             raise ValueError(f"sequence {i} is {_kind(sequence)}, expected a sequence of tokens")
         if (sequence.shape[0] if sparse.issparse(sequence) else len(sequence)) == 0:

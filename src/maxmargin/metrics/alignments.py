@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..given import as_floats
 from ..tables import named_values, percent
 from ..types import Floats
 
@@ -45,13 +46,18 @@ def pair_counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -
     if len(truths) != len(predictions):
         raise ValueError(f"{len(truths)} true alignments, but {len(predictions)} predicted ones")
     counts = np.zeros((len(truths), 3))
-    for row, gold, prediction in zip(counts, truths, predictions, strict=True):
-        true_pairs, found = (
-            set(map(tuple, np.asarray(pairs, dtype=np.int64).reshape(-1, 2).tolist()))
-            for pairs in (gold, prediction)
-        )
+    for i, row in enumerate(counts):
+        true_pairs, found = _pairs(truths[i], i), _pairs(predictions[i], i)
         row[:] = len(true_pairs), len(found), len(true_pairs & found)
     return counts
+
+
+def _pairs(given: ArrayLike, i: int) -> set[tuple[int, ...]]:
+    """Pairs of positions of example i."""
+    found = as_floats(given, f"alignment {i}")
+    if found.size and (found.ndim != 2 or found.shape[1] != 2):
+        raise ValueError(f"alignment {i} must be pairs of positions, got {given!r:.60}")
+    return set(map(tuple, found.reshape(-1, 2).astype(np.int64).tolist()))
 
 
 def pair_accuracies(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..given import as_floats
 from ..problems.ranking.queries import grades_of, pairs_of
 from ..problems.ranking.swaps import count_pairs
 from ..tables import named_values, percent
@@ -68,8 +69,7 @@ def _judged(
     sample_weight: ArrayLike | None,
 ) -> Judged:
     """Sort documents; those of equal scores stay in the order of the data."""
-    relevance = np.asarray(y_true, dtype=np.float64)
-    scores = np.asarray(y_score, dtype=np.float64)
+    relevance, scores = as_floats(y_true, "y_true"), as_floats(y_score, "y_score")
     query = np.zeros(len(relevance), np.int64) if qid is None else np.asarray(qid)
     shapes = {array.shape for array in (relevance, scores, query)}
     if len(shapes) != 1 or relevance.ndim != 1:

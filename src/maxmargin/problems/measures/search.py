@@ -170,7 +170,8 @@ class RankingSearch:
         totals = weights[self.positive_rows].sum(), weights[self.negative_rows].sum()
         self.shares: Floats = np.where(positive, weights / totals[0], -weights / totals[1])
         # The positive row, from the best on, down to which "precision@recall" is measured.
-        self.row = int(np.ceil(float(measure.floor or 1.0) * len(self.positive_rows) - 1e-9))
+        floor = measure.floor if measure.needs_floor and measure.floor is not None else 1.0
+        self.row = int(np.ceil(float(floor) * len(self.positive_rows) - 1e-9))
         self.harmonic = harmonic_numbers(len(positive))
 
     def swapped(self, scores: Floats, margin: float) -> Candidate:
