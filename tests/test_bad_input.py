@@ -382,7 +382,7 @@ def test_bits_that_are_no_number():
 
 
 def test_what_has_no_length_is_no_sequence_and_no_nodes():
-    with pytest.raises(ValueError, match="sequence 0 is .*expected a sequence of tokens"):
+    with pytest.raises(ValueError, match=r"sequence 0 is .*expected a sequence of tokens"):
         mm.SequenceTagger().fit([np.array(3), np.eye(2)], [["a"], ["a", "b"]])
     nodes, labels = np.random.default_rng(0).normal(size=(4, 2, 1)), [[0, 1], [1, 0]] * 2
     model = mm.TreeLabeler().fit(nodes, labels)
