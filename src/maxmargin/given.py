@@ -40,7 +40,10 @@ def is_list(value: Any) -> bool:
 
 def is_at_least(value: Any, least: float) -> bool:
     """Whether it is a finite number that is not smaller."""
-    return isinstance(value, Real) and least <= float(value) < math.inf
+    try:
+        return isinstance(value, Real) and least <= float(value) < math.inf
+    except OverflowError:  # a whole number beyond all others
+        return False
 
 
 def is_one_of(value: Any, choices: Collection[str]) -> bool:

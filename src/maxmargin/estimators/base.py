@@ -9,7 +9,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
-from sys import float_info
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -26,7 +25,7 @@ from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
-from ..given import is_list, is_one_of
+from ..given import is_at_least, is_list, is_one_of
 from ..problem import Problem
 from ..progress import ProgressDisplay
 from ..registry import import_name
@@ -467,11 +466,11 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
-        if not isinstance(self.C, Real) or not 0 < self.C <= float_info.max:
+        if not is_at_least(self.C, 0) or not self.C > 0:
             raise ValueError(f"C must be a positive, finite number, got {self.C!r}")
         for name in ("tol", "epsilon", "max_passes", "max_time"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, Real) or not value >= 0):
+            if value is not None and (not isinstance(value, Real) or not cast(float, value) >= 0):
                 raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
         if not isinstance(self.checkpoint_every, Real) or not self.checkpoint_every >= 0:
             raise ValueError(
