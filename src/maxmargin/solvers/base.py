@@ -93,6 +93,11 @@ class Solver:
     #: Whether results are certified, and training ends by the gap.
     certified: ClassVar[bool] = True
 
+    @property
+    def cache_bytes(self) -> int:
+        """``cache_mb`` in bytes; numbers of few bits, which users may give, would overflow."""
+        return int(float(self.cache_mb) * 2**20)
+
     def solve(
         self,
         problem: Problem,

@@ -329,7 +329,7 @@ class DualAscent(Solver):
             n_shares = count_shares(oracle, self.n_jobs)
             if isinstance(earlier, DualAscentState) and earlier.store.n_shares > 1:
                 n_shares = earlier.store.n_shares
-            store = make_store(oracle, caps, int(float(self.cache_mb) * 2**20), n_shares)
+            store = make_store(oracle, caps, self.cache_bytes, n_shares)
             state = DualAscentState(store)
             if isinstance(earlier, DualAscentState) and earlier.is_of_less_than(state):
                 state.store.take_over(earlier.store)

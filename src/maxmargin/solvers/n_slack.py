@@ -276,7 +276,7 @@ class NSlack(Solver):
         else:
             oracle = Oracle(problem, formulation)
             kind = BoundedSets if oracle.has_bounds else WorkingSets
-            state = NSlackState(kind(oracle, C * weights, int(float(self.cache_mb) * 2**20)))
+            state = NSlackState(kind(oracle, C * weights, self.cache_bytes))
         return NSlackRun(self, state, C, weights, callbacks)
 
     # ----- the outer loop ------------------------------------------------------------------------

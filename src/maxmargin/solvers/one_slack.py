@@ -273,9 +273,9 @@ class OneSlack(Solver):
     ) -> OneSlackRun:
         """See `Solver.start`."""
         state = of_kind(warm_start, OneSlackState, problem, formulation)
-        room = max(int(BUNDLE_SHARE * float(self.cache_mb) * 2**20), LEAST_ROOM)
+        room = max(int(BUNDLE_SHARE * self.cache_bytes), LEAST_ROOM)
         if state is None:
-            candidates = max(int(float(self.cache_mb) * 2**20) - room, 0)
+            candidates = max(self.cache_bytes - room, 0)
             pool = make_pool(Oracle(problem, formulation), self.cache_size, candidates)
             state = OneSlackState(pool, _empty_bundle(pool, C, room), weights)
         elif np.array_equal(state.weights, weights):
