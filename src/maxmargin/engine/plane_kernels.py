@@ -192,7 +192,7 @@ def improve_and_write(arena, parts, scratch, n_live, n_local, w, cap, ridge, rul
     """Take the rule's steps on a scored block and write w; returns the dual's increase."""
     gain, changed = improve_planes(arena, scratch, n_live, cap, ridge, rule, gap)
     if changed:
-        _scatter(parts, scratch, n_local, w)
+        scatter_local(parts, scratch, n_local, w)
     return gain
 
 
@@ -252,7 +252,7 @@ def improve_planes(arena, scratch, n_live, cap, ridge, rule, gap):
 
 
 @kernel(inline=True)
-def _scatter(parts, scratch, n_local, w):
+def scatter_local(parts, scratch, n_local, w):
     """Add the local vector to w and clear it."""
     scatter_parts(parts, scratch.features, n_local, scratch.dense, w)
     for f in range(n_local):
@@ -311,7 +311,7 @@ def local_product(scratch, n_local):
 
 
 @kernel(inline=True)
-def _part_products(parts, scratch, n_local):
+def part_products(parts, scratch, n_local):
     """Products of all local parts with the plane in the local vector, into scratch.products.
 
     Single weights are orthogonal. Rows are not: the plane is written out in a vector of all
@@ -352,7 +352,7 @@ def _add_plane(arena, blocks, used, scratch, i, offset, n_live, n_known, n_local
 @kernel(inline=True)
 def append_plane(arena, parts, blocks, used, scratch, i, offset, value, n_live, n_known, n_local):
     """Store the plane in the local vector as the block's last, and clear the vector."""
-    _part_products(parts, scratch, n_local)
+    part_products(parts, scratch, n_local)
     append_multiplied(arena, blocks, used, scratch, i, offset, value, n_live, n_known, n_local)
 
 
@@ -402,15 +402,21 @@ def judge_plane(scratch, n_live, cap, ridge, rule, value):
 @kernel(inline=True)
 def has_capacity(arena, blocks, used, scratch, i, longest):
     """Whether one more plane of ``longest`` entries fits block i."""
-    entries = blocks.n_features[i] + longest
+    entries, n_planes = blocks.n_features[i] + longest, blocks.count[i] + 1
+    return has_capacity_for(arena, used, scratch, 1, entries, n_planes)
+
+
+@kernel(inline=True)
+def has_capacity_for(arena, used, scratch, n, entries, n_planes):
+    """Whether n planes fit, each of so many entries in a block that then has so many planes."""
     return (
-        used[PLANES] + 1 < len(arena.block)
-        and used[ENTRIES] + entries <= len(arena.values)
-        and used[FEATURES] + entries <= len(arena.new_features)
-        and used[GRAM] + blocks.count[i] + 1 <= len(arena.gram)
+        used[PLANES] + n < len(arena.block)
+        and used[ENTRIES] + n * entries <= len(arena.values)
+        and used[FEATURES] + n * entries <= len(arena.new_features)
+        and used[GRAM] + n * n_planes <= len(arena.gram)
         and entries <= len(scratch.features)
         and entries <= np.int64(1) << (8 * arena.ids.itemsize)
-        and blocks.count[i] + 2 <= len(scratch.scores)
+        and n_planes + 1 <= len(scratch.scores)
     )
 
 
@@ -516,12 +522,13 @@ def sum_block(arena, blocks, i, weights, vector):
 
 
 @kernel(allocates=False)
-def add_weighted_planes(arena, parts, blocks, weights, scratch, direction):
-    """Add sum_p weights[p] a_p to ``direction``."""
-    for i in range(len(blocks.first)):
-        if sum_block(arena, blocks, i, weights, scratch.dense):
+def add_weighted_planes(arena, parts, blocks, n_planes, weights, scratch, direction):
+    """Add sum_p weights[p] a_p to ``direction``, block by block, as their first planes lie."""
+    for p in range(n_planes):
+        i = arena.block[p]
+        if blocks.first[i] == p and sum_block(arena, blocks, i, weights, scratch.dense):
             _, n_local = list_block(arena, blocks, i, scratch)
-            _scatter(parts, scratch, n_local, direction)
+            scatter_local(parts, scratch, n_local, direction)
 
 
 # ----- memory -----------------------------------------------------------------------------------

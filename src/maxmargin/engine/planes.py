@@ -180,6 +180,9 @@ class BlockStore(Protocol):
     def n_planes(self) -> int:
         """Planes stored."""
 
+    def arranged(self, order: Ints) -> Ints:
+        """The examples in an order that is as good as this one, and may be faster."""
+
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle at the current ``w`` for each example, and improve its block."""
 
@@ -288,7 +291,6 @@ class PlaneStore:
 
     oracle_is_cheap = False
     visits_in_order = False
-    least_batch = 0
     n_shares = 1
     #: Whether the blocks can be cut into shares, by `twin`.
     divides = True
@@ -331,6 +333,11 @@ class PlaneStore:
         expanded = np.zeros(self.oracle.n_features if self.oracle.in_parts else 0)
         self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
+
+    @property
+    def least_batch(self) -> int:
+        """See `BlockStore`."""
+        return 0
 
     @property
     def search_work(self) -> float:
@@ -411,6 +418,10 @@ class PlaneStore:
         return np.bincount(block, per_plane, len(self.caps)).astype(np.float64, copy=False)
 
     # ----- passes -------------------------------------------------------------------------------
+
+    def arranged(self, order: Ints) -> Ints:
+        """See `BlockStore`."""
+        return order
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
@@ -581,7 +592,8 @@ class PlaneStore:
     def add_planes(self, weights: Floats, total: Floats) -> None:
         """Add the sum over the planes p of ``weights[p] a_p`` to ``total``."""
         self.reserve_scratch(np.arange(len(self.caps)), 0)
-        add_weighted_planes(self.arena, self.parts, self.blocks, weights, self.scratch, total)
+        arena, n_planes = self.arena, self.used[0]
+        add_weighted_planes(arena, self.parts, self.blocks, n_planes, weights, self.scratch, total)
 
     def rescale(self, caps: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
@@ -685,20 +697,27 @@ class PlaneStore:
                 max(2 * planes, len(self.scratch.scores)),
             )
 
-    def _reserve(self, longest: int) -> None:
-        """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
+    def _reserve(self, longest: int, planes: int = 1) -> None:
+        """Grow the arrays or, where the budget forbids it, drop and at last merge planes.
+
+        After that there is space for so many planes of at most so many entries.
+        """
         if longest > MOST_SMALL_IDS:
             self.arena = with_large_entries(self.arena)
-        if self._grow(longest, 2.0) or self._grow(longest, 1.3) or self._grow(longest, 1.05):
+        if (
+            self._grow(longest, planes, 2.0)
+            or self._grow(longest, planes, 1.3)
+            or self._grow(longest, planes, 1.05)
+        ):
             return
         if self.stays:
-            self._grow(longest, 1.3, anyway=True)
+            self._grow(longest, planes, 1.3, anyway=True)
             self.is_overdrawn = True
             return
         for idle_limit in (10, 1):
             self._drop_idle(idle_limit)
             self._compact()
-            if 3 * self.nbytes <= 2 * self._room and self._grow(longest, 1.2):
+            if 3 * self.nbytes <= 2 * self._room and self._grow(longest, planes, 1.2):
                 return
         logger.debug("merging planes to keep within cache_mb")
         self._compact(merge=True)
@@ -711,8 +730,8 @@ class PlaneStore:
                     "cache_mb is too small for a few planes per example; using %d MB",
                     needed // 2**20 + 1,
                 )
-        if not self._grow(longest, 1.1):
-            self._grow(longest, 1.1, anyway=True)
+        if not self._grow(longest, planes, 1.1):
+            self._grow(longest, planes, 1.1, anyway=True)
 
     def keep_budget(self) -> None:
         """Let planes move again; drop some, where the budget was overdrawn."""
@@ -721,9 +740,10 @@ class PlaneStore:
             self.is_overdrawn = False
             self._reserve(0)
 
-    def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
-        """Reserve space for one more plane and ``factor`` more, unless the budget forbids it."""
-        extra = (2, longest, longest, int(self.blocks.count.max()) + 2)
+    def _grow(self, longest: int, planes: int, factor: float, anyway: bool = False) -> bool:
+        """Reserve space for planes and ``factor`` more, unless the budget forbids it."""
+        products = planes * (int(self.blocks.count.max()) + 2)
+        extra = (planes + 1, planes * longest, planes * longest, products)
         sizes = []
         for used, more, size in zip(self.used, extra, arena_sizes(self.arena), strict=True):
             enough = int(used) + more

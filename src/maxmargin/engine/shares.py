@@ -232,6 +232,10 @@ class SharedStore:
 
     # ----- passes -------------------------------------------------------------------------------
 
+    def arranged(self, order: Ints) -> Ints:
+        """See `BlockStore`."""
+        return order
+
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """See `BlockStore`."""
         batch_size = max(self.batch_size, LEAST_BATCH)

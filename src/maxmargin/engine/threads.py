@@ -15,11 +15,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from itertools import islice, pairwise
 from numbers import Integral
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 import joblib
@@ -29,6 +29,7 @@ from ..types import Floats, Ints
 
 __all__ = [
     "Threads",
+    "begin_helper",
     "check_n_jobs",
     "count_threads",
     "cubes",
@@ -62,6 +63,17 @@ def count_threads(n_jobs: Any) -> int:
     return int(joblib.effective_n_jobs(n_jobs))
 
 
+class _User(Protocol):
+    """Work that threads of the pool are wanted for."""
+
+    @property
+    def n_threads(self) -> int:
+        """How many."""
+
+    def go_on_alone(self) -> None:
+        """In the child of a fork there are none of them."""
+
+
 class _Pool:
     """The threads of this process: as many as were ever wanted at once, if there are the cores."""
 
@@ -71,14 +83,14 @@ class _Pool:
         self._retired: list[ThreadPoolExecutor] = []  # their threads end with the work they have
         self._size = 0
         # Work that goes on. An interrupt may come anywhere: what nobody knows any more is gone.
-        self.users: WeakSet[_Shared[Any, Any]] = WeakSet()
+        self.users: WeakSet[_User] = WeakSet()
 
     @property
     def wanted(self) -> int:
         """How many threads there is work for."""
         return sum(user.n_threads for user in self.users)
 
-    def enter(self, user: _Shared[Any, Any]) -> None:
+    def enter(self, user: _User) -> None:
         """Announce work: until `leave`, threads for it stay."""
         with self._lock:
             self.users.add(user)
@@ -92,7 +104,7 @@ class _Pool:
                     self._retired.append(self._executor)
                     self._executor = None
 
-    def leave(self, user: _Shared[Any, Any]) -> None:
+    def leave(self, user: _User) -> None:
         """The work is done."""
         with self._lock:
             self.users.discard(user)
@@ -155,6 +167,17 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=lambda: _pool.after_fork(),
         after_in_child=_begin_anew,
     )
+
+
+@contextmanager
+def begin_helper(user: _User, work: Callable[[], None]) -> Iterator[bool]:
+    """Let a thread of the pool do that; gives whether one will."""
+    pool = _pool
+    pool.enter(user)
+    try:
+        yield pool.begin(work)
+    finally:
+        pool.leave(user)
 
 
 class _Task(Generic[Item, Value]):

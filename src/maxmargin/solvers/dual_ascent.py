@@ -76,7 +76,7 @@ class DualAscentState(SolverState):
         self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
         # Data may come sorted, or with neighbours alike; but files are read as they lie.
         together = int(getattr(self.oracle.problem, "read_together", 0))
-        self.order: Ints = np.arange(n) if together else rng.permutation(n)
+        self.order: Ints = np.arange(n) if together else self.store.arranged(rng.permutation(n))
         self.run_length = together or RUN_LENGTH
 
     def is_of_less_than(self, other: DualAscentState) -> bool:

@@ -7,25 +7,35 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...engine.arena import Places, new_places
+from ...engine.arena import Places, new_places, new_scratch
 from ...engine.local_weights import LocalWeights
 from ...engine.oracle import Oracle
+from ...engine.pairs import Pair, may_pair
 from ...engine.parts import Parts, mean_part_size
 from ...engine.plane_kernels import FEATURES, LARGEST_SMALL
-from ...engine.planes import BlockReport, PlaneStore, StepRule
+from ...engine.planes import BlockReport, PlaneStore, StepRule, visits
 from ...engine.state import Arrays
 from ...engine.work import RECOMBINATION
 from ...plane_rows import empty_planes
 from ...types import Floats, Ints, Ints32
 from .layout import WeightOffsets
+from .pair_kernels import Changes, Role, fits_group, visit_groups
 from .store_kernels import number_features, visit_chains
 
 if TYPE_CHECKING:
-    from .problem import ChainProblem
+    from .problem import ChainData, ChainProblem
 
 __all__ = ["ChainStore"]
 
 MANY_WEIGHTS = 2**16  # of which revisits take those that planes touch: more than near caches hold
+# Two threads visit examples of about the same length, out of so many neighbours, at a time.
+WINDOW = 64
+# Blocks of each that they visit at the same weights; where these stand still they meet less often.
+STEPPED, SURVEYED = 4, 32
+FEW_WEIGHTS = 2**16  # of which both have copies
+# Examples that they visit in a call, those of a certificate, and the fewest that are worth it.
+PAIRED_BATCH, CERTIFIED_BATCH, FEWEST_PAIRED = 4096, 1024, 256
+PAIRED_SPEED = 1.6  # of both, by that of one
 NEAR_SHARE = 0.125  # of the budget, at most, for features that are numbered within each example
 # Bytes of a part in terms of the weights in use, beside 4 for each of its weights: where its row
 # begins, its number in two arrays, in the problem and in the dictionary, and its place.
@@ -50,6 +60,25 @@ class SearchWork(NamedTuple):
     back: Ints32
     parts: Ints32
     columns: Ints32
+
+
+def new_search_work(problem: ChainProblem) -> SearchWork:
+    """Arrays for one thread."""
+    K, longest = problem.layout.n_labels, problem.longest
+    return SearchWork(
+        problem.decoder.forbidden,
+        np.empty((K, K)),
+        np.empty(K),
+        np.empty(K),
+        np.empty((longest, K)),
+        np.empty((longest, K)),
+        np.empty(longest, np.int32),
+        np.empty((longest, K), np.int32),
+        np.empty(longest, np.int32),
+        np.empty((longest, K), np.int32),
+        np.empty((longest, K), np.int32),
+        np.empty(longest, np.int32),
+    )
 
 
 class AllWeights(NamedTuple):
@@ -94,22 +123,8 @@ class ChainStore(PlaneStore):
     ) -> None:
         self.problem = problem
         super().__init__(oracle, caps, cache_bytes)
-        K, longest = problem.layout.n_labels, problem.longest
-        self._work = SearchWork(
-            problem.decoder.forbidden,
-            np.empty((K, K)),
-            np.empty(K),
-            np.empty(K),
-            np.empty((longest, K)),
-            np.empty((longest, K)),
-            np.empty(longest, np.int32),
-            np.empty((longest, K), np.int32),
-            np.empty(longest, np.int32),
-            np.empty((longest, K), np.int32),
-            np.empty((longest, K), np.int32),
-            np.empty(longest, np.int32),
-        )
-        self._longest_row = 4 * longest + 4
+        self._work = new_search_work(problem)
+        self._longest_row = 4 * problem.longest + 4
         self._row = empty_planes(1, self._longest_row)
         many, near = len(self.w) >= MANY_WEIGHTS, self.parts
         self._in_use = LocalWeights(self.parts, len(self.w) if many else 0)
@@ -119,6 +134,13 @@ class ChainStore(PlaneStore):
         self._near = near
         self._originals = np.empty(0, np.int32)  # of the local parts
         self._all: AllWeights | None = None
+        self._pair = Pair() if may_pair() else None
+
+    def arranged(self, order: Ints) -> Ints:
+        """See `BlockStore`: two threads take two of about the same length at a time."""
+        offsets = self.problem.data.offsets
+        lengths = offsets[order + 1] - offsets[order]
+        return order[np.lexsort((lengths, np.arange(len(order)) // WINDOW))]
 
     @property
     def counts_parts(self) -> bool:
@@ -142,6 +164,8 @@ class ChainStore(PlaneStore):
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """See `BlockStore`."""
         self._return_to_all_weights()
+        if self._in_pairs:
+            return visits(self, examples, max(size, CERTIFIED_BATCH), rule)
         return super().survey(examples, size, rule)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
@@ -154,28 +178,114 @@ class ChainStore(PlaneStore):
         """Run the kernel until all examples are done, with more space where it asks for it."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         work = self.work_on(examples)
-        search = RECOMBINATION * work if cached else len(examples) * self.oracle.work
-        self.work += work + search
+        work += RECOMBINATION * work if cached else len(examples) * self.oracle.work
+        in_pairs = not cached and self._in_pairs and len(examples) >= FEWEST_PAIRED
+        self.work += work / PAIRED_SPEED if in_pairs else work
         data = self.problem.data._replace(at=self._offsets())
         done = 0
-        while True:
+        while done < len(examples):
             self.reserve_scratch(examples, self._longest_row)
-            done = visit_chains(
-                self._arrays,
-                self._near if self._all is None else self.parts,
-                examples,
-                rule,
-                done,
-                report,
-                data,
-                self._originals,
-                self._work,
-                self._row,
-                cached,
+            if in_pairs:
+                done = self._visit_in_pairs(examples, rule, done, report, data)
+            else:
+                done = visit_chains(
+                    self._arrays,
+                    self._near if self._all is None else self.parts,
+                    examples,
+                    rule,
+                    done,
+                    report,
+                    data,
+                    self._originals,
+                    self._work,
+                    self._row,
+                    cached,
+                )
+            in_pairs &= self._pair is not None  # where no other thread can begin
+            if done < len(examples):
+                most = int(self.blocks.n_features[examples[done:]].max())
+                planes = 2 * (STEPPED if rule.max_steps else SURVEYED) if in_pairs else 1
+                self._reserve(self._longest_row + most, planes)
+        return report
+
+    # ----- two threads --------------------------------------------------------------------------
+
+    @property
+    def least_batch(self) -> int:
+        """See `BlockStore`."""
+        return PAIRED_BATCH if self._in_pairs else 0
+
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether two threads visit blocks."""
+        return self._pair is not None and self.oracle.threads is not None
+
+    def _visit_in_pairs(
+        self, examples: Ints, rule: StepRule, done: int, report: BlockReport, data: ChainData
+    ) -> int:
+        """Let two threads visit examples[done:], until the arrays are too small."""
+        size = STEPPED if rule.max_steps else SURVEYED
+        pair, arrays = self._pair, self._arrays
+        if pair is None or not fits_group(arrays, self.scratch, examples, done, 2 * size, data):
+            return done
+        roles, changes = self._roles(), (self._changes(), self._changes())
+
+        def visit(me: int, examples: Ints = examples) -> int:
+            return int(
+                visit_groups(
+                    me,
+                    pair.events,
+                    arrays,
+                    self._near,
+                    roles[me],
+                    changes[me],
+                    changes[1 - me],
+                    size,
+                    examples,
+                    rule,
+                    done,
+                    report,
+                    data,
+                )
             )
-            if done == len(examples):
-                return report
-            self._reserve(self._longest_row + int(self.blocks.n_features[examples[done:]].max()))
+
+        visit(0, examples[:0])  # compiled before the other thread waits for it
+        reached = pair.run(visit)
+        if reached is None:
+            self._pair = None
+            return done
+        self.dual_now[0] += roles[0].dual[0] + roles[1].dual[0]
+        return reached
+
+    def _changes(self) -> Changes:
+        """What a thread keeps of a group of blocks."""
+        n_features, n_planes = len(self.scratch.features), len(self.scratch.scores)
+        return Changes(
+            np.empty((STEPPED, n_features), np.int32),
+            np.empty((STEPPED, n_features)),
+            np.zeros((STEPPED, n_features)),
+            np.empty((STEPPED, n_planes), np.int64),
+            np.empty((STEPPED, n_planes)),
+            np.empty((STEPPED, n_planes)),
+            np.empty((STEPPED, n_planes)),
+            np.zeros((STEPPED, 3), np.int64),
+            np.empty((STEPPED, 2)),
+        )
+
+    def _roles(self) -> tuple[Role, Role]:
+        """What each thread has for itself, of the sizes that are needed now."""
+        first, near = self.scratch, self._near
+        sizes = len(first.features), len(first.scores)
+        n_near = near.first_single + len(self.w) - self.parts.first_single
+        places = first.places._replace(table=np.zeros_like(first.places.table))
+        second = new_scratch(places, np.zeros(n_near), *sizes)
+        work, row = new_search_work(self.problem), empty_planes(1, self._longest_row)
+        copies = len(self.w) <= FEW_WEIGHTS
+        w = self.w.copy() if copies else self.w
+        return (
+            Role(self.w, copies, first, self._work, self._row, np.zeros(1)),
+            Role(w, copies, second, work, row, np.zeros(1)),
+        )
 
     # ----- the weights in use -------------------------------------------------------------------
 

@@ -178,6 +178,92 @@ def write_recombination(chain, length, gold, n_row_parts, work, out):
     return write_moves(chain, length, gold, work.path, shift, out, filled)
 
 
+@kernel(inline=True)
+def search_block(arena, parts, blocks, scratch, w, rule, chain, work, i):
+    """Score the planes of block i, and find its most violated labelling, into ``work.path``.
+
+    Returns the block's gap, the hinge value found, the plane's value in the dual, whether it is
+    worth storing, and how many planes and parts the block has.
+    """
+    cap, ridge = blocks.cap[i], blocks.ridge[i]
+    first = chain.offsets[i]
+    length = chain.offsets[i + 1] - first
+    gold = chain.labels[first : first + length]
+    n_live, n_known = list_block(arena, blocks, i, scratch)
+    token_scores(chain.rows, first, length, w, chain.n_labels, work.unary)
+    take_weights(parts, first, work.unary, scratch.features, n_known, w, scratch.weights)
+    shift = score_planes(arena, scratch, n_live, cap, ridge)
+    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+    best = scratch.scores[u]
+    hinge = search_chain(chain, first, length, gold, loss_unit(chain, length), w, work)
+    value = hinge - shift
+    gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+    new = is_new(value, best) and value >= rule.delta
+    return gap, hinge, value, new, n_live, n_known
+
+
+@kernel(inline=True)
+def recombine_block(arena, parts, blocks, scratch, w, rule, chain, originals, work, i):
+    """The same for the best recombination of the block's planes, if it makes much of the gap."""
+    cap, ridge = blocks.cap[i], blocks.ridge[i]
+    first = chain.offsets[i]
+    length = chain.offsets[i + 1] - first
+    gold = chain.labels[first : first + length]
+    n_live, n_known = list_block(arena, blocks, i, scratch)
+    shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
+    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+    best = scratch.scores[u]
+    hinge = search_lattice(
+        chain,
+        first,
+        length,
+        gold,
+        loss_unit(chain, length),
+        scratch,
+        n_known,
+        parts.n_row_parts,
+        originals,
+        w,
+        work,
+    )
+    value = hinge - shift
+    found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+    if found - gap < WORTHWHILE * found:
+        return gap, hinge, value, False, n_live, n_known
+    new = is_new(value, best) and value >= rule.delta
+    return found, hinge, value, new, n_live, n_known
+
+
+@kernel(inline=True)
+def loss_unit(chain, length):
+    """Loss of a wrong label."""
+    return 1.0 / length if chain.normalized else 1.0
+
+
+@kernel(inline=True)
+def enter_found(parts, scratch, chain, work, row, i, n_known, cached):
+    """Put the plane that was found into the local vector; returns its offset and all parts' number.
+
+    ``row`` is scratch for one sparse row.
+    """
+    first = chain.offsets[i]
+    length = chain.offsets[i + 1] - first
+    gold = chain.labels[first : first + length]
+    _, offset = loss_of(chain, first, length, gold, work.path, loss_unit(chain, length))
+    if cached:
+        filled = write_recombination(chain, length, gold, parts.n_row_parts, work, row)
+    else:
+        filled = write_difference(chain, first, length, gold, work.path, True, row, 0)
+    row.indptr[1] = filled
+    return offset, enter_plane(scratch, row, 0, 1.0, n_known)
+
+
+@kernel(inline=True)
+def most_entries(chain, i):
+    """Entries of a plane of example i, at most: two parts and two moves for each token."""
+    return 4 * (chain.offsets[i + 1] - chain.offsets[i]) + 4
+
+
 @kernel(allocates=False)
 def visit_chains(store, near, examples, rule, done, report, chain, originals, work, row, cached):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
@@ -192,61 +278,25 @@ def visit_chains(store, near, examples, rule, done, report, chain, originals, wo
         ask_ahead(arena, blocks, used, examples, r)
         i = examples[r]
         cap, ridge = blocks.cap[i], blocks.ridge[i]
-        first = chain.offsets[i]
-        length = chain.offsets[i + 1] - first
         if cached and blocks.count[i] == 0:
             gaps[r] = 0.0
             continue
-        if not has_capacity(arena, blocks, used, scratch, i, 4 * length + 4):
+        if not has_capacity(arena, blocks, used, scratch, i, most_entries(chain, i)):
             return r
-        gold = chain.labels[first : first + length]
-        loss_unit = 1.0 / length if chain.normalized else 1.0
-        n_live, n_known = list_block(arena, blocks, i, scratch)
         if cached:
-            shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
-        else:
-            token_scores(chain.rows, first, length, w, chain.n_labels, work.unary)
-            take_weights(parts, first, work.unary, scratch.features, n_known, w, scratch.weights)
-            shift = score_planes(arena, scratch, n_live, cap, ridge)
-        gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
-        best = scratch.scores[u]
-        if cached:
-            value = search_lattice(
-                chain,
-                first,
-                length,
-                gold,
-                loss_unit,
-                scratch,
-                n_known,
-                parts.n_row_parts,
-                originals,
-                w,
-                work,
+            gap, hinge, value, new, n_live, n_known = recombine_block(
+                arena, parts, blocks, scratch, w, rule, chain, originals, work, i
             )
         else:
-            value = search_chain(chain, first, length, gold, loss_unit, w, work)
-            hinges[r] = max(value, 0.0)
-        value -= shift
-        found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
-        new = is_new(value, best)
-        if cached and found - gap < WORTHWHILE * found:
-            new = False
-        else:
-            gap = found
-        if value < rule.delta:
-            new = False
+            gap, hinge, value, new, n_live, n_known = search_block(
+                arena, parts, blocks, scratch, w, rule, chain, work, i
+            )
         gaps[r] = gap
+        hinges[r] = max(hinge, 0.0)
         if gap <= rule.threshold * cap:
             continue
         if new:
-            _, offset = loss_of(chain, first, length, gold, work.path, loss_unit)
-            if cached:
-                filled = write_recombination(chain, length, gold, parts.n_row_parts, work, row)
-            else:
-                filled = write_difference(chain, first, length, gold, work.path, True, row, 0)
-            row.indptr[1] = filled
-            n_local = enter_plane(scratch, row, 0, 1.0, n_known)
+            offset, n_local = enter_found(parts, scratch, chain, work, row, i, n_known, cached)
             append_plane(
                 arena, near, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
             )

@@ -146,6 +146,10 @@ class ClassStore:
         """Pairs of an example and a class that are listed."""
         return int(self.lists.counts.sum())
 
+    def arranged(self, order: Ints) -> Ints:
+        """See `BlockStore`."""
+        return order
+
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Find each example's most violated class and improve its block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))

@@ -1,0 +1,119 @@
+"""Two threads inside one kernel: each visits a block of its own, and they meet after every block.
+
+A hand-over between threads takes Python some 50 microseconds, as long as several visits. Two
+threads that stay inside a kernel and wait for each other by looking at an element of an array take
+a tenth of one. So what they do is cut as finely as steps need it, and is the same in every run: who
+writes what, and when, follows from the order of the blocks and not from who comes first.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import ClassVar
+
+import joblib
+import numpy as np
+
+from .._jit import kernel
+from .._numba import give_way, load_acquire, store_release
+from ..types import Ints
+from .threads import begin_helper
+
+__all__ = ["Pair", "may_pair", "meet", "post"]
+
+LINE = (
+    16  # numbers between two events: no two are in a line of the cache, or in one fetched with it
+)
+EVENTS = 4  # that a thread can tell of
+GIVEN_UP = 2 * EVENTS * LINE  # where it says that the other will not come any more
+PATIENCE = 4096  # looks before the core is offered to others: some microseconds
+
+
+def may_pair() -> bool:
+    """Whether two threads can run at the same time here."""
+    return sys.platform != "win32" and int(joblib.cpu_count()) > 1
+
+
+@kernel(allocates=False)
+def post(events, me, event, ticket):
+    """Tell the other thread that this one has come so far."""
+    store_release(events, (me * EVENTS + event) * LINE, ticket)
+
+
+@kernel(allocates=False)
+def meet(events, other, event, ticket):
+    """Wait until the other thread has come so far; returns False if it never will."""
+    at = (other * EVENTS + event) * LINE
+    looks = 0
+    while load_acquire(events, at) < ticket:
+        looks += 1
+        if looks > PATIENCE:
+            if load_acquire(events, GIVEN_UP) != 0:
+                return False
+            give_way()
+    return True
+
+
+class Pair:
+    """The thread that asks, as number 0, and one of the pool as number 1.
+
+    Attributes
+    ----------
+    events : array
+        How far each has come, for `post` and `meet`.
+    """
+
+    #: Threads of the pool that it needs.
+    n_threads: ClassVar[int] = 1
+
+    def __init__(self) -> None:
+        self.events: Ints = np.zeros(GIVEN_UP + LINE, np.int64)
+        self._error: BaseException | None = None
+
+    def go_on_alone(self) -> None:
+        """See `threads`: in the child of a fork nobody waits in a kernel."""
+
+    def run(self, work: Callable[[int], int]) -> int | None:
+        """What ``work(0)`` gives while the other thread does ``work(1)``.
+
+        Both have to have compiled kernels. None, and nothing is done, where no other thread can
+        come.
+        """
+        events, left = self.events, threading.Event()
+        events[:] = 0
+        self._error = None
+
+        def help_out() -> None:
+            try:
+                work(1)
+            except BaseException as error:  # raised where it was asked for
+                self._error = error
+                events[GIVEN_UP] = 1
+            finally:
+                left.set()
+
+        with begin_helper(self, help_out) as begun:
+            if not begun:
+                return None
+            finished = False
+            try:
+                found = work(0)
+                finished = self._error is None
+            finally:
+                if not finished:  # an interrupt between two kernels, say
+                    events[GIVEN_UP] = 1
+                    _wait_for(left)
+        if self._error is not None:
+            raise self._error
+        return found
+
+
+def _wait_for(left: threading.Event) -> None:
+    """Wait, whatever comes: the other thread may write where the caller reads."""
+    while not left.is_set():
+        try:
+            left.wait()
+        except KeyboardInterrupt:
+            continue
