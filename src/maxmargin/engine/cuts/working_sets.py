@@ -107,7 +107,7 @@ class WorkingSets:
     def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int = 2**62) -> None:
         n, n_features = len(caps), oracle.n_features
         self.cache_bytes = cache_bytes
-        self._warned_of_budget = False
+        self._warned_of = 0  # bytes
         self.oracle = oracle
         self.formulation = formulation = oracle.formulation
         self.parts = oracle.parts
@@ -353,8 +353,8 @@ class WorkingSets:
         needed = int(2 * SPARE * self.nbytes)
         if needed > self.cache_bytes:
             self.cache_bytes = needed
-            if not self._warned_of_budget:
-                self._warned_of_budget = True
+            if needed > 1.5 * self._warned_of:
+                self._warned_of = needed
                 logger.warning(
                     "cache_mb is too small for the constraints that have weight; using %d MB",
                     needed // 2**20 + 1,
