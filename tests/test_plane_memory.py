@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from cases import chain_case
 from maxmargin.datasets import make_sentences
-from maxmargin.engine.arena import LARGE, SMALL, entry_types
+from maxmargin.engine.arena import LARGE, SMALL, entry_types, grown
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Answer, Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.features import WindowFeatures
@@ -71,6 +73,7 @@ SHRINKING_DICTIONARY = """
 import numpy as np
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.formulation import Formulation
+from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Answer, Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.problem import Problem
@@ -357,3 +360,19 @@ def test_warnings_say_what_n_slack_uses(caplog):
     used = said[-1] * 2**20
     assert result.state.sets.cache_bytes <= 1.5 * used
     assert peak <= 1.5 * used + 8 * 8 * sentences().n_features + 400 * sentences().n_examples
+
+
+def test_constraints_of_n_slack_are_not_held_twice_while_arrays_grow(monkeypatch):
+    replaced = []
+
+    def watched(array, *args, **options):
+        assert not any(old() is not None for old in replaced), "kept by some name"
+        larger = grown(array, *args, **options)
+        if larger is not array:
+            replaced.append(weakref.ref(array))
+        return larger
+
+    monkeypatch.setattr(working_sets, "grown", watched)
+    case = chain_case(np.random.default_rng(0), lengths=[3] * 12, n_inputs=8, K=4)
+    make_solver("n-slack", max_passes=20.0, cache_mb=0.01).solve(case.problem, Formulation(), 10.0)
+    assert len(replaced) > 10
