@@ -1,10 +1,12 @@
 """Plane stores: planes that are dropped, and the budget of memory."""
 
+import functools
 import logging
 import os
 import subprocess
 import sys
 import tracemalloc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +16,9 @@ from hypothesis import strategies as st
 
 from cases import chain_case
 from maxmargin.datasets import make_sentences
-from maxmargin.engine.arena import LARGE, SMALL, entry_types
+from maxmargin.engine.arena import LARGE, SMALL, entry_types, grown
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Answer, Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.features import WindowFeatures
@@ -70,6 +73,7 @@ SHRINKING_DICTIONARY = """
 import numpy as np
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.formulation import Formulation
+from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Answer, Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.problem import Problem
@@ -297,6 +301,30 @@ def test_a_state_of_an_earlier_version_is_gone_on_from():
 # ----- all memory of a training ------------------------------------------------------------------
 
 
+@functools.cache
+def sentences():
+    """Sentences of 81,060 weights."""
+    data = next(make_sentences(800))
+    packed = WindowFeatures(["w[0]"]).fit_transform(data.select([0]))
+    codes = np.unique(np.array(data.columns[1]), return_inverse=True)[1].astype(np.int32)
+    return ChainProblem(packed.tokens, packed.offsets, codes)
+
+
+def traced(solver, caplog):
+    """What training on the sentences gives, and the most memory that it takes."""
+    few, small = sentences().subset(np.arange(50)), replace(solver, cache_mb=solver.cache_mb / 16)
+    for some in solver, small:  # what compiling takes is not asked for
+        some.solve(few, Formulation(), 10.0)
+    caplog.clear()
+    caplog.set_level(logging.DEBUG, "maxmargin")
+    tracemalloc.start()
+    try:
+        result = solver.solve(sentences(), Formulation(), 10.0)
+        return result, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("name", "cache_mb", "passes", "per_example"),
     [
@@ -307,25 +335,44 @@ def test_a_state_of_an_earlier_version_is_gone_on_from():
     ],
 )
 def test_training_adds_no_more_than_the_budget_says(name, cache_mb, passes, per_example, caplog):
-    data = next(make_sentences(800))
-    packed = WindowFeatures(["w[0]"]).fit_transform(data.select([0]))
-    codes = np.unique(np.array(data.columns[1]), return_inverse=True)[1].astype(np.int32)
-    problem = ChainProblem(packed.tokens, packed.offsets, codes)
-    solver = make_solver(name, tol=1e-4, max_passes=passes, cache_mb=cache_mb)
-    few, small = problem.subset(np.arange(50)), replace(solver, cache_mb=cache_mb / 16)
-    for some in solver, small:  # what compiling takes is not asked for
-        some.solve(few, Formulation(), 10.0)
-    caplog.clear()
-    caplog.set_level(logging.DEBUG, "maxmargin")
-    tracemalloc.start()
-    try:
-        result = solver.solve(problem, Formulation(), 10.0)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    problem = sentences()
+    result, peak = traced(make_solver(name, tol=1e-4, max_passes=passes, cache_mb=cache_mb), caplog)
     assert any("to keep within cache_mb" in record.message for record in caplog.records)
     assert not any("too small" in record.message for record in caplog.records)
     vectors, examples = 8 * 8 * problem.n_features, per_example * problem.n_examples
     assert peak <= cache_mb * 2**20 + vectors + examples
     if name in ("auto", "sda"):
         check_store(result.state.store)
+
+
+def test_one_slack_adds_eight_vectors_even_where_candidates_do_not_fit(caplog):
+    problem = sentences()
+    _, peak = traced(make_solver("one-slack", tol=1e-4, max_passes=6.0, cache_mb=1.0), caplog)
+    assert any("too small for a candidate of each" in record.message for record in caplog.records)
+    assert peak <= 2**20 + 8 * 8 * problem.n_features + 1040 * problem.n_examples
+
+
+def test_warnings_say_what_n_slack_uses(caplog):
+    """The first one comes after few examples, when little is used yet."""
+    result, peak = traced(make_solver("n-slack", tol=1e-4, max_passes=3.0, cache_mb=0.5), caplog)
+    said = [record.args[0] for record in caplog.records if "too small" in record.message]
+    assert said == sorted(set(said)) and len(said) > 1
+    used = said[-1] * 2**20
+    assert result.state.sets.cache_bytes <= 1.5 * used
+    assert peak <= 1.5 * used + 8 * 8 * sentences().n_features + 400 * sentences().n_examples
+
+
+def test_constraints_of_n_slack_are_not_held_twice_while_arrays_grow(monkeypatch):
+    replaced = []
+
+    def watched(array, *args, **options):
+        assert not any(old() is not None for old in replaced), "kept by some name"
+        larger = grown(array, *args, **options)
+        if larger is not array:
+            replaced.append(weakref.ref(array))
+        return larger
+
+    monkeypatch.setattr(working_sets, "grown", watched)
+    case = chain_case(np.random.default_rng(0), lengths=[3] * 12, n_inputs=8, K=4)
+    make_solver("n-slack", max_passes=20.0, cache_mb=0.01).solve(case.problem, Formulation(), 10.0)
+    assert len(replaced) > 10

@@ -94,6 +94,7 @@ class OneSlackRun(CertifiedRun):
         self.pool, self.bundle = state.pool, state.bundle
         self.bundle.widen(self.pool.n_weights)
         self.center: Floats = self.bundle.weights()
+        self.minimiser: Floats = np.empty(0)  # of the master, until the center has moved
         self.table: Floats = np.empty((self.n, 0))  # of the candidates' values at the center
         self.proven_dual = self.bundle.dual(self.center)
         self.n_cached = 0  # planes since the oracle was last asked
@@ -142,7 +143,7 @@ class OneSlackRun(CertifiedRun):
         """Add the aggregated plane of the chosen candidates, unless that is zero."""
         if not np.any((chosen >= 0) & (self.weights > 0.0)):
             return
-        plane = self.bundle.blank
+        plane = np.zeros(self.bundle.n_features)
         offset = self.pool.add_up(chosen, self.weights, plane)
         self.bundle.add(plane, offset, self.oracle.threads or 1)
 
@@ -297,11 +298,11 @@ class OneSlack(Solver):
             search.record(loop.gap)
         while not search.converged():
             search.save_point()
-            w = self._solve_master(search, self.qp_precision * loop.gap)
+            self._solve_master(search, self.qp_precision * loop.gap)
             if search.converged():
                 search.certified = True  # an earlier center is good enough
             else:
-                loop.gap = step(search, w, loop.gap)
+                loop.gap = step(search, loop.gap)
             search.end_iteration(loop.gap)
 
     def _first_pass(self, search: OneSlackRun) -> float:
@@ -311,8 +312,8 @@ class OneSlack(Solver):
         search.table = search.pool.values(search.center)
         return primal - search.dual
 
-    def _solve_master(self, search: OneSlackRun, stop_gap: float) -> Floats:
-        """Improve the multipliers; returns the new ``w`` and updates the dual value."""
+    def _solve_master(self, search: OneSlackRun, stop_gap: float) -> None:
+        """Improve the multipliers; updates the minimiser and the dual value."""
         bundle = search.bundle
         if self.qp == "fsmo":
             if self.kkt is None:
@@ -327,25 +328,18 @@ class OneSlack(Solver):
         rises = dual > search.dual + NEGLIGIBLE * abs(search.dual)
         search.n_useless = 0 if rises else search.n_useless + 1
         search.proven_dual = max(search.dual, dual)
-        return w
+        search.minimiser = w
 
-    def _stabilised_step(self, search: OneSlackRun, w: Floats, gap: float) -> float:
-        """Move the center towards ``w``, take a plane near it; returns the gap as last known."""
-        pool, weights, C = search.pool, search.weights, search.C
-        table = pool.values(w)
+    def _stabilised_step(self, search: OneSlackRun, gap: float) -> float:
+        """Move the center, take a plane near the minimiser; returns the gap as last known."""
+        pool = search.pool
+        table = pool.values(search.minimiser)
         if pool.complete:
             search.oracle.count(search.n)
             search.check()
         else:
             search.count_hits(search.n)
-        square, product = float(search.center @ search.center), float(search.center @ w)
-        slope, curvature = product - square, max(0.0, float(w @ w) - 2.0 * product + square)
-        t, total = pool.descend(search.table, table, C * weights, slope, curvature)
-        if t > 0.0:
-            blend(search.center, w, t)
-            search.certified = False
-            square += t * (2.0 * slope + t * curvature)
-        known_gap = 0.5 * square + total - search.dual
+        known_gap = self._move_center(search, table)
         if pool.complete:
             if known_gap > search.target or search.certified:
                 self._cut_between(search, table)
@@ -353,6 +347,7 @@ class OneSlack(Solver):
         elif self._cache_will_do(search, known_gap, gap):
             self._cut_between(search, table)
             return gap
+        del table  # not to be there while new candidates come
         primal, hinges, chosen = search.ask()
         search.cut(chosen)
         if isinstance(pool, CandidatePool):
@@ -361,6 +356,19 @@ class OneSlack(Solver):
         else:
             search.table = pool.values(search.center)
         return primal - search.dual
+
+    def _move_center(self, search: OneSlackRun, table: Floats) -> float:
+        """Move the center towards the minimiser, whose table is given; returns the known gap."""
+        w, search.minimiser = search.minimiser, np.empty(0)
+        square, product = float(search.center @ search.center), float(search.center @ w)
+        slope, curvature = product - square, max(0.0, float(w @ w) - 2.0 * product + square)
+        C = search.C * search.weights
+        t, total = search.pool.descend(search.table, table, C, slope, curvature)
+        if t > 0.0:
+            blend(search.center, w, t)
+            search.certified = False
+            square += t * (2.0 * slope + t * curvature)
+        return 0.5 * square + total - search.dual
 
     def _cache_will_do(self, search: OneSlackRun, known_gap: float, gap: float) -> bool:
         """Whether a plane of cached candidates, whose gap is ``known_gap``, is worth adding."""
@@ -378,12 +386,12 @@ class OneSlack(Solver):
             chosen = pool.choose(search.table, table, 1.0)  # cuts the minimiser off for sure
         search.cut(chosen)
 
-    def _plain_step(self, search: OneSlackRun, w: Floats, gap: float) -> float:
-        """The paper's iteration: a plane at ``w`` from the cache or, failing that, the oracle."""
-        search.center = w
+    def _plain_step(self, search: OneSlackRun, gap: float) -> float:
+        """The paper's: a plane at the minimiser from the cache or, failing that, the oracle."""
+        search.center, search.minimiser = search.minimiser, np.empty(0)
         search.certified = False
         if self.cache_size > 0 and not search.pool.complete:
-            table = search.pool.values(w)
+            table = search.pool.values(search.center)
             search.count_hits(search.n)
             violation = search.pool.best_total(table, search.weights) - search.bundle.slack
             if self._cache_will_do(search, search.C * violation, gap):

@@ -15,7 +15,7 @@ from ..joint_qp import JointPlanes, solve_jointly
 from ..state import Arrays, from_text, to_text
 from ..threads import Threads, each_range
 from .master import fsmo, line_searches, master_gap
-from .pool_kernels import sparse_combination, sparse_products, take_non_zeros
+from .pool_kernels import sparse_combination, sparse_products, write_non_zeros
 
 __all__ = ["Bundle", "stored_dense"]
 
@@ -77,7 +77,6 @@ class Bundle:
         self.starts: Ints = np.zeros(9, np.int64)
         self.ids: Ints32 = np.empty(0, np.int32)
         self.values: Floats = np.empty(0)
-        self.blank: Floats = np.zeros(n_features)  # where the next plane is added up
 
     def arrays(self) -> Arrays:
         """The planes and multipliers, as arrays by name."""
@@ -99,9 +98,7 @@ class Bundle:
 
     def widen(self, n_features: int) -> None:
         """Make the planes longer, by zeros."""
-        if n_features != self.n_features:
-            self.n_features = n_features
-            self.blank = np.zeros(n_features)
+        self.n_features = n_features
 
     def weights(self, threads: Threads | int = 1) -> Floats:
         """``w = sum alpha a``."""
@@ -144,17 +141,16 @@ class Bundle:
         return out
 
     def add(self, plane: Floats, offset: float, threads: Threads | int = 1) -> None:
-        """Append a plane with multiplier 0, unless it is there; the vector is zero afterwards."""
+        """Append a plane with multiplier 0, unless it is there."""
         row, square = self.products(plane, threads), float(plane @ plane)
         if self._has(plane, offset, row, square):
-            plane[:] = 0.0
             return
         if self._make_room(self.n_features if self.dense else int(np.count_nonzero(plane))):
             row = self.products(plane, threads)
         self._append(plane, offset, row, square)
 
     def _append(self, plane: Floats, offset: float, row: Floats, square: float) -> None:
-        """Append a plane with multiplier 0, given its products; the vector is zero afterwards."""
+        """Append a plane with multiplier 0, given its products."""
         m = self.size
         self._grow()
         self.gram[m, :m] = row
@@ -162,7 +158,6 @@ class Bundle:
         self.gram[m, m] = square
         if self.dense:
             self.matrix[m] = plane
-            plane[:] = 0.0
         else:
             self._append_sparse(plane)
         self.offset[m] = offset
@@ -334,11 +329,11 @@ class Bundle:
         """Store the non-zero entries of a plane behind the others."""
         m, most = self.size, self._most_entries
         start = int(self.starts[m])
-        count = take_non_zeros(plane, self.ids, self.values, start)
+        count = write_non_zeros(plane, self.ids, self.values, start)
         if start + count > len(self.ids):
             self.ids = grown(self.ids, start, start + count, most=most)
             self.values = grown(self.values, start, start + count, most=most)
-            take_non_zeros(plane, self.ids, self.values, start)
+            write_non_zeros(plane, self.ids, self.values, start)
         self.starts[m + 1] = start + count
 
     def _grow(self) -> None:

@@ -16,10 +16,12 @@ import numpy as np
 
 from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
+from ..arena import LARGE, SMALL, AnyArray
 from ..compaction import keep_parts_by_use, keep_rows
 from ..local_weights import LocalWeights
 from ..oracle import Oracle
 from ..parts import Parts, mean_part_size
+from ..plane_kernels import LARGEST_SMALL
 from ..state import Arrays, copied, inside, named_arrays, under
 from ..threads import each_range
 from ..work import PART_ENTRY, PLANE_ENTRY
@@ -135,14 +137,17 @@ class TablePool:
 
 
 class Slots(NamedTuple):
-    """Candidates by example and slot; their entries name local parts, listed in ``features``."""
+    """Candidates by example and slot; their entries name local parts, listed in ``features``.
+
+    Values that count parts are whole numbers of 16 bits, others doubles.
+    """
 
     start: Ints
     length: Ints
     offset: Floats
     last_used: Ints
     ids: Ints32
-    values: Floats
+    values: AnyArray
     features: Ints32
 
 
@@ -178,7 +183,7 @@ class CandidatePool(TablePool):
             np.zeros(shape),
             np.full(shape, -1),
             np.empty(space, np.int32),
-            np.empty(space),
+            np.empty(space, SMALL.values if oracle.in_parts else LARGE.values),
             np.empty(space, np.int32),
         )
         self.used = np.zeros(2, np.int64)  # entries, local parts
@@ -241,6 +246,8 @@ class CandidatePool(TablePool):
         for examples, answer, products in self.oracle.ask_candidates(np.arange(n), w):
             planes, offsets, scales = answer
             check()
+            if self.slots.values.dtype != LARGE.values and not _are_small(planes.values, scales):
+                self.slots = self.slots._replace(values=self.slots.values.astype(LARGE.values))
             done = 0
             while True:
                 done = admit_candidates(
@@ -322,11 +329,12 @@ class CandidatePool(TablePool):
     def _compact(self, oldest: int, factor: float, extra: int = 0) -> None:
         """Rewrite the entries without those of dropped candidates, with space to grow."""
         slots = self.slots
+        self.table = np.empty(0, np.int32)  # made anew below
         slots.last_used[slots.last_used < oldest] = -1
         kept = np.flatnonzero(slots.last_used >= 0)
         first, last = slots.start.ravel(), (slots.start + slots.length).ravel()
         n_entries, n_listed = (int(factor * used) + extra + 64 for used in self.used)
-        ids, values = np.empty(n_entries, np.int32), np.empty(n_entries)
+        ids, values = np.empty(n_entries, np.int32), np.empty(n_entries, slots.values.dtype)
         features = np.empty(n_listed, np.int32)
         starts = np.empty(len(kept) + 1, np.int64)
         keep_rows(first, last, kept, slots.ids, slots.values, ids, values, starts)
@@ -349,3 +357,13 @@ class CandidatePool(TablePool):
         if self.grows:
             self.local.restart()
             self.local.extend(self.slots.features, n_local)
+
+
+def _are_small(values: Floats, scales: Floats) -> bool:
+    """Whether the values of rows, scaled, are whole numbers of 16 bits."""
+    most = np.abs(values).max(initial=0.0) * np.abs(scales).max(initial=0.0)
+    return bool(
+        most <= LARGEST_SMALL
+        and (scales == np.rint(scales)).all()
+        and (values == np.rint(values)).all()
+    )

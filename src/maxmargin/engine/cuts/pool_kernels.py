@@ -180,10 +180,10 @@ def sparse_combination(starts, ids, values, m, alpha, first, w):
 
 
 @kernel
-def take_non_zeros(plane, ids, values, at):
-    """Move the non-zero entries of ``plane`` to ids[at:], values[at:], leaving zeros behind.
+def write_non_zeros(plane, ids, values, at):
+    """Write the non-zero entries of ``plane`` to ids[at:], values[at:]; returns how many there are.
 
-    Returns how many there are. Where there is no space for them nothing is moved.
+    Where there is no space for them nothing is written.
     """
     count = 0
     for k in range(len(plane)):
@@ -193,6 +193,5 @@ def take_non_zeros(plane, ids, values, at):
             if plane[k] != 0.0:
                 ids[at] = k
                 values[at] = plane[k]
-                plane[k] = 0.0
                 at += 1
     return count

@@ -107,7 +107,7 @@ class WorkingSets:
     def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int = 2**62) -> None:
         n, n_features = len(caps), oracle.n_features
         self.cache_bytes = cache_bytes
-        self._warned_of_budget = False
+        self._warned_of = 0  # bytes
         self.oracle = oracle
         self.formulation = formulation = oracle.formulation
         self.parts = oracle.parts
@@ -349,12 +349,13 @@ class WorkingSets:
         logger.debug("dropping constraints without weight to keep within cache_mb")
         sets.idle[sets.alpha > 0.0] = 0
         drop_idle(sets, 1, np.empty(largest, np.int64), np.empty(largest, np.int64))
+        del sets  # or what is rewritten would stay
         self._rewrite()
         needed = int(2 * SPARE * self.nbytes)
         if needed > self.cache_bytes:
             self.cache_bytes = needed
-            if not self._warned_of_budget:
-                self._warned_of_budget = True
+            if needed > 1.5 * self._warned_of:
+                self._warned_of = needed
                 logger.warning(
                     "cache_mb is too small for the constraints that have weight; using %d MB",
                     needed // 2**20 + 1,
@@ -364,15 +365,15 @@ class WorkingSets:
 
     def _grow(self, i: int, length: int, factor: float, anyway: bool = False) -> bool:
         """Reserve space for such a plane and some more, unless the budget forbids it."""
-        sets = self.sets
-        capacity = 2 * int(sets.capacity[i]) if sets.count[i] == sets.capacity[i] else 0
+        held, capacity = int(self.sets.count[i]), int(self.sets.capacity[i])
+        capacity = 2 * capacity if held == capacity else 0
         extra = np.array([capacity, capacity * capacity, length])
         slots, squares, entries = (self.used + extra).tolist()
         sizes = {**dict.fromkeys(PER_SLOT, slots), "gram": squares, "ids": entries}
         sizes["values"] = entries
 
         def grown_to(name: str) -> int:
-            size, wanted = len(getattr(sets, name)), sizes[name]
+            size, wanted = len(getattr(self.sets, name)), sizes[name]
             return size if wanted <= size else int(factor * wanted) + 64
 
         taken = SLOT * grown_to("first") + 8 * grown_to("gram") + ENTRY * grown_to("ids")
