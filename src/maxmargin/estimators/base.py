@@ -196,7 +196,7 @@ class PathRequest(NamedTuple):
             told = {name: repr(value) for name, value in {**asked, **limits}.items()}
             return solver.identity(problem, formulation, 1.0, weights) | told
 
-        series = Series(solver, identity, may_go_on=("interrupted",))
+        series = Series(solver, identity, ("interrupted",), problem)
         points = solve_path(
             lambda own, C, start: series.train(own, lambda kept: solve(kept, C, start)),
             solver,
