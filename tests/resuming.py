@@ -17,9 +17,11 @@ import numpy as np
 
 import maxmargin as mm
 from brute_classes import python_case
+from brute_general import KernelLabels
 from brute_measures import measure_case
 from cases import chain_case, multiclass_case
 from constrained import KINDS as CONSTRAINTS
+from joint_kernels import Climbing, LabellingObjects, kernel, kernel_examples
 from maxmargin.formulation import Formulation
 from maxmargin.plane_rows import BoundedPlanes
 from maxmargin.problems.classes.multiclass import MulticlassProblem
@@ -98,6 +100,17 @@ def plain_python():
     return python_case(np.random.default_rng(7)).problem
 
 
+KERNELS = {
+    "auto": Training("auto", kernel),
+    "one-slack": Training("one-slack", kernel),
+    "mira, three best": Training("mira", kernel, {"k": 3}),
+    "no room for values": Training("auto", lambda: kernel(cache_mb=0.006)),
+    "few points": Training("auto", lambda: kernel(max_points=9)),
+    "objects": Training("auto", lambda: kernel(LabellingObjects)),
+    "climbing": Training("auto", lambda: kernel(Climbing)),
+    "climbing, sgd": Training("sgd", lambda: kernel(Climbing)),
+}
+
 TRAININGS = {
     **{f"{name} on chains": Training(name, chains) for name in SOLVERS},
     **{f"{name} on classes": Training(name, classes) for name in SOLVERS},
@@ -128,6 +141,7 @@ TRAININGS = {
     "sgd, certified": Training("sgd", chains, {"certificate": True}),
     "sgd, constraints": Training("sgd", classes, constraints="all"),
     "pegasos, ratio": Training("pegasos", chains, {"ratio": 1e-3}),
+    **{f"joint kernel, {name}": training for name, training in KERNELS.items()},
 }
 
 
@@ -177,8 +191,16 @@ def known_in_part(**options):
     return [outcome(model.result_), *map(list, model.rounds_)]
 
 
+def path_of_a_joint_kernel(**options):
+    model = mm.StructuralSVM(KernelLabels(), **{"tol": 1e-4, "random_state": 0, **options})
+    models = model.fit_path(*kernel_examples(), [0.1, 1.0, 5.0])
+    coefficients = [models.at(C).coef_.tolist() for C in models.Cs]
+    return [coefficients, *map(outcome, models.results)]
+
+
 SERIES = {f.__name__.replace("_", " "): f for f in (path_of_chains, cover_of_classes)}
 SERIES |= {f.__name__.replace("_", " "): f for f in (path_by_cutting_planes, known_in_part)}
+SERIES["path of a joint kernel"] = path_of_a_joint_kernel
 
 
 # ----- another process ---------------------------------------------------------------------------

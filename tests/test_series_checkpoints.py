@@ -139,6 +139,36 @@ def test_the_search_for_C_goes_on(tmp_path):
     assert len(seen) == before  # all was over
 
 
+def test_a_search_beside_another_training_is_refused_before_any_work(tmp_path):
+    """Its last fit could not go on from that file."""
+    X, y = words()
+    kept_path(tmp_path)
+    before, seen = (tmp_path / "c").read_bytes(), []
+    options = {"checkpoint": tmp_path / "c", "callbacks": [seen.append]}
+    model = mm.SequenceTagger(**options, resume=True, tol=1e-2, random_state=0)
+    message = (
+        r"c: the checkpoint is of another training, with another C \(\[0.1, 1.0\] there, one of"
+    )
+    with pytest.raises(ValueError, match=message):
+        mm.SearchCV(model, [0.1, 1.0], cv=2).fit(X, y)
+    (tmp_path / "c").rename(tmp_path / "c.1")
+    with pytest.raises(ValueError, match=message):
+        mm.SearchCV(model, [0.1, 1.0], cv=2).fit(X, y)
+    (tmp_path / "c.1").rename(tmp_path / "c")
+    assert not seen and os.listdir(tmp_path) == ["c"]
+    assert (tmp_path / "c").read_bytes() == before
+    mm.SearchCV(model, [0.1, 1.0], cv=2, refit=False).fit(X, y)  # has no last fit
+    assert (tmp_path / "c").read_bytes() == before
+    mm.SearchCV(model.set_params(resume=False), [0.1, 1.0], cv=2).fit(X, y)
+    mm.SearchCV(model.set_params(resume=True), [0.1, 1.0], cv=2).fit(X, y)
+    seen.clear()
+    (tmp_path / "c").write_text("my thesis")
+    (tmp_path / "c.1").unlink(missing_ok=True)
+    with pytest.raises(ValueError, match="there is a file of this name that is no checkpoint"):
+        mm.SearchCV(model, [0.1, 1.0], cv=2).fit(X, y)
+    assert not seen
+
+
 def test_a_calibration_has_files_of_its_own(tmp_path):
     X, y = words()
     options = {"random_state": 0, "probability": True}

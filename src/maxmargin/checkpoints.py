@@ -16,8 +16,9 @@ import logging
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from .declared import Count, from_values
 from .formats.opening import PathLike
 from .formats.writing import check_writable, remove_leftovers, write_atomically
 
-__all__ = ["Checkpoint", "check_place", "older_of", "part_of", "remove_checkpoint"]
+__all__ = ["Checkpoint", "check_place", "identity_at", "older_of", "part_of", "remove_checkpoint"]
 
 logger = logging.getLogger("maxmargin")
 
@@ -186,6 +187,14 @@ def check_place(path: PathLike) -> None:
             raise ValueError(f"{name}: there is a file of this name that is no checkpoint")
 
 
+def identity_at(path: PathLike) -> dict[str, str] | None:
+    """Whose training would be gone on with there; None if there is nothing that can be read."""
+    for name in (os.fspath(path), older_of(path)):
+        with suppress(FileNotFoundError, Damaged):
+            return _read(name).identity
+    return None
+
+
 def older_of(path: PathLike) -> str:
     """Where the checkpoint before the last one is."""
     return f"{os.fspath(path)}.1"
@@ -216,14 +225,15 @@ def _may_be_checkpoint(path: str) -> bool:
 
 def _write(stream: BinaryIO, content: Content) -> None:
     """Write a file from its beginning to its end."""
-    arrays = {name: np.asarray(array, order="C") for name, array in content.arrays.items()}
+    arrays = content.arrays
     described = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
     header = {"identity": content.identity, "finished": content.finished, "arrays": described}
     text = json.dumps(header).encode()
     digest = hashlib.sha256()
     start = MAGIC + len(text).to_bytes(LENGTH, "little") + text
-    pieces: list[Any] = [start, *(array.reshape(-1).view(np.uint8) for array in arrays.values())]
-    for piece in pieces:
+    rows = (np.ascontiguousarray(array).reshape(-1) for array in arrays.values())  # or copies
+    flat: Iterator[Any] = (row.view(np.uint8) for row in rows)
+    for piece in chain([start], flat):
         digest.update(piece)
         stream.write(piece)
     stream.write(digest.digest())

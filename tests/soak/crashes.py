@@ -2,7 +2,8 @@
 
 Training goes on from the files until it is over: to the weights, bit by bit, and the certificate of
 one that nobody has killed. No more than the iteration since the last checkpoint is repeated. So do
-paths of C, and the rounds of labels known in part.
+paths of C, the rounds of labels known in part, joint kernels, whose points are found in training,
+and calls of `partial_fit`, which are made again.
 """
 
 import dataclasses
@@ -17,10 +18,12 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 
 from maxmargin.solvers import SOLVERS
 
 from . import trainee
+from .kernel_tasks import joint_kernels
 from .label_tasks import chains
 from .tasks import TASKS
 
@@ -56,7 +59,24 @@ def known_in_part(task, model):
     return [model.fit(task.X, hidden).result_]
 
 
-FITS = (one_training, path, known_in_part)
+def joint_kernel(task, model):
+    """An ordinary fit, or a path, with points that are found on the way."""
+    if model.solver in CERTIFIED and task.n_examples % 2:
+        return path(task, model)
+    return one_training(task, model)
+
+
+def stream(task, model):
+    """Twelve calls, some of which have the same examples."""
+    model = clone(model)
+    for k in range(12):
+        weights = np.linspace(1.0, 1.0 + k % 4, task.n_examples)
+        model.partial_fit(task.X, task.Y, sample_weight=weights)
+    return [model.result_]
+
+
+FITS = (one_training, path, known_in_part, joint_kernel, stream)
+CERTIFIED = [name for name in LINEAR if SOLVERS[name].certified]
 CHAINS = TASKS.index(chains)
 
 
@@ -67,17 +87,22 @@ def prepare(rng, number):
     every = float(rng.choice([0.0, 0.0, 0.0, 0.01]))
     moments = rng.random(MOST_KILLS)
     fit = FITS[int(rng.integers(len(FITS)))]
-    if fit is path and not SOLVERS[solver].certified:
+    if fit is (path if solver not in CERTIFIED else stream):
         fit = one_training
-    number = CHAINS if fit is known_in_part else number % len(TASKS)
+    number = CHAINS if fit in (known_in_part, stream) else number % len(TASKS)
     described = f"task {number}, seed {seed}, {solver}, {n_jobs} threads, {every} s, {fit.__name__}"
     return described, lambda: run(fit, seed, number, solver, n_jobs, every, moments)
 
 
 def run(fit, seed, number, solver, n_jobs, every, moments):
     """Kill, go on, kill, go on, ..., and compare."""
-    task, model = trainee.make(seed, number, solver, "raise")
-    model.set_params(C=1.0, tol=1e-5, max_passes=100, max_time=None, n_jobs=n_jobs)
+    if fit is joint_kernel:
+        task = joint_kernels(np.random.default_rng(seed))
+        model = task.make(solver=solver, random_state=0)
+    else:
+        task, model = trainee.make(seed, number, solver, "raise")
+    most = 10 if fit is joint_kernel else 100  # kernels in plain Python take a while
+    model.set_params(C=1.0, tol=1e-5, max_passes=most, max_time=None, n_jobs=n_jobs)
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
         expected = []

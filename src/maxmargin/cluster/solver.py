@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from .._warn import warn_user
+from ..engine.growing import Growing
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Progress, Result, WeightsCallback
@@ -192,7 +193,7 @@ class ClusterSolver(Solver):
                     f"sample_weight has {len(sample_weight)} arrays for {len(recipes)} parts"
                 )
             return recipes, [None] * len(recipes) if sample_weight is None else list(sample_weight)
-        if getattr(problem, "grows_in_training", False):
+        if isinstance(problem, Growing):
             raise ValueError(
                 f"a {type(problem).__name__} finds its features in training: its parts would have "
                 "different ones"

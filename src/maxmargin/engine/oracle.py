@@ -33,6 +33,7 @@ from ..search.margin_search import search_of
 from ..types import Floats, Ints
 from ..weight_constraints import Region
 from .accelerators import PartsAlone, accelerators_of
+from .growing import Growing
 from .parts import Parts, row_products, single_weights
 from .processes import Processes, in_processes
 from .threads import Threads, count_threads
@@ -132,7 +133,7 @@ class Oracle:
     @contextmanager
     def in_threads(self, count: int) -> Iterator[None]:
         """Within it, so many threads search, where the problem says that they may, or processes."""
-        if count == 1:
+        if count == 1 or isinstance(self.problem, Growing):
             yield
             return
         if not getattr(self.problem, "in_threads", False):

@@ -23,7 +23,18 @@ from .interrupts import InterruptWatch
 from .one_core import one_core
 from .oracle import Oracle
 from .stalling import ROUNDING, Looseness, Stalling
-from .state import Arrays, Kept, SolverState, copied, from_text, inside, to_text, under
+from .state import (
+    Arrays,
+    Kept,
+    SolverState,
+    copied,
+    from_text,
+    grown_arrays,
+    inside,
+    restore_grown,
+    to_text,
+    under,
+)
 from .threads import count_threads
 
 __all__ = ["CertifiedRun", "Run", "Saver", "StopTraining"]
@@ -163,7 +174,8 @@ class Run(Kept, ABC):
         }
         loop = {} if self._loop is None else under("loop", self._loop.arrays())
         seen = [under(name, callback.arrays()) for name, callback in self._watching()]
-        return {**super().arrays(), "run": to_text(numbers), **loop, **dict(ChainMap(*seen))}
+        beside = {**loop, **dict(ChainMap(*seen)), **grown_arrays(self.oracle.problem)}
+        return {**super().arrays(), "run": to_text(numbers), **beside}
 
     def _watching(self) -> list[tuple[str, WeightsCallback]]:
         """Callbacks that choose by what they have seen, and their names in checkpoints."""
@@ -172,6 +184,7 @@ class Run(Kept, ABC):
 
     def restore(self, arrays: Arrays) -> None:
         """See `Kept`; what a loop has kept waits for `looping`."""
+        restore_grown(self.oracle.problem, arrays)
         super().restore(arrays)
         numbers = from_text(arrays["run"])
         self._calls_before = self.oracle.calls - numbers["calls"]

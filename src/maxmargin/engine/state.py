@@ -15,6 +15,7 @@ from ..formulation import Formulation
 from ..objective import DualTerms
 from ..problem import Problem
 from ..result import Result
+from .growing import Growing
 from .native import NativeProblem
 from .oracle import Oracle
 
@@ -26,9 +27,11 @@ __all__ = [
     "extends",
     "fingerprint",
     "from_text",
+    "grown_arrays",
     "inside",
     "named_arrays",
     "of_kind",
+    "restore_grown",
     "to_text",
     "under",
 ]
@@ -143,6 +146,17 @@ class Kept:
                 setattr(self, name, arrays[name].copy())
             else:
                 getattr(self, name).restore(inside(name, arrays))
+
+
+def grown_arrays(problem: object) -> Arrays:
+    """What a problem has found in training, of most nothing, beside the arrays of a run."""
+    return under("problem", problem.grown_arrays()) if isinstance(problem, Growing) else {}
+
+
+def restore_grown(problem: object, arrays: Arrays) -> None:
+    """Give it back to an equal problem."""
+    if isinstance(problem, Growing):
+        problem.restore_grown(inside("problem", arrays))
 
 
 # ----- arrays by name ----------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import checked_weights
 from ..solvers.compacting import Compaction
 from ..solvers.dual_ascent import DualAscentState
-from ..solvers.online import Learner, Seen
+from ..solvers.online import Learner, OnlineSolver, Seen
 from ..solvers.path import PathPoint, Solve, solve_path
 from ..solvers.series import Series
 from ..types import Floats
@@ -46,6 +46,7 @@ from .fitting import AllOrNothing
 from .parameters import SharedParameters
 from .seeds import seed_of
 from .sklearn_callbacks import CallbackSupportMixin, iteration_callback
+from .stream import Stream
 
 __all__ = [
     "MaxMarginEstimator",
@@ -196,7 +197,7 @@ class PathRequest(NamedTuple):
             told = {name: repr(value) for name, value in {**asked, **limits}.items()}
             return solver.identity(problem, formulation, 1.0, weights) | told
 
-        series = Series(solver, identity, may_go_on=("interrupted",))
+        series = Series(solver, identity, ("interrupted",), problem)
         points = solve_path(
             lambda own, C, start: series.train(own, lambda kept: solve(kept, C, start)),
             solver,
@@ -355,7 +356,8 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         self._set_weights(result.w)
         if following is not None:
             self.__dict__.update(following(result.w))
-        self.__dict__.pop("_online", None)
+        for name in ("_online", "_stream"):
+            self.__dict__.pop(name, None)
         if self.warm_start:
             self.result_ = result
             self._kept = _Kept(content, problem, content_of(problem))
@@ -434,13 +436,61 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
 
         Training goes on from what the last call has left in ``_online``; without it, from the
         weights there are, if they are as many. ``data`` is all that the problem is made of: the
-        same again adds nothing to the examples seen, whose weights are what C multiplies.
+        same again adds nothing to the examples seen, whose weights are what C multiplies. A call
+        that the checkpoint has is over already.
         """
-        if self.checkpoint is not None:
-            raise ValueError("checkpoint is for fit: partial_fit makes a single pass")
-        solver = dataclasses.replace(self._make_solver(), max_passes=1)
-        earlier = _beginning(getattr(self, "_online", None))
+        solver = dataclasses.replace(
+            self._make_solver(), max_passes=1, checkpoint=None, resume=False
+        )
+        assert isinstance(solver, OnlineSolver)
+        formulation = self._formulation(constraints)
         content = fingerprint(*data, sample_weight)
+        stream, settings = self._kept_stream(solver, problem, formulation)
+        call = fingerprint(content, settings)
+        if stream is not None and stream.has(call):
+            result = stream.result(solver, problem, formulation)
+        else:
+            result = self._pass(problem, solver, formulation, content, sample_weight)
+        self._set_weights(result.w)
+        if stream is not None:
+            self._stream = stream.followed_by(call, result, getattr(self, "_online", None))
+        self._online = result
+        self.result_ = dataclasses.replace(result, state=None)
+
+    def _kept_stream(
+        self, solver: OnlineSolver, problem: Problem, formulation: Formulation
+    ) -> tuple[Stream | None, dict[str, str]]:
+        """What keeps the calls of `partial_fit`, if they are kept, and what they depend on."""
+        if self.checkpoint is None:
+            return None, {}
+        settings = solver.settings(problem, formulation, float(self.C))
+        stream: Stream | None = getattr(self, "_stream", None)
+        if stream is None or not stream.is_at(self.checkpoint):
+            earlier: Result | None = getattr(self, "_online", None)
+            if earlier is not None:
+                assert isinstance(earlier.state, Learner)
+                before = fingerprint(*earlier.state.arrays().values())
+            else:
+                before = fingerprint(self._weights) if hasattr(self, "result_") else "none"
+            identity = {
+                "method": "partial_fit",
+                **settings,
+                "weights before the first call": before,
+            }
+            place, every = self.checkpoint, float(self.checkpoint_every)
+            stream = Stream.at(place, every, identity, bool(self.resume))
+        return stream, settings
+
+    def _pass(
+        self,
+        problem: Problem,
+        solver: OnlineSolver,
+        formulation: Formulation,
+        content: str,
+        sample_weight: Floats | None,
+    ) -> Result:
+        """One more pass, from what there is; see `_train_online`."""
+        earlier = _beginning(getattr(self, "_online", None))
         if earlier is not None:
             assert isinstance(earlier.state, Learner)
             if content in earlier.state.seen.contents:
@@ -451,7 +501,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             earlier = dataclasses.replace(self.result_, w=self._weights, state=seen)
         result = solver.solve(
             problem,
-            self._formulation(constraints),
+            formulation,
             float(self.C),
             sample_weight=sample_weight,
             warm_start=earlier,
@@ -460,9 +510,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         assert isinstance(result.state, Learner)
         result.state.seen.contents.add(content)
         result.state.forget_examples()
-        self._set_weights(result.w)
-        self._online = result
-        self.result_ = dataclasses.replace(result, state=None)
+        return result
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""

@@ -72,15 +72,16 @@ class SharedParameters:
         Stop training after this many seconds.
     checkpoint : str or path-like, optional
         File to keep the training in, so that it can go on after a crash: ``fit`` writes it between
-        iterations, and replaces it as a whole. The one before stays as ``checkpoint + ".1"``. Not
-        for joint kernels and ``partial_fit``.
+        iterations, and replaces it as a whole. The one before stays as ``checkpoint + ".1"``. Calls
+        of ``partial_fit`` are kept in it, too, after each of them.
     checkpoint_every : float, default=60.0
         Seconds between two writings.
     resume : bool, default=False
         Go on from the file, if there is one: ``fit`` then ends with the same model, bit by bit, as
         if nothing had happened. Data and parameters have to be the same, but for the limits
         ``max_passes`` and ``max_time``, which count what was done before. ``random_state`` has no
-        effect then. A training that was over is not trained again.
+        effect then. A training that was over is not trained again. ``partial_fit`` has to be called
+        again from the first call on; calls that were over return at once.
     on_interrupt : {"raise", "return"}, default="raise"
         What Ctrl-C during training does. "raise" raises KeyboardInterrupt; the best model so far is
         kept in ``coef_`` and ``result_``, whose status is "interrupted". "return" makes ``fit``

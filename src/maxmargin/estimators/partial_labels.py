@@ -81,7 +81,7 @@ class PartialLabels(MaxMarginEstimator):
         self._set_weights(result.w)
         self.result_ = dataclasses.replace(result, state=None)
         self.rounds_: list[Round] = found.rounds
-        for name in ("_online", "_kept"):
+        for name in ("_online", "_stream", "_kept"):
             self.__dict__.pop(name, None)
         warn_unless_converged(found.result, solver)
         is_told = not found.result.converged or found.result.status == "interrupted"

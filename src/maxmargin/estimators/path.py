@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .._warn import warn_user
-from ..checkpoints import FOLD, part_of
+from ..checkpoints import FOLD, check_place, identity_at, part_of
 from ..doc_links import DocLinks
 from ..solvers import is_online
 from ..solvers.path import PathPoint
@@ -308,6 +308,7 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"Cs must be 1 or more, or the values themselves, got {self.Cs!r}")
         grid = np.logspace(-3, 2, int(self.Cs)) if isinstance(self.Cs, Integral) else self.Cs
         self.Cs_: Floats = np.unique(_checked_Cs(grid))
+        self._check_last_checkpoint()
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         needed = self._needed_for_scores(fit_params)
         rows: list[Floats] = []
@@ -334,6 +335,20 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
             chosen = clone(self.estimator).set_params(C=self.best_C_)
             self.best_estimator_ = chosen.fit(X, y, **fit_params)
         return self
+
+    def _check_last_checkpoint(self) -> None:
+        """Raise for a file that the fit with the best C, which comes last, could not go on from."""
+        checkpoint = getattr(self.estimator, "checkpoint", None)
+        if checkpoint is None or not self.refit:
+            return
+        check_place(checkpoint)
+        found = identity_at(checkpoint) if self.estimator.resume else None
+        if found is not None and found.get("C") not in [repr(C) for C in self.Cs_.tolist()]:
+            raise ValueError(
+                f"{checkpoint}: the checkpoint is of another training, with another C "
+                f"({found.get('C')} there, one of {self.Cs_.tolist()} here); a search keeps its "
+                "last fit there, so give it a name of its own, or remove the file"
+            )
 
     def _needed_for_scores(self, fit_params: dict[str, Any]) -> dict[str, Any]:
         """What scores of held-out data take of the parameters of ``fit``: queries, no weights."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..engine.growing import Growing
 from ..engine.one_core import one_core
 from ..engine.run import Run, Saver
 from ..engine.state import fingerprint
@@ -168,10 +169,8 @@ class Solver:
                 identity |= callback.identity()
         return open_file(self.checkpoint, self, identity)
 
-    def identity(
-        self, problem: Any, formulation: Formulation, C: float, weights: Floats
-    ) -> dict[str, str]:
-        """What has to be the same for a training that goes on."""
+    def settings(self, problem: Any, formulation: Formulation, C: float) -> dict[str, str]:
+        """What has to be the same for a training that goes on, but for the examples."""
         options = {f.name: repr(getattr(self, f.name)) for f in fields(self)}
         return {
             "version of maxmargin": __version__,
@@ -183,9 +182,17 @@ class Solver:
             "square root of the loss": repr(formulation.uses_sqrt_loss),
             "constraints on weights": str(joblib.hash(formulation.constraints)),
             "problem": type(problem).__name__,
-            "number of examples": repr(problem.n_examples),
             "number of features": repr(getattr(problem, "n_features", None)),
-            "data": str(fingerprint(problem)),
+        }
+
+    def identity(
+        self, problem: Any, formulation: Formulation, C: float, weights: Floats
+    ) -> dict[str, str]:
+        """What has to be the same for a training that goes on."""
+        given = problem.before_training() if isinstance(problem, Growing) else problem
+        return self.settings(problem, formulation, C) | {
+            "number of examples": repr(problem.n_examples),
+            "data": str(fingerprint(given)),
             "sample weights": str(joblib.hash(weights)),
         }
 
@@ -240,19 +247,14 @@ class Solver:
         check_n_jobs(self.n_jobs)
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")
-        self._check_checkpoint(problem)
+        self._check_checkpoint()
 
-    def _check_checkpoint(self, problem: Problem) -> None:
+    def _check_checkpoint(self) -> None:
         """Raise ValueError if the training cannot be kept as is asked."""
         if not self.checkpoint_every >= 0:
             raise ValueError(f"checkpoint_every must be >= 0, got {self.checkpoint_every}")
         if self.resume and self.checkpoint is None:
             raise ValueError("resume needs checkpoint, the file to go on from")
-        if self.checkpoint is not None and getattr(problem, "grows_in_training", False):
-            raise ValueError(
-                f"checkpoint: the training of a {type(problem).__name__} cannot be kept, for it "
-                "finds its features on the way"
-            )
 
 
 def _finite(result: Result) -> Result:

@@ -276,6 +276,16 @@ class OnlineSolver(Solver):
         """Visit the examples in random order, again and again; returns why that ended."""
         return training.passes()
 
+    def learner_of(
+        self, arrays: Arrays, n_features: int, constraints: WeightConstraints | None
+    ) -> Learner:
+        """The learner that has given these arrays, once it had forgotten its examples."""
+        rng = np.random.default_rng(self.random_state)
+        learner = Learner(n_features, 0, self.average, self.products, rng)
+        learner.constraints = constraints
+        learner.restore(arrays)
+        return learner
+
     def _learner(self, oracle: Oracle, warm: Result | None) -> Learner:
         """A new learner, or that of an earlier result, which goes on changing."""
         problem, constraints = oracle.problem, oracle.formulation.constraints

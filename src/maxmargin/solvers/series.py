@@ -13,15 +13,25 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ..engine.run import Saver
-from ..engine.state import Arrays, SolverState, from_text, inside, to_text, under
+from ..engine.state import (
+    Arrays,
+    SolverState,
+    from_text,
+    grown_arrays,
+    inside,
+    restore_grown,
+    to_text,
+    under,
+)
 from ..objective import DualTerms
+from ..problem import Problem
 from ..registry import import_name
 from ..result import Progress, Result
 
 if TYPE_CHECKING:
     from .base import Solver
 
-__all__ = ["Series", "open_file"]
+__all__ = ["Series", "open_file", "result_arrays", "result_of"]
 
 #: What a result says in numbers: all but weights, history and state.
 NUMBERS = [f.name for f in fields(Result) if f.name not in ("w", "history", "state")]
@@ -45,6 +55,8 @@ class Series:
         Gives whose trainings they are, if they are kept.
     may_go_on : collection of str
         Why a training may end that ends the series, but can be gone on with.
+    problem : Problem, optional
+        What all of them train, if that is one; what it has found is kept to the end.
     """
 
     def __init__(
@@ -52,8 +64,10 @@ class Series:
         solver: Solver,
         identity: Callable[[], Mapping[str, str]],
         may_go_on: Collection[str],
+        problem: Problem | None = None,
     ) -> None:
         self.may_go_on = may_go_on
+        self._problem = problem
         self.results: list[Result] = []  # of the trainings that are over
         self._n_asked = 0  # of these, how many were asked for
         self._run: Arrays | None = None  # of the training that is not
@@ -68,8 +82,10 @@ class Series:
             numbers = from_text(arrays["series"])
             self._seed = numbers["seed"]
             for k in range(numbers["n_done"]):
-                self.results.append(_result(inside(f"result {k}", arrays)))
+                self.results.append(result_of(inside(f"result {k}", arrays)))
             self._run = inside("run", arrays) or None
+            if self._run is None:
+                restore_grown(problem, arrays)
 
     def train(self, solver: Solver, solve: Callable[[Solver], Result]) -> Result:
         """The result of the next training, from the file if it was over."""
@@ -90,13 +106,13 @@ class Series:
     def finish(self) -> None:
         """Write that all trainings are over, unless one of them can be gone on with."""
         if self._file is not None and self._finished is None:
-            self._file.write(self._arrays(), finished="all")
+            self._file.write({**self._arrays(), **grown_arrays(self._problem)}, finished="all")
 
     def _arrays(self) -> Arrays:
         """What there is beside the run."""
         arrays = {"series": to_text({"n_done": len(self.results), "seed": self._seed})}
         for k, result in enumerate(self.results):
-            arrays |= under(f"result {k}", _result_arrays(result))
+            arrays |= under(f"result {k}", result_arrays(result))
         return arrays
 
     # ----- for the run, a `Saver` -----------------------------------------------------------------
@@ -154,17 +170,17 @@ class _Terms(SolverState):
         self.terms = None if terms is None else DualTerms(*terms)
 
 
-def _result_arrays(result: Result) -> Arrays:
-    """A result that is over, as arrays by name."""
-    assert isinstance(result.state, _Terms)
+def result_arrays(result: Result) -> Arrays:
+    """A result that is over, as arrays by name; of its state the dual value alone."""
+    terms = result.state if isinstance(result.state, _Terms) else _Terms.of(result)
     numbers = {name: getattr(result, name) for name in NUMBERS}
     history = [astuple(progress) for progress in result.history]
     told = to_text({**numbers, "history": history})
-    return {"w": result.w, "told": told, **result.state.arrays()}
+    return {"w": result.w, "told": told, **terms.arrays()}
 
 
-def _result(arrays: Arrays) -> Result:
-    """What `_result_arrays` was given."""
+def result_of(arrays: Arrays) -> Result:
+    """What `result_arrays` was given."""
     told = from_text(arrays["told"])
     history, state = [Progress(*record) for record in told.pop("history")], _Terms(None)
     state.restore(arrays)

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.state import Arrays
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, Row, entries, stack, stack_k_best
 from ...problem import Problem
 from ...search.limits import as_examples, as_weights
 from ...types import Floats, Ints
 from .kernel_points import Expansion, KernelPoints, KernelReport, output_key
+from .output_texts import OutputTexts
 
 __all__ = ["JointKernelProblem", "JointScore"]
 
@@ -118,7 +120,9 @@ class JointKernelProblem(Problem):
     -----
     A trained `StructuralSVM` has the coefficients of the points in ``coef_``, and the points that
     have any in ``problem_``; ``problem_.kernel_report`` tells what training had. Outputs that are
-    objects of a class of your own should have ``__eq__`` and ``__hash__``.
+    objects of a class of your own should have ``__eq__`` and ``__hash__``; a ``checkpoint`` keeps
+    them where `outputs` lists them. Training has one process, whatever ``n_jobs``: others would
+    find points of their own.
 
     Examples
     --------
@@ -138,8 +142,6 @@ class JointKernelProblem(Problem):
 
     max_points: int = 2000
     cache_mb: float = 256.0
-    #: Points are found in training, and no checkpoint holds them.
-    grows_in_training = True
     has_features = False
     search_method = "argmax"  # what `check_problem` calls the search that may be wrong
     _space: KernelPoints | Expansion | None = None
@@ -218,7 +220,7 @@ class JointKernelProblem(Problem):
         unbound.n_features = int(self.max_points)
         bound = super(JointKernelProblem, unbound).bind(X, Y)
         assert isinstance(bound, JointKernelProblem)
-        bound._space = KernelPoints(X, int(self.max_points), 1e6 * float(self.cache_mb))
+        bound._space = KernelPoints(X, Y, int(self.max_points), 1e6 * float(self.cache_mb))
         bound._numbers, bound._report = range(len(X)), None
         return bound
 
@@ -307,6 +309,27 @@ class JointKernelProblem(Problem):
         without._space, without.n_features = reduced, reduced.size
         without._report = self.kernel_report
         return without, coefficients
+
+    # ----- checkpoints: see `engine.growing.Growing` ----------------------------------------------
+
+    def before_training(self) -> Problem:
+        """The same problem without points."""
+        fresh = copy.copy(self)
+        fresh._space = self._training_space.empty()
+        return fresh
+
+    def grown_arrays(self) -> Arrays:
+        """The points, and the coordinates that are known."""
+        return self._training_space.arrays(self._texts)
+
+    def restore_grown(self, arrays: Arrays) -> None:
+        """Take them over, in place of those there are."""
+        self._training_space.restore(arrays, self._texts)
+
+    @property
+    def _texts(self) -> OutputTexts:
+        space, lists = self._training_space, type(self).outputs is not JointKernelProblem.outputs
+        return OutputTexts(space.inputs, space.truths, self.outputs if lists else None)
 
     # ----- points -------------------------------------------------------------------------------
 

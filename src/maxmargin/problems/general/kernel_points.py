@@ -12,15 +12,18 @@ that are sums of such rows have a score <w, z> for every other point, whatever i
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from ..._warn import warn_user
+from ...engine.state import Arrays, from_text, to_text, under
 from ...types import Bools, Floats, Ints
 
 __all__ = ["Expansion", "KernelPoints", "KernelReport", "KernelValues", "output_key"]
@@ -54,6 +57,16 @@ class KernelReport(NamedTuple):
     largest_residual: float
 
 
+class Texts(Protocol):
+    """Outputs as texts; see `output_texts.OutputTexts`."""
+
+    def text(self, i: int, y: Any) -> str:
+        """The text of an output of an example, which is JSON."""
+
+    def outputs(self, examples: Sequence[int], forms: Sequence[Any]) -> list[Any]:
+        """The outputs of these examples that such texts stand for."""
+
+
 @dataclass
 class Expansion:
     """Points with coefficients: scores are sums of coefficients times values of the kernel."""
@@ -80,16 +93,23 @@ class KernelPoints:
 
     Parameters
     ----------
-    inputs : sequence
-        The inputs, by the numbers of their examples.
+    inputs, truths : sequence
+        Inputs and given outputs, by the numbers of their examples.
     max_points : int
         Bound on the points with coordinates of their own. Others are projected on their span.
     cache_bytes : float
         Bound on what is kept of the coordinates of all outputs that were looked at.
     """
 
-    def __init__(self, inputs: Sequence[Any], max_points: int, cache_bytes: float) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Any],
+        truths: Sequence[Any],
+        max_points: int,
+        cache_bytes: float,
+    ) -> None:
         self.inputs = inputs
+        self.truths = truths
         self.max_points = max_points
         self.cache_bytes = cache_bytes
         self.points = Expansion()
@@ -97,6 +117,7 @@ class KernelPoints:
         self.largest_residual = 0.0
         self._factor: Floats = np.zeros((0, 0))
         self._places: dict[tuple[int, Hashable], int] = {}
+        self._texts: list[str] = []  # of the first points' outputs
         self._seen: dict[int, _Seen] = {}
         self._largest = 0.0  # squared norm of a point
         self._cached = 0  # bytes
@@ -104,7 +125,8 @@ class KernelPoints:
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what can be computed again."""
-        return {**self.__dict__, "_seen": {}, "_cached": 0, "_factor": self.factor.copy()}
+        again: dict[str, Any] = {"_seen": {}, "_texts": [], "_cached": 0}
+        return {**self.__dict__, **again, "_factor": self.factor.copy()}
 
     @property
     def size(self) -> int:
@@ -218,6 +240,56 @@ class KernelPoints:
             )
             seen.n_known[same] = n
 
+    # ----- checkpoints --------------------------------------------------------------------------
+
+    def empty(self) -> KernelPoints:
+        """The same inputs, and no points yet."""
+        return KernelPoints(self.inputs, self.truths, self.max_points, self.cache_bytes)
+
+    def arrays(self, texts: Texts) -> Arrays:
+        """All that later coordinates depend on.
+
+        Coordinates that are known are part of it: those computed again would be rounded otherwise,
+        for what is known of an output tells in which steps the rest is found.
+        """
+        for t in range(len(self._texts), self.size):
+            self._texts.append(texts.text(self.examples[t], self.points.outputs[t]))
+        numbers = {
+            "examples": self.examples,
+            "seen": list(self._seen),
+            "room": len(self._factor),
+            "largest": self._largest,
+            "largest_residual": self.largest_residual,
+        }
+        arrays: Arrays = {
+            "numbers": to_text(numbers),
+            "outputs": _joined(self._texts),
+            "factor": self.factor,
+        }
+        for i, seen in self._seen.items():
+            arrays |= under(f"seen {i}", seen.arrays(i, texts))
+        return arrays
+
+    def restore(self, arrays: Arrays, texts: Texts) -> None:
+        """Take over what `arrays` has given, in place of what there is."""
+        numbers = from_text(arrays["numbers"])
+        examples: list[int] = numbers["examples"]
+        outputs = texts.outputs(examples, json.loads(arrays["outputs"].tobytes()))
+        seen = {
+            i: _Seen.of({name: arrays[f"seen {i}.{name}"] for name in _Seen.names}, i, texts)
+            for i in numbers["seen"]
+        }
+        n = len(examples)
+        self._factor = np.zeros((numbers["room"],) * 2)
+        self._factor[:n, :n] = arrays["factor"]
+        self.points = Expansion([self.inputs[i] for i in examples], outputs)
+        self.examples, self._texts = examples, []
+        keys = [(i, output_key(y)) for i, y in zip(examples, outputs, strict=True)]
+        self._places = {key: t for t, key in enumerate(keys)}
+        self._seen = seen
+        self._cached = sum(own.table.nbytes for own in seen.values())
+        self._largest, self.largest_residual = numbers["largest"], numbers["largest_residual"]
+
     # ----- bounds -------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
@@ -283,11 +355,39 @@ class KernelPoints:
 class _Seen:
     """Outputs of an example that were looked at, and their coordinates as far as known."""
 
+    names = ("outputs", "known", "n_known", "shape")  # of its arrays
+
     def __init__(self) -> None:
         self.rows: dict[Hashable, int] = {}
         self.outputs: list[Any] = []
         self.table: Floats = np.zeros((0, 0))
         self.n_known: Ints = np.zeros(0, np.int64)  # coordinates of each
+        self._texts: list[str] = []  # of the first outputs
+
+    @classmethod
+    def of(cls, arrays: Arrays, i: int, texts: Texts) -> _Seen:
+        """What `arrays` has given, for this example."""
+        seen, forms = cls(), json.loads(arrays["outputs"].tobytes())
+        seen.outputs = texts.outputs([i] * len(forms), forms)
+        seen.rows = {output_key(y): row for row, y in enumerate(seen.outputs)}
+        known, n_known = arrays["known"], arrays["n_known"]
+        shape = tuple(arrays["shape"].tolist())
+        seen.table, seen.n_known = np.zeros(shape), np.zeros(shape[0], np.int64)
+        seen.table[: known.shape[0], : known.shape[1]] = known
+        seen.n_known[: len(n_known)] = n_known
+        return seen
+
+    def arrays(self, i: int, texts: Texts) -> Arrays:
+        """Outputs of this example, what is known of them, and the room there is."""
+        for y in self.outputs[len(self._texts) :]:
+            self._texts.append(texts.text(i, y))
+        n_known = self.n_known[: len(self.outputs)]
+        return {
+            "outputs": _joined(self._texts),
+            "known": self.table[: len(n_known), : n_known.max(initial=0)],
+            "n_known": n_known,
+            "shape": np.array(self.table.shape),
+        }
 
     def shape_for(self, n_new: int, n_points: int) -> tuple[int, int]:
         """Shape of the table with so many more rows, and coordinates."""
@@ -312,6 +412,11 @@ class _Seen:
             self.rows[key] = len(self.outputs) - 1
 
 
+def _joined(texts: list[str]) -> NDArray[np.uint8]:
+    """Texts that are JSON as one, of a list."""
+    return np.frombuffer(f"[{','.join(texts)}]".encode(), np.uint8)
+
+
 def output_key(y: Any) -> Hashable:
     """What equal outputs have in common, be they lists, tuples or arrays."""
     if isinstance(y, np.ndarray):
@@ -320,6 +425,8 @@ def output_key(y: Any) -> Hashable:
         return tuple(map(output_key, y))
     if isinstance(y, (set, frozenset)):
         return frozenset(map(output_key, y))
+    if type(y) is dict:
+        return dict, frozenset((output_key(name), output_key(item)) for name, item in y.items())
     if isinstance(y, np.generic):
         return output_key(y.item())
     try:
