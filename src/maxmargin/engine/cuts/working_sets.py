@@ -356,8 +356,8 @@ class WorkingSets:
             if not self._warned_of_budget:
                 self._warned_of_budget = True
                 logger.warning(
-                    "cache_mb is too small for the constraints that have weight; using %d MB",
-                    needed // 2**20 + 1,
+                    "cache_mb is too small for the constraints that have weight; using %.2g MB",
+                    needed / 2**20,
                 )
         if not self._grow(i, length, 1.3):
             self._grow(i, length, 1.1, anyway=True)
