@@ -36,10 +36,19 @@ class PackedSequences(NamedTuple):
         The tokens of all sequences, stacked. CSR indices are sorted, without repetition, int32.
     offsets : ndarray of int64, shape (n_sequences + 1,)
         Tokens of sequence i are rows ``offsets[i]:offsets[i + 1]``.
+
+    Notes
+    -----
+    ``len`` counts these two, as of any named tuple; `n_sequences` counts the sequences.
     """
 
     tokens: Any
     offsets: Ints
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
 
     @staticmethod
     def write(path: PathLike, parts: Iterable[Any]) -> None:
