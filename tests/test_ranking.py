@@ -160,6 +160,12 @@ def test_weights_of_scores_are_checked():
     for wrong in (-1.0, np.nan):
         with pytest.raises(ValueError, match=rf"sample_weight\[0\] is {wrong}; .* finite and >= 0"):
             model.score(X, Y, qid=QID, sample_weight=np.full(len(Y), wrong))
+    with pytest.raises(
+        ValueError, match=r"sample_weight must have shape \(240,\), got shape \(3,\)"
+    ):
+        model.score(X, Y, qid=QID, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight must be numbers"):
+        model.score(X, Y, qid=QID, sample_weight=["a"] * len(Y))
 
 
 def test_queries_with_nothing_to_rank_change_nothing():

@@ -240,6 +240,10 @@ class ChainPredictions(KernelMethods, ChainWeights):
         if sample_weight is None:
             return float(np.mean(right))
         weights = checked_weights(sample_weight, len(offsets) - 1)
+        if not weights.any():
+            raise ValueError(
+                "sample_weight is 0 for all sequences, expected at least one non-zero weight"
+            )
         return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
 
     def score_outputs(self, X: Any, y: Any) -> Floats:
