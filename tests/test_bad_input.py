@@ -1,5 +1,7 @@
 """Whatever is wrong with the input is an error, or a warning, that names what and where."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,8 @@ import maxmargin as mm
 from maxmargin.features import PackedSequences, WindowFeatures
 from maxmargin.metrics.alignments import alignment_scores
 from maxmargin.metrics.rankings import mean_swapped_pairs
+from maxmargin.metrics.segments import segment_scores
+from maxmargin.solvers.base import _finite
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [1.0, 3.0]])
 Y = np.array([0, 1, 0, 1])
@@ -144,6 +148,8 @@ def test_labels_must_be_usable():
         ({"max_time": "soon"}, "max_time must be"),
         ({"cache_mb": "much"}, "cache_mb must be a finite number >= 0, got 'much'"),
         ({"cache_mb": None}, "cache_mb must be"),
+        ({"cache_mb": -1}, "cache_mb must be a finite number >= 0, got -1"),
+        ({"on_violation": np.zeros(0)}, "on_violation must be"),
         ({"n_jobs": 1.5}, "n_jobs must be"),
         ({"n_jobs": 0}, "n_jobs must be None, a whole number >= 1, or -1 for all cores, got 0"),
         ({"n_jobs": "a"}, "n_jobs must be .* got 'a'"),
@@ -319,8 +325,44 @@ def test_sample_weights_must_be_numbers(weights):
 def test_weights_that_would_overflow():
     with pytest.raises(ValueError, match=r"C times sample_weight must be at most 1e\+100, got"):
         mm.SequenceTagger().fit(SEQUENCES, LABELS, sample_weight=[1.0, 1e300, 1.0])
-    with pytest.raises(ValueError, match="beyond all numbers: features, losses or C are too large"):
-        mm.MulticlassSVM(solver="perceptron").fit([[1e308], [-1e308], [1e308], [-1e308]], Y)
+
+
+def test_a_result_is_of_numbers():
+    """Weights may be finite where the objective is not."""
+    result = mm.MulticlassSVM().fit(X, Y).result_
+    assert _finite(replace(result, primal=np.inf)).primal == np.inf  # a hard margin that is not met
+    for changes in ({"primal": np.nan}, {"dual": -np.inf}, {"w": result.w * np.inf}):
+        with pytest.raises(ValueError, match="beyond all numbers: features, losses or C are too"):
+            _finite(replace(result, **changes))
+
+
+LARGE = X * 1e199
+LARGE[0] = 1.0
+
+
+@pytest.mark.parametrize("model", [mm.OrdinalSVM(), mm.RankSVM(), mm.MulticlassSVM()])
+def test_features_whose_squares_overflow(model):
+    message = r"X contains -?\S+e\+19\d at row 1, feature 0; .* at most 1e\+100 in size: scale them"
+    for given in (LARGE, np.asfortranarray(LARGE), sp.csr_matrix(LARGE)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(given, Y)
+
+
+def test_features_of_other_kinds_whose_squares_overflow():
+    message = "the value 1e.200, which is too large to compute with: scale the features"
+    with pytest.raises(ValueError, match=f"sequence 1, token 0 has {message}"):
+        mm.SequenceTagger().fit([X[:2], np.full((2, X.shape[1]), 1e200)], [[0, 1], [0, 1]])
+    with pytest.raises(ValueError, match=f"sequence 0, token 1, feature 'a': {message}"):
+        mm.SequenceTagger().fit([[{"a": 1.0}, {"a": 1e200}]], [[0, 1]])
+    nodes = {"nodes": np.ones((2, 2, 1)), "edges": np.full((2, 1, 1), 1e200)}
+    with pytest.raises(ValueError, match=f"the features of edge 0 of example 0 have {message}"):
+        mm.TreeLabeler(tree=[(0, 1)]).fit(nodes, [["a", "b"], ["b", "a"]])
+
+
+def test_numbers_of_32_bits_may_be_as_large_as_they_can():
+    large = np.array([[1e30], [-1e30], [2e30], [-2e30]], np.float32)
+    result = mm.MulticlassSVM(random_state=0).fit(large, [1, 0, 1, 0]).result_
+    assert 0.0 <= result.dual <= result.primal < np.inf
 
 
 @pytest.mark.parametrize(
@@ -405,3 +447,40 @@ def test_scores_of_what_is_no_alignment_and_no_relevance():
         alignment_scores([[(0, 0)], [3]], [[(0, 0)], []])
     with pytest.raises(ValueError, match="y_true must be numbers"):
         mean_swapped_pairs(["x", "y"], [1.0, 2.0])
+
+
+SENTENCES, HEADS = [[("a", "N"), ("b", "V")]], [[1, -1]]
+IMAGES, PLACES = [np.ones((4, 4))] * 2, [[(1, 1)], (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (lambda: mm.TreeLabeler(outputs=np.zeros(0)).fit([X, X], [[0] * 2] * 4), "outputs must be"),
+        (lambda: mm.DependencyParser(loss=np.zeros(0)).fit(SENTENCES, HEADS), "loss must be"),
+        (
+            lambda: mm.TreeLabeler(outputs="positions", patch=1e300).fit(IMAGES, PLACES),
+            "patch must be a whole number from 1 to 32768, got 1e",
+        ),
+        (
+            lambda: mm.SequenceAligner(alphabet=[["A"]]).fit([("A", "A")], [[(0, 0)]]),
+            "alphabet has something that is no letter: unhashable type: 'list'",
+        ),
+        (
+            lambda: mm.SequenceSegmenter().fit([X], [[np.array(3)]]),
+            r"sequence 0, segment 0: expected \(start, stop, label\), got array\(3\)",
+        ),
+        (
+            lambda: segment_scores([[(0, 1, "a")]], [[(0, 1, ["a"])]]),
+            r"sequence 0: expected a list of \(start, stop, label\), got .*unhashable",
+        ),
+    ],
+)
+def test_things_of_other_kinds_than_expected(train, message):
+    with pytest.raises(ValueError, match=message):
+        train()
+
+
+def test_a_kernel_that_takes_no_arrays_is_named():
+    with pytest.raises(TypeError, match=r"kernel=<class 'int'> is called with two arrays of rows"):
+        mm.MulticlassSVM(kernel=int).fit(X, Y)

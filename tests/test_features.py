@@ -127,8 +127,10 @@ def test_infinity_of_both_signs_is_found():
         pack_sequences([np.array([[1.0, 1.0], [np.inf, -np.inf]])])
 
 
-def test_values_whose_sum_overflows_are_fine():
-    assert pack_sequences([np.full((2, 2), 1e308)]).tokens.max() == 1e308
+def test_values_may_be_large_but_not_too_large():
+    assert pack_sequences([np.full((2, 2), 1e100)]).tokens.max() == 1e100
+    with pytest.raises(ValueError, match=r"token 1 has the value -2e.100, .* too large"):
+        pack_sequences([np.array([[0.0], [-2e100]])])
 
 
 def test_expected_number_of_features():
@@ -218,7 +220,7 @@ def test_lists_and_dicts_in_one_sequence():
     ("X", "message"),
     [
         ([[{"a": 1}], [{"a": 1}, {"a": None}]], "sequence 1, token 1, feature 'a': value None"),
-        ([[{"a": 1}], [{}, {"b": 1, "a": np.nan}]], "sequence 1, token 1, feature 'a': NaN"),
+        ([[{"a": 1}], [{}, {"b": 1, "a": np.nan}]], "sequence 1, token 1, feature 'a': a NaN"),
         ([[{"a": 1}, {3: 1}]], "sequence 0, token 1: feature name 3"),
         ([[{"a": {"b": [None]}}]], "sequence 0, token 0 holds NoneType None"),
         ([[{"a": {"b": None}}]], "sequence 0, token 0, feature 'a:b': value None is of type"),

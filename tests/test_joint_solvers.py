@@ -1,8 +1,12 @@
 """Solvers that solve for all stored planes together: fewer passes, and the same optimum."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+import maxmargin as mm
 import maxmargin.engine.joint_planes as joint_planes
 import maxmargin.engine.planes as planes
 from cases import chain_case, multiclass_case
@@ -144,3 +148,26 @@ def test_training_goes_on_from_arrays_as_from_the_state(structure, solver):
     assert found.n_cache_hits == expected.n_cache_hits
     assert found.n_oracle_calls == expected.n_oracle_calls
     assert found.w.tobytes() == expected.w.tobytes()
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("name", ["rank", "bounded rank", "tag"])
+def test_rounded_products_of_planes_do_not_lead_astray(name, slack):
+    """Products of about 1e18 have no digits left for weights of about 1: such solutions go."""
+    rng = np.random.default_rng(3)
+    X, y = (
+        np.column_stack([0.5 * rng.normal(size=60), 1e9 * rng.normal(size=60)]),
+        np.arange(60) % 3,
+    )
+    y = rng.permutation(y)
+    options = {"C": 10.0, "slack": slack, "tol": 1e-6, "max_passes": 30, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if name == "tag":
+            model = mm.SequenceTagger(**options).fit(X.reshape(20, 3, 2), y.reshape(20, 3))
+        else:
+            signs = [1, 0] if name == "bounded rank" else None
+            model = mm.RankSVM(monotonic_cst=signs, **options).fit(X, y, qid=np.arange(60) // 3)
+    result = model.result_
+    assert 0.0 <= result.dual <= result.primal
+    assert max(progress.dual for progress in result.history) <= result.primal * (1.0 + 1e-9)

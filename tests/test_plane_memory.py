@@ -159,6 +159,7 @@ def test_a_budget_too_small_for_one_plane_each_says_so(caplog):
         dual = after
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warned) == 1 and "cache_mb is too small" in warned[0].message
+    assert "using 0.0" in warned[0].message, "what is used, not rounded up to 1 MB"
     assert store.nbytes < 200_000  # merged all the same, not grown without end
     assert dual > 0.0
 

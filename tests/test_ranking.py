@@ -160,6 +160,12 @@ def test_weights_of_scores_are_checked():
     for wrong in (-1.0, np.nan):
         with pytest.raises(ValueError, match=rf"sample_weight\[0\] is {wrong}; .* finite and >= 0"):
             model.score(X, Y, qid=QID, sample_weight=np.full(len(Y), wrong))
+    with pytest.raises(
+        ValueError, match=r"sample_weight must have shape \(240,\), got shape \(3,\)"
+    ):
+        model.score(X, Y, qid=QID, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight must be numbers"):
+        model.score(X, Y, qid=QID, sample_weight=["a"] * len(Y))
 
 
 def test_queries_with_nothing_to_rank_change_nothing():
@@ -169,6 +175,26 @@ def test_queries_with_nothing_to_rank_change_nothing():
     added.fit(*more[:2], qid=more[2])
     assert added.result_.primal == pytest.approx(plain.result_.primal, rel=1e-5)
     assert np.isnan(plain.score(X[:6], np.ones(6)))
+
+
+@pytest.mark.parametrize(
+    ("y", "qid", "loss", "message"),
+    [
+        ([1, 1, 1], None, "swaps", "no query has documents of different relevance"),
+        ([1, 1, 2], [0, 0, 1], "ndcg", "no query has documents of different relevance"),
+        ([1, 2, 3], [0, 1, 2], "swaps", "every document is a query of its own; .* the same qid"),
+        ([1, 2, 3], None, "average-precision", "both documents of a relevance above 0 and others"),
+    ],
+)
+def test_nothing_to_rank_at_all_is_an_error(y, qid, loss, message):
+    with pytest.raises(ValueError, match=f"there is nothing to rank: .*{message}"):
+        ranker(loss=loss).fit(X[:3], y, qid=qid)
+
+
+def test_some_calls_of_partial_fit_may_have_nothing_to_rank():
+    model = ranker(solver="sgd").partial_fit(X[:3], np.ones(3))
+    assert not model.coef_.any()
+    assert model.partial_fit(X, Y, qid=QID).coef_.any()
 
 
 # ----- searches ----------------------------------------------------------------------------------

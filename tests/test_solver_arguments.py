@@ -34,9 +34,9 @@ def test_bad_C(solver, C):
 
 
 @pytest.mark.parametrize("name", ["tol", "epsilon", "max_passes", "max_time"])
-@pytest.mark.parametrize("value", [-1.0, np.nan])
+@pytest.mark.parametrize("value", [-1.0, np.nan, "1"])
 def test_bad_limits(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be >= 0, got"):
+    with pytest.raises(ValueError, match=f"{name} must be None or a number >= 0, got"):
         solve("auto", small_case("chain", "hamming", 0).problem, 1.0, **{name: value})
 
 

@@ -271,6 +271,21 @@ def test_broken_constraints_name_the_token(tmp_path):
         SequenceTagger(constraints="bio", on_violation="drop").fit(packed)
 
 
+def test_scores_by_the_labels_of_the_file(tmp_path):
+    tokens = PackedSequences(np.eye(4), np.array([0, 2, 4]))
+    PackedSequences.write(tmp_path / "x", [(tokens, [["a", "b"], ["a", "a"]])])
+    packed = PackedSequences.open(tmp_path / "x")
+    model = SequenceTagger().fit(packed)
+    assert packed.n_sequences == tokens.n_sequences == 2
+    assert model.score(packed) == model.score(packed, packed.labels) == 1.0
+    with pytest.raises(ValueError, match="y is missing, and X is not stored with labels"):
+        model.score(tokens)
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(2,\), got shape \(3,\)"):
+        model.score(packed, sample_weight=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="sample_weight is 0 for all sequences"):
+        model.score(packed, sample_weight=[0.0, 0.0])
+
+
 def test_labels_out_of_range_are_refused():
     tokens = PackedSequences(np.eye(2), np.array([0, 2]))
     labels = StoredLabels(np.array([0, 7], np.int32), tokens.offsets, ("a", "b"))

@@ -8,11 +8,23 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .types import Floats
 
-__all__ = ["as_floats", "as_sample_weights", "is_at_least", "is_list", "is_one_of"]
+__all__ = [
+    "LARGEST",
+    "as_floats",
+    "as_sample_weights",
+    "first_unusable",
+    "is_at_least",
+    "is_list",
+    "is_one_of",
+    "unusable",
+]
+
+#: Of C and of features, in size: objectives of larger ones would overflow.
+LARGEST = 1e100
 
 
 def as_floats(values: Any, name: str) -> Floats:
@@ -31,6 +43,21 @@ def as_sample_weights(sample_weight: ArrayLike | None) -> Floats | None:
     return None if sample_weight is None else as_floats(sample_weight, "sample_weight")
 
 
+def first_unusable(values: NDArray[Any]) -> int | None:
+    """Place, counted in C order, of the first number that is NaN, infinite or beyond `LARGEST`."""
+    # Neither needs a temporary array, and NaN is the result of both.
+    if not values.size or max(float(values.max()), -float(values.min())) <= LARGEST:
+        return None
+    return int(np.argmax(~(np.abs(values) <= LARGEST)))
+
+
+def unusable(value: float) -> str:
+    """What is wrong with such a number."""
+    if math.isfinite(value):
+        return f"the value {value:g}, which is too large to compute with: scale the features"
+    return "a NaN or infinite value"
+
+
 def is_list(value: Any) -> bool:
     """Whether this is a list of something, of any kind, and no string."""
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
@@ -38,12 +65,13 @@ def is_list(value: Any) -> bool:
     return getattr(value, "ndim", 1) > 0 and hasattr(value, "__getitem__")
 
 
-def is_at_least(value: Any, least: float) -> bool:
-    """Whether it is a finite number that is not smaller."""
+def is_at_least(value: Any, least: float, *, finite: bool = True) -> bool:
+    """Whether it is a number that is not smaller; a limit may also be infinite."""
     try:
-        return isinstance(value, Real) and least <= float(value) < math.inf
+        number = float(value) if isinstance(value, Real) else math.nan
     except OverflowError:  # a whole number beyond all others
         return False
+    return least <= number and (number < math.inf or not finite)
 
 
 def is_one_of(value: Any, choices: Collection[str]) -> bool:

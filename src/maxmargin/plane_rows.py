@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from .given import LARGEST
 from .types import Floats, Ints, Ints32
 
 __all__ = [
@@ -188,14 +189,15 @@ def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
             f"the oracle returned loss {losses[bad[0]]} for example {indices[bad[0]]}; "
             "losses must be finite and >= 0"
         )
-    wrong = ~np.isfinite(planes.values) | (planes.indices < 0) | (planes.indices >= n_features)
+    wrong = ~(np.abs(planes.values) <= LARGEST)
+    wrong |= (planes.indices < 0) | (planes.indices >= n_features)
     if wrong.any():
         entry = int(np.argmax(wrong))
         row = int(np.searchsorted(planes.indptr, entry, side="right")) - 1
         raise ValueError(
             f"the oracle's feature difference for example {indices[row]} has value "
-            f"{planes.values[entry]} at index {planes.indices[entry]}; values must be finite and "
-            f"indices in 0..{n_features - 1}"
+            f"{planes.values[entry]} at index {planes.indices[entry]}; values must be finite, at "
+            f"most {LARGEST:g} in size, and indices in 0..{n_features - 1}"
         )
 
 
@@ -215,12 +217,12 @@ def _are_valid(planes: Planes, n_rows: int, n_features: int) -> bool:
         losses.min() >= 0.0 and losses.max() < np.inf and np.diff(ends).min() >= 0
     ):
         return False
-    # The sum of squares may overflow where all is well, but is finite only then.
+    # The sum of squares may be too large where all is well, but is this small only then.
     return n == 0 or bool(
         numbers.dtype.kind in "iu"
         and numbers.min() >= 0
         and numbers.max() < n_features
-        and np.isfinite(np.dot(values, values))
+        and np.dot(values, values) <= LARGEST**2
     )
 
 

@@ -189,7 +189,8 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
         type=float,
         default=CACHE_MB,
         metavar="MB",
-        help=f"budget of what training keeps beside the data (default {CACHE_MB:g})",
+        help="budget of what training keeps beside the data; 0 for as little as it can do with "
+        f"(default {CACHE_MB:g})",
     )
     add_jobs_option(training)
     training.add_argument("--seed", type=non_negative, default=0, help="default 0")

@@ -171,7 +171,11 @@ def _copy_planes(arena, blocks, scratch, planes, order, rows):
 
 
 def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -> float | None:
-    """Solve for the multipliers of all live planes of the plane store; None if too much work."""
+    """Solve for the multipliers of all live planes of the plane store.
+
+    None, and nothing is changed, where that takes too much work, or where products of planes are
+    rounded too much: by the true dual there is then no gain.
+    """
     arena, used, known = store.arena, int(store.used[0]), store.known_products
     chosen = np.flatnonzero(arena.alive[:used] & (store.caps[arena.block[:used]] > 0))
     m = len(chosen)
@@ -192,9 +196,15 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
         cap = np.full(len(cap), np.inf)
     planes = JointPlanes(gram, arena.offset[chosen], before, block, cap, store.blocks.ridge[number])
     solution = store.solve_joint(planes, rows, parts, stop_gap, most_work)
-    arena.alpha[chosen] = solution.alpha
-    arena.idle[chosen] = np.where(solution.alpha > 0.0, 0, arena.idle[chosen] + 1)
-    add_rows(rows, parts, solution.alpha - before, store.w)
-    store.dual_now[0] += solution.gain
     store.work += planes_work(m, m - n_known, size, store.parts, solution.work)
+    if solution.gain > 0.0:
+        value = store.dual()
+        arena.alpha[chosen] = solution.alpha
+        store.rebuild()
+        if not store.dual() >= value:
+            arena.alpha[chosen] = before
+            store.rebuild()
+            store.dual()
+            return None
+    arena.idle[chosen] = np.where(solution.alpha > 0.0, 0, arena.idle[chosen] + 1)
     return solution.gap

@@ -727,8 +727,8 @@ class PlaneStore:
             if not self._warned_of_budget:
                 self._warned_of_budget = True
                 logger.warning(
-                    "cache_mb is too small for a few planes per example; using %d MB",
-                    needed // 2**20 + 1,
+                    "cache_mb is too small for a few planes per example; using %.2g MB",
+                    needed / 2**20,
                 )
         if not self._grow(longest, planes, 1.1):
             self._grow(longest, planes, 1.1, anyway=True)

@@ -172,9 +172,7 @@ class BoundedStore(RegionStore):
         """See `BlockStore`."""
         if self.n_planes * len(self.w) > LARGEST_ROWS:
             return None
-        left = super().solve_jointly(stop_gap, most_work, recombine)
-        self.prices.settle(self.w)  # whose gain is in that of the solution
-        return left
+        return super().solve_jointly(stop_gap, most_work, recombine)
 
     def solve_joint(
         self,

@@ -32,7 +32,11 @@ def letters_of(strings: list[Any], alphabet: Any = None) -> list[Any]:
         if not isinstance(alphabet, str) and not is_list(alphabet):
             raise ValueError(f"alphabet must be a string or list of letters, got {alphabet!r:.60}")
         letters = list(alphabet)
-        if len(set(letters)) != len(letters):
+        try:
+            n_different = len(set(letters))
+        except TypeError as error:
+            raise ValueError(f"alphabet has something that is no letter: {error}") from None
+        if n_different != len(letters):
             raise ValueError(f"alphabet has a letter twice: {alphabet!r:.60}")
     else:
         check_sequences(strings)

@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -23,16 +23,15 @@ from ..declared import declared_types
 from ..defaults import KEEPING
 from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
-from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
-from ..given import is_at_least, is_list, is_one_of
+from ..given import is_list, is_one_of
 from ..problem import Problem
 from ..progress import ProgressDisplay
 from ..registry import import_name
 from ..result import Callback, Result
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online, make_solver
-from ..solvers.base import checked_weights
+from ..solvers.base import check_numbers, checked_weights
 from ..solvers.compacting import Compaction
 from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, OnlineSolver, Seen
@@ -514,21 +513,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
 
     def _make_solver(self) -> Solver:
         """Build the solver from the parameters, checking them."""
-        if not is_at_least(self.C, 0) or not self.C > 0:
-            raise ValueError(f"C must be a positive, finite number, got {self.C!r}")
-        for name in ("tol", "epsilon", "max_passes", "max_time"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Real) or not cast(float, value) >= 0):
-                raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
-        if not isinstance(self.checkpoint_every, Real) or not self.checkpoint_every >= 0:
-            raise ValueError(
-                f"checkpoint_every must be a number >= 0, got {self.checkpoint_every!r}"
-            )
-        if not isinstance(self.cache_mb, Real) or not 0 <= self.cache_mb < np.inf:
-            raise ValueError(f"cache_mb must be a finite number >= 0, got {self.cache_mb!r}")
-        if self.resume and self.checkpoint is None:
-            raise ValueError("resume needs checkpoint, the file to go on from")
-        check_n_jobs(self.n_jobs)
+        check_numbers(self, self.C)
         keeping = {name: getattr(self, name) for name in KEEPING}
         solver = make_solver(
             self.solver,

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from .._warn import warn_user
 from ..engine.rows import check_indices, make_rows
 from ..engine.threads import in_ranges
-from ..features import PackedSequences, WindowFeatures
+from ..features import PackedSequences, StoredSequences, WindowFeatures
 from ..features.packing import check_finite
-from ..given import as_floats
 from ..problems.chain.constraints import refuse_impossible
 from ..problems.chain.decoder import ChainDecoder
 from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.marginals import ChainDistribution
+from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
 from .chain_explanation import ChainInputs, chain_evidence
@@ -39,7 +39,7 @@ from .known_labels import allowed_labels, flatten_fixed
 from .labels import LabelEncoder, Outputs, flatten_labels, refuse_unknown
 from .top_weights import strongest_by_label
 
-__all__ = ["ChainPredictions"]
+__all__ = ["ChainPredictions", "labels_of"]
 
 WORD_WORK = 1e3  # counted work of a token, from its word to its label
 
@@ -206,7 +206,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         classes = self.classes_.tolist()
         return np.fromiter(classes, object, len(classes))
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right label.
 
         A label that is not known to the model counts as wrong, with a warning. For the share of
@@ -216,8 +216,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
         ----------
         X : list of sequences
             As for `fit`.
-        y : list of sequences of labels
-            True labels.
+        y : list of sequences of labels, optional
+            True labels; by default those stored with X, if it is an opened file that has them.
         sample_weight : array of shape (n_sequences,), optional
             Weights of the sequences' tokens.
 
@@ -227,7 +227,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         """
         self._check_fitted()
         tokens, offsets = self._packed(X)
-        labels = flatten_labels(y, offsets)
+        labels = flatten_labels(labels_of(X, y), offsets)
         gold = LabelEncoder(self.classes_).encode(labels)
         unknown = np.flatnonzero(gold < 0)
         if len(unknown):
@@ -239,7 +239,11 @@ class ChainPredictions(KernelMethods, ChainWeights):
         right = self._decoded(X, tokens, offsets) == gold
         if sample_weight is None:
             return float(np.mean(right))
-        weights = as_floats(sample_weight, "sample_weight")
+        weights = checked_weights(sample_weight, len(offsets) - 1)
+        if not weights.any():
+            raise ValueError(
+                "sample_weight is 0 for all sequences, expected at least one non-zero weight"
+            )
         return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
 
     def score_outputs(self, X: Any, y: Any) -> Floats:
@@ -389,3 +393,13 @@ class _Part(NamedTuple):
     def of(self, array: Any) -> Any:
         """The entries of these tokens, if there are any."""
         return None if array is None else array[self.tokens]
+
+
+def labels_of(X: Any, y: Any) -> Any:
+    """The labels that are given, or else those stored with the sequences."""
+    if y is not None:
+        return y
+    labels = X.labels if isinstance(X, StoredSequences) else None
+    if labels is None:
+        raise ValueError("y is missing, and X is not stored with labels")
+    return labels

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _num_samples
 
 from ..engine.rows import check_columns
+from ..given import LARGEST, first_unusable
 
 __all__ = ["canonical", "check_finite", "check_lengths"]
 
@@ -39,20 +40,19 @@ def canonical(X: Any) -> Any:
 
 
 def check_finite(X: Any) -> None:
-    """Refuse NaN and infinite features, naming the first."""
+    """Refuse features that are NaN, infinite or too large to compute with, naming the first."""
     values = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):  # needs no temporary array
-            return
-    bad = ~np.isfinite(values)
-    if not bad.any():
+    entry = first_unusable(values)
+    if entry is None:
         return
     if sp.issparse(X):
-        entry = int(np.argmax(bad))
         row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
         column, value = int(X.indices[entry]), values[entry]
     else:
-        row, column = (int(k) for k in np.argwhere(bad)[0])
+        row, column = divmod(entry, X.shape[1])
         value = values[row, column]
-    name = "NaN" if np.isnan(value) else "inf"
-    raise ValueError(f"X contains {name} at row {row}, feature {column}; features must be finite")
+    name = "NaN" if np.isnan(value) else "inf" if np.isinf(value) else f"{value:g}"
+    raise ValueError(
+        f"X contains {name} at row {row}, feature {column}; features must be finite, and at most "
+        f"{LARGEST:g} in size: scale them"
+    )

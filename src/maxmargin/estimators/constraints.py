@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._warn import warn_user
+from ..given import is_one_of
 from ..problems.chain.constraints import ChainConstraints, bio_constraints
 from ..types import Bools, Ints32
 from .known_labels import is_choice
@@ -106,7 +107,7 @@ def _pairs(constraints: Any) -> Iterable[tuple[Any, Any]]:
 
 def check_on_violation(constraints: Any, on_violation: Any) -> None:
     """Raise ValueError unless this can be done with data that breaks the constraints."""
-    if on_violation not in ON_VIOLATION:
+    if not is_one_of(on_violation, ON_VIOLATION):
         raise ValueError(
             f"on_violation must be 'raise', 'drop' or 'repair', got {on_violation!r:.40}"
         )

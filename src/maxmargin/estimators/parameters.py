@@ -97,8 +97,8 @@ class SharedParameters:
         asked in so many processes, if that pays, unless they say ``in_threads``.
     cache_mb : float, default=1024.0
         Budget, in units of 2^20 bytes, for the planes that training keeps beside the data; where it
-        is short, planes are dropped or merged, and training takes more passes. Solvers say what is
-        in it; online solvers keep none.
+        is short, planes are dropped or merged, and training takes more passes; 0 is as little as
+        the solver can do with. Solvers say what is in it; online solvers keep none.
     cluster : distributed.Client, cluster or str, optional
         Train on the workers of a Dask cluster (solver "auto" or "one-slack"): a client, a cluster,
         or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see

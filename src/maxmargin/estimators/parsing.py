@@ -248,7 +248,8 @@ class ParserMixin(GrammarParameters, Savable):
             sentence = as_tree(sentence)
         if isinstance(sentence, Tree):
             return [Token(*leaf) for leaf in sentence.leaves()]
-        if isinstance(sentence, (str, bytes)) or not hasattr(sentence, "__iter__"):
+        is_iterable = hasattr(sentence, "__iter__") and getattr(sentence, "ndim", 1) > 0
+        if isinstance(sentence, (str, bytes)) or not is_iterable:
             raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of words or tags")
         tokens = []
         needs_tags = self.terminals == "tags"

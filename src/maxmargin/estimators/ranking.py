@@ -113,10 +113,16 @@ class RankSVM(MaxMarginEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to learn, for no query has documents of different relevance; a call
+            of `partial_fit` may have none.
         """
         data, weights = self._queries(X, y, qid, sample_weight, reset=True)
         constraints = self._constraints()
-        self._train(lambda: RankingProblem(*data), data, weights, constraints=constraints)
+        self._train(lambda: _with_pairs(RankingProblem(*data)), data, weights, None, constraints)
         return self
 
     @OnlineMethod
@@ -343,6 +349,22 @@ class RankSVM(MaxMarginEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def _with_pairs(problem: RankingProblem) -> RankingProblem:
+    """The problem, if there is anything to rank; ValueError otherwise."""
+    if problem.queries.units.any():
+        return problem
+    n_documents, n_queries = len(problem.relevance), problem.n_examples
+    if n_documents == 1:
+        reason = "there is 1 sample alone"
+    elif n_documents == n_queries:
+        reason = "every document is a query of its own; those to be compared need the same qid"
+    elif problem.loss_name == "average-precision":
+        reason = "no query has both documents of a relevance above 0 and others"
+    else:
+        reason = "no query has documents of different relevance"
+    raise ValueError(f"there is nothing to rank: {reason}")
 
 
 def _as_matrix(x: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..features.containers import as_list, as_tuples
+from ..given import is_list
 from ..types import Ints
 from .labels import FlatLabels, Wording
 
@@ -48,11 +49,7 @@ def _read_sequence(i: int, given: Any, n_tokens: int) -> Segments:
     segments = []
     for j, segment in enumerate(listed):
         where = f"sequence {i}, segment {j}"
-        if (
-            isinstance(segment, (str, bytes))
-            or not hasattr(segment, "__len__")
-            or len(segment) != 3
-        ):
+        if not is_list(segment) or len(segment) != 3:
             raise ValueError(f"{where}: expected (start, stop, label), got {segment!r:.60}")
         start, stop, label = segment
         if not (isinstance(start, Integral) and isinstance(stop, Integral)):

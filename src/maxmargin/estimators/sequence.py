@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Labels, Names
 from ..engine.rows import make_rows
-from ..features import FeatureDictionary, StoredSequences, WindowFeatures
+from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..given import as_sample_weights
@@ -24,7 +24,7 @@ from ..problems.chain.problem import ChainProblem
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import OnlineMethod
-from .chain_predictions import ChainPredictions
+from .chain_predictions import ChainPredictions, labels_of
 from .confidence import PartConfidences
 from .constraints import (
     check_on_violation,
@@ -197,7 +197,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         -------
         self
         """
-        X, y = lasting(X), _labels_of(X, lasting(y))
+        X, y = lasting(X), labels_of(X, lasting(y))
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
@@ -557,13 +557,3 @@ class TaggerState(NamedTuple):
     feature_names: Names | None = None
     histories: HistoryState | None = None
     kernel: KernelModel | None = None
-
-
-def _labels_of(X: Any, y: Any) -> Any:
-    """The labels that are given, or else those stored with the sequences."""
-    if y is not None:
-        return y
-    labels = X.labels if isinstance(X, StoredSequences) else None
-    if labels is None:
-        raise ValueError("y is missing, and X is not stored with labels")
-    return labels

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..declared import Count, Labels
 from ..engine.rows import Rows
 from ..features.containers import as_list
-from ..given import as_sample_weights, is_at_least
+from ..given import as_sample_weights, is_at_least, is_one_of
 from ..problem import Problem
 from ..problems.tree.grid_parts import (
     Choices,
@@ -61,6 +61,7 @@ from .tree_inputs import (
 
 __all__ = ["TreeLabeler"]
 
+LARGEST_PATCH = 2**15  # whose weights can be counted
 LABEL_LOSSES = ("hamming", "normalized-hamming", "zero-one")
 NODES = Wording("example", "node", "label")
 PARTS = Wording("image", "part", "position")
@@ -175,20 +176,20 @@ class TreeLabeler(PartConfidences, PartialLabels):
         X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before anything is built
         self._check_partial()
+        if not is_one_of(self.outputs, ("labels", "positions")):
+            raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
         weights = as_sample_weights(sample_weight)
         if self.outputs == "labels":
             if isinstance(self.loss, str) and self.loss == "deviation":
                 raise ValueError("loss='deviation' is for positions: set outputs='positions'")
             prepared = self._prepare_labels(X, y, weights)
-        elif self.outputs == "positions":
+        else:
             if (
                 not (self.loss is None or isinstance(self.loss, str))
                 or self.class_weight is not None
             ):
                 raise ValueError("costs and class_weight are for labels, not for positions")
             prepared = self._prepare_positions(X, y)
-        else:
-            raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
         if self.probability and (self.outputs != "labels" or prepared.make_partial is not None):
             raise ValueError("probability=True is for outputs='labels', all of them known")
         if prepared.make_partial is not None:
@@ -588,8 +589,10 @@ class TreeLabeler(PartConfidences, PartialLabels):
     def _prepare_positions(self, X: Any, y: Any) -> _Prepared:
         """Pack images, set the scale of offsets; what makes the problem and what it is made of."""
         is_whole = is_at_least(self.patch, 1) and int(self.patch) == self.patch
-        if isinstance(self.patch, bool) or not is_whole:
-            raise ValueError(f"patch must be a whole number >= 1, got {self.patch!r}")
+        if isinstance(self.patch, bool) or not is_whole or self.patch > LARGEST_PATCH:
+            raise ValueError(
+                f"patch must be a whole number from 1 to {LARGEST_PATCH}, got {self.patch!r}"
+            )
         images = as_images(X, None)
         positions, known = known_positions(y, len(images))
         edges = tree_of_positions(positions, known) if self.tree is None else self._edges()

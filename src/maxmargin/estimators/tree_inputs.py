@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
-from ..given import as_floats, is_list
+from ..given import as_floats, first_unusable, is_list, unusable
 from ..types import Bools, Floats, Ints
 
 __all__ = [
@@ -73,18 +73,24 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         if matrix.shape != expected:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected {expected}")
         values = matrix.tocsr().data if sp.issparse(matrix) else matrix
-        if not np.isfinite(values).all():
-            raise ValueError(f"the features of node {v} are not all finite")
+        bad = first_unusable(values)
+        if bad is not None:
+            raise ValueError(f"the features of node {v} have {unusable(values.ravel()[bad])}")
     return matrices
 
 
 def edge_array(edges: Any, n: int, E: int) -> Floats:
     """Features of edges, shape (n, E, F)."""
     array = as_floats(edges, "features of edges")
-    if array.ndim != 3 or array.shape[:2] != (n, E) or not np.isfinite(array).all():
+    if array.ndim != 3 or array.shape[:2] != (n, E):
         raise ValueError(
-            f"features of edges have shape {array.shape}; expected ({n}, {E}, n_edge_features), "
-            "all finite"
+            f"features of edges have shape {array.shape}; expected ({n}, {E}, n_edge_features)"
+        )
+    bad = first_unusable(array)
+    if bad is not None:
+        example, edge, _ = np.unravel_index(bad, array.shape)
+        raise ValueError(
+            f"the features of edge {edge} of example {example} have {unusable(array.ravel()[bad])}"
         )
     return array
 
@@ -124,8 +130,9 @@ def as_images(X: Any, channels: int | None) -> list[Floats]:
                 f"image {i} has shape {np.shape(image)}; expected (height, width) or "
                 f"(height, width, channels), with {channels} channels"
             )
-        if not np.isfinite(array).all():
-            raise ValueError(f"image {i} has values that are not finite")
+        bad = first_unusable(array)
+        if bad is not None:
+            raise ValueError(f"image {i} has {unusable(array.ravel()[bad])}")
         images.append(array)
     if not images:
         raise ValueError("expected at least one image, found none")

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, as_sparse, from_values, sparse_parts
+from ..given import first_unusable, unusable
 
 __all__ = ["ClassFeatures"]
 
@@ -52,9 +53,12 @@ class ClassFeatures:
             if label in seen:
                 raise ValueError(f"class {label!r} has more than one row of features")
             seen.add(label)
-        if not np.isfinite(rows.data).all():
-            row = int(np.searchsorted(rows.indptr, np.argmin(np.isfinite(rows.data)), "right")) - 1
-            raise ValueError(f"the features of class {self.classes[row]!r} are not all finite")
+        bad = first_unusable(rows.data)
+        if bad is not None:
+            row = int(np.searchsorted(rows.indptr, bad, "right")) - 1
+            raise ValueError(
+                f"the features of class {self.classes[row]!r} have {unusable(rows.data[bad])}"
+            )
         if identity:
             rows = sp.hstack([rows, sp.identity(len(self.classes))], format="csr")
         self.matrix: sp.csr_matrix = rows

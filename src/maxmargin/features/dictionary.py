@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ..declared import from_values
+from ..given import first_unusable, unusable
 from ..types import Floats, Ints
 from .packing import (
     PackedSequences,
@@ -303,11 +304,11 @@ def _lengths(tokens: list[Any]) -> Ints:
 
 
 def _checked(names: list[str], values: Floats, counts: Ints, offsets: Ints) -> _Flat:
-    """The features, unless a value is not finite."""
-    if not np.isfinite(values).all():
-        bad = int(np.argmax(~np.isfinite(values)))
+    """The features, unless a value is of no use."""
+    bad = first_unusable(values)
+    if bad is not None:
         where = _place(_row_of(bad, counts), offsets)
-        raise ValueError(f"{where}, feature {names[bad]!r}: NaN or infinite value")
+        raise ValueError(f"{where}, feature {names[bad]!r}: {unusable(values[bad])}")
     return _Flat(names, values, counts, offsets)
 
 

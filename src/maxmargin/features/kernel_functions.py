@@ -56,7 +56,13 @@ class Kernel(NamedTuple):
     def _own(self, X: Any, Y: Any) -> NDArray[Any]:
         """What a function of the user's gives, as an array of floats of the right shape."""
         assert self.function is not None
-        values = self.function(X, Y, **self.params)
+        try:
+            values = self.function(X, Y, **self.params)
+        except TypeError as error:  # as of a function that takes one row, or no arrays
+            raise TypeError(
+                f"kernel={self.function!r:.60} is called with two arrays of rows, of shapes "
+                f"{X.shape} and {Y.shape}: {error}"
+            ) from error
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
         shape = (X.shape[0], Y.shape[0])
         if values.shape != shape:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..formats.opening import PathLike
+from ..given import first_unusable, unusable
 from ..types import Ints
 from .containers import (
     as_list,
@@ -35,10 +36,19 @@ class PackedSequences(NamedTuple):
         The tokens of all sequences, stacked. CSR indices are sorted, without repetition, int32.
     offsets : ndarray of int64, shape (n_sequences + 1,)
         Tokens of sequence i are rows ``offsets[i]:offsets[i + 1]``.
+
+    Notes
+    -----
+    ``len`` counts these two, as of any named tuple; `n_sequences` counts the sequences.
     """
 
     tokens: Any
     offsets: Ints
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
 
     @staticmethod
     def write(path: PathLike, parts: Iterable[Any]) -> None:
@@ -147,7 +157,8 @@ def pack_sequences(
     n_features : int, optional
         Number of features expected, for example that of the training data.
     check_values : bool, default=True
-        Whether to look for NaN and infinite values; otherwise `check_finite` is still to be called.
+        Whether to look for values that are NaN, infinite or too large; otherwise `check_finite` is
+        still to be called.
 
     Returns
     -------
@@ -157,8 +168,9 @@ def pack_sequences(
     Raises
     ------
     ValueError
-        Empty sequence, differing number of features, NaN or infinite value, or something that is
-        not a sequence of tokens; the message names sequence and, where it applies, token.
+        Empty sequence, differing number of features, a value that is NaN, infinite or above 1e100,
+        or something that is not a sequence of tokens; the message names sequence and, where it
+        applies, token.
     """
     if vectorizer is not None:
         packed: PackedSequences = vectorizer.transform(X)
@@ -349,26 +361,23 @@ def _check_widths(matrices: Sequence[Any]) -> None:
 
 
 def check_finite(packed: PackedSequences, first: int = 0, end: int | None = None) -> None:
-    """Refuse NaN and infinite values of these sequences, naming where the first one stands."""
+    """Refuse values of these sequences that are of no use, naming where the first one stands."""
     tokens, offsets = packed
     start, stop = int(offsets[first]), int(offsets[-1 if end is None else end])
     if sparse.issparse(tokens):
         values = tokens.data[tokens.indptr[start] : tokens.indptr[stop]]
     else:
         values = tokens[start:stop]
-    # A sum is finite unless a term is not (or it overflows), and needs no temporary array.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return
-    bad = ~np.isfinite(values)
-    if not bad.any():
+    entry = first_unusable(values)
+    if entry is None:
         return
     if sparse.issparse(tokens):
-        place = int(tokens.indptr[start]) + int(np.argmax(bad))
+        place = int(tokens.indptr[start]) + entry
         row = int(np.searchsorted(tokens.indptr, place, side="right")) - 1
     else:
-        row = start + int(np.argmax(bad.any(axis=1)))
+        row = start + entry // tokens.shape[1]
     sequence = int(np.searchsorted(offsets, row, side="right")) - 1
     raise ValueError(
-        f"sequence {sequence}, token {row - int(offsets[sequence])} has a NaN or infinite value"
+        f"sequence {sequence}, token {row - int(offsets[sequence])} has "
+        f"{unusable(values.ravel()[entry])}"
     )

@@ -88,8 +88,12 @@ def _judged(
     offsets = np.concatenate([[0], np.cumsum(counts)])
     weights = np.ones(len(counts))
     if sample_weight is not None:
-        given = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), relevance.shape)
-        weights = weights_of_queries(given, order, offsets)
+        given = as_floats(sample_weight, "sample_weight")
+        if given.shape not in ((), relevance.shape):
+            raise ValueError(
+                f"sample_weight must have shape {relevance.shape}, got shape {given.shape}"
+            )
+        weights = weights_of_queries(np.broadcast_to(given, relevance.shape), order, offsets)
     return Judged(relevance[order], scores[order], offsets, weights)
 
 

@@ -166,7 +166,16 @@ def segments_to_tags(y: Sequence[Segments], lengths: Sequence[int]) -> list[list
 
 def _as_sets(y: Sequence[Segments]) -> list[set[tuple[int, int, Any]]]:
     """The segments of each sequence, to be compared."""
-    return [{(int(start), int(stop), label) for start, stop, label in segments} for segments in y]
+    sets: list[set[tuple[int, int, Any]]] = []
+    for segments in y:
+        try:
+            sets.append({(int(start), int(stop), label) for start, stop, label in segments})
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"sequence {len(sets)}: expected a list of (start, stop, label), got "
+                f"{segments!r:.60} ({error})"
+            ) from None
+    return sets
 
 
 def _check_lengths(first: Sequence[Any], second: Sequence[Any]) -> None:

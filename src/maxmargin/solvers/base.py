@@ -6,7 +6,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from numbers import Real
 from typing import Any, ClassVar
 
 import joblib
@@ -21,16 +20,15 @@ from ..engine.run import Run, Saver
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
-from ..given import as_floats
+from ..given import LARGEST, as_floats, is_at_least
 from ..problem import Problem
 from ..result import Callback, Result, WeightsCallback
 from ..time_left import Limits
 from ..types import Floats
 from .series import Series, open_file
 
-__all__ = ["Solver", "checked_weights"]
+__all__ = ["Solver", "check_numbers", "checked_weights"]
 
-LARGEST_C = 1e100
 #: What a training that goes on may have another value of.
 MAY_CHANGE = (
     *("max_passes", "max_time", "random_state", "n_jobs"),
@@ -73,8 +71,8 @@ class Solver:
         searched in so many processes of joblib's, if that pays; what methods change in the problem
         is then lost. The same number gives the same bits.
     cache_mb : float
-        Budget, in units of 2^20 bytes, for the planes that training keeps. What is in it is said
-        where a solver says it; online solvers keep none.
+        Budget, in units of 2^20 bytes, for the planes that training keeps; 0 is as little as the
+        solver can do with. What is in it is said where a solver says it; online solvers keep none.
     """
 
     tol: float | None = TOL
@@ -135,9 +133,9 @@ class Solver:
         """
         self.check(problem, formulation, C)
         weights = checked_weights(sample_weight, problem.n_examples)
-        if C * weights.max() > LARGEST_C:
+        if C * weights.max() > LARGEST:
             raise ValueError(
-                f"C times sample_weight must be at most {LARGEST_C:g}, got {C * weights.max():g}: "
+                f"C times sample_weight must be at most {LARGEST:g}, got {C * weights.max():g}: "
                 "the objective would overflow"
             )
         callbacks = tuple(callbacks)
@@ -227,39 +225,45 @@ class Solver:
                 f"solver {self.name!r} needs slack in {self.slacks}, got {formulation}; "
                 f"solvers that can: {able}"
             )
-        if not (np.isfinite(C) and C > 0):
-            raise ValueError(f"C must be a positive, finite number, got {C}")
-        if C > LARGEST_C:
-            raise ValueError(
-                f"C must be at most {LARGEST_C:g}, got {C}: the objective would overflow; for a "
-                "hard margin there is slack='none'"
-            )
-        for name in ("tol", "epsilon", "max_passes", "max_time"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise ValueError(f"{name} must be >= 0, got {value}")
+        check_numbers(self, C)
         if self.certified and all(
             getattr(self, name) is None for name in ("tol", "epsilon", "max_passes", "max_time")
         ):
             raise ValueError("give at least one of tol, epsilon, max_passes and max_time")
-        if not (isinstance(self.cache_mb, Real) and 0 <= self.cache_mb < np.inf):
-            raise ValueError(f"cache_mb must be a finite number >= 0, got {self.cache_mb!r}")
-        check_n_jobs(self.n_jobs)
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")
-        self._check_checkpoint()
 
-    def _check_checkpoint(self) -> None:
-        """Raise ValueError if the training cannot be kept as is asked."""
-        if not self.checkpoint_every >= 0:
-            raise ValueError(f"checkpoint_every must be >= 0, got {self.checkpoint_every}")
-        if self.resume and self.checkpoint is None:
-            raise ValueError("resume needs checkpoint, the file to go on from")
+
+def check_numbers(given: Any, C: Any) -> None:
+    """Raise ValueError for numbers that a solver, or an estimator, cannot do with."""
+    if not is_at_least(C, 0) or not C > 0:
+        raise ValueError(f"C must be a positive, finite number, got {C!r}")
+    if C > LARGEST:
+        raise ValueError(
+            f"C must be at most {LARGEST:g}, got {C!r}: the objective would overflow; for a hard "
+            "margin there is slack='none'"
+        )
+    for name in ("tol", "epsilon", "max_passes", "max_time"):
+        value = getattr(given, name)
+        if value is not None and not is_at_least(value, 0, finite=False):
+            raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
+    if not is_at_least(given.checkpoint_every, 0, finite=False):
+        raise ValueError(f"checkpoint_every must be a number >= 0, got {given.checkpoint_every!r}")
+    if not is_at_least(given.cache_mb, 0):
+        raise ValueError(f"cache_mb must be a finite number >= 0, got {given.cache_mb!r}")
+    if given.resume and given.checkpoint is None:
+        raise ValueError("resume needs checkpoint, the file to go on from")
+    check_n_jobs(given.n_jobs)
 
 
 def _finite(result: Result) -> Result:
-    """The result, if its weights are numbers; ValueError otherwise."""
-    if not np.isfinite(result.w).all():
+    """The result, if it is of numbers; ValueError otherwise.
+
+    Of a hard margin that is not met the primal value is infinite, and so it may be where the
+    oracle's bounds tell nothing.
+    """
+    certified = [value for value in (result.primal, result.dual) if value is not None]
+    if not np.isfinite(result.w).all() or np.isnan(certified).any() or -np.inf in certified:
         raise ValueError(
             "the weights have grown beyond all numbers: features, losses or C are too large"
         )

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..engine.oracle import hinge_values
 from ..formulation import Formulation
+from ..given import is_at_least
 from ..objective import Certificate, primal_value
 from ..problem import Problem
 from ..result import Callback, Result
@@ -51,7 +52,7 @@ class Compaction:
         gap = self.trained.relative_gap
         if gap is None:
             raise ValueError("compact needs a model with a certified gap, and this one has none")
-        if not self.tol > gap:
+        if not is_at_least(self.tol, 0, finite=False) or not self.tol > gap:
             raise ValueError(
                 f"tol must be larger than the relative gap that the model has, {gap:.3g}, "
                 f"got {self.tol!r}"

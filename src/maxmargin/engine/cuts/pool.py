@@ -322,8 +322,8 @@ class CandidatePool(TablePool):
             self._warned_of = self.nbytes
             rewritten = (self.slots.ids, self.slots.values, self.slots.features)
             logger.warning(
-                "cache_mb is too small for a candidate of each example; using %d MB",
-                (self.nbytes + sum(array.nbytes for array in rewritten)) // 2**20 + 1,
+                "cache_mb is too small for a candidate of each example; using %.2g MB",
+                (self.nbytes + sum(array.nbytes for array in rewritten)) / 2**20,
             )
 
     def _compact(self, oldest: int, factor: float, extra: int = 0) -> None:

@@ -357,8 +357,8 @@ class WorkingSets:
             if needed > 1.5 * self._warned_of:
                 self._warned_of = needed
                 logger.warning(
-                    "cache_mb is too small for the constraints that have weight; using %d MB",
-                    needed // 2**20 + 1,
+                    "cache_mb is too small for the constraints that have weight; using %.2g MB",
+                    needed / 2**20,
                 )
         if not self._grow(i, length, 1.3):
             self._grow(i, length, 1.1, anyway=True)

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...given import is_one_of
 from ...types import Ints, Ints32
 
 __all__ = ["ChainLoss", "check_loss", "labelled_tokens"]
@@ -16,7 +17,7 @@ ChainLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 
 def check_loss(loss: str) -> None:
     """Raise ValueError unless a loss is one of chains."""
-    if loss not in ("hamming", "normalized-hamming", "zero-one"):
+    if not is_one_of(loss, ("hamming", "normalized-hamming", "zero-one")):
         raise ValueError(
             f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
         )

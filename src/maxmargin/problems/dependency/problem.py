@@ -22,6 +22,7 @@ from ...engine.oracle import Oracle
 from ...engine.rows import check_codes
 from ...engine.threads import cubes, each_range
 from ...formulation import Formulation, Rescaling
+from ...given import is_one_of
 from ...plane_rows import Planes, empty_planes, trim
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
@@ -254,7 +255,7 @@ class DependencyProblem(NativeProblem):
         templates: ArcTemplates = DEFAULT_TEMPLATES,
         hash_bits: int = 22,
     ) -> None:
-        if loss not in ("hamming", "normalized-hamming", "zero-one"):
+        if not is_one_of(loss, ("hamming", "normalized-hamming", "zero-one")):
             raise ValueError(
                 f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
             )

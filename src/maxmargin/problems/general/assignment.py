@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ...given import first_unusable, unusable
 from ...search.limits import as_numbers
 from ...types import Floats, Ints
 from .slots import NoOutput, SlotLoss, SlotProblem
@@ -58,11 +59,12 @@ class AssignmentProblem(SlotProblem):
                 f"{where}expected features of pairs, of shape (n_left, n_right, n_features), got "
                 f"shape {pairs.shape}"
             )
-        if not np.isfinite(pairs).all():
-            left, right, feature = np.argwhere(~np.isfinite(pairs))[0]
+        bad = first_unusable(pairs)
+        if bad is not None:
+            left, right, feature = np.unravel_index(bad, pairs.shape)
             raise ValueError(
                 f"{where}feature {feature} of the pair ({left}, {right}) is "
-                f"{pairs[left, right, feature]}"
+                f"{unusable(pairs[left, right, feature])}"
             )
         return pairs
 

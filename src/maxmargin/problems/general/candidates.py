@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...formulation import Formulation, Rescaling
+from ...given import first_unusable, unusable
 from ...plane_rows import Planes, difference, stack, stack_k_best
 from ...problem import Problem
 from ...search.limits import as_examples, as_numbers, as_weights
@@ -169,8 +170,10 @@ def _features(x: Any, where: str = "") -> Any:
         raise ValueError(
             f"{where}expected a row of features for each of the candidates, got shape {rows.shape}"
         )
-    if not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
-        raise ValueError(f"{where}there are features that are not finite")
+    values: Any = rows.data if sp.issparse(rows) else rows
+    bad = first_unusable(values)
+    if bad is not None:
+        raise ValueError(f"{where}a feature is {unusable(values.ravel()[bad])}")
     return rows
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from ...engine.state import Arrays
 from ...formulation import Formulation, Rescaling
+from ...given import is_at_least
 from ...plane_rows import Planes, Row, entries, stack, stack_k_best
 from ...problem import Problem
 from ...search.limits import as_examples, as_weights
@@ -214,7 +215,7 @@ class JointKernelProblem(Problem):
         """Return a copy of the problem that holds these examples, and no points yet."""
         if not isinstance(self.max_points, Integral) or self.max_points < 1:
             raise ValueError(f"max_points must be a whole number >= 1, got {self.max_points!r}")
-        if not isinstance(self.cache_mb, Real) or not self.cache_mb >= 0:
+        if not is_at_least(self.cache_mb, 0, finite=False):
             raise ValueError(f"cache_mb must be a number >= 0, got {self.cache_mb!r}")
         unbound = copy.copy(self)
         unbound.n_features = int(self.max_points)
