@@ -12,6 +12,7 @@ from ..types import Bools, Floats, Ints, Ints32
 from .parts import Parts
 
 AnyArray = NDArray[Any]
+MORE_THAN_SAID = 1.5  # times the bytes that a warning has named: then another one is due
 
 
 class Arena(NamedTuple):

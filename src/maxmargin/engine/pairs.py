@@ -1,4 +1,4 @@
-"""Two threads inside one kernel: each visits a block of its own, and they meet after every block.
+"""Two threads inside one kernel, which meet there again and again.
 
 A hand-over between threads takes Python some 50 microseconds, as long as several visits. Two
 threads that stay inside a kernel and wait for each other by looking at an element of an array take
@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import ClassVar
 
 import joblib
 import numpy as np
@@ -21,11 +20,9 @@ from .._numba import give_way, load_acquire, store_release
 from ..types import Ints
 from .threads import begin_helper
 
-__all__ = ["Pair", "may_pair", "meet", "post"]
+__all__ = ["in_pair", "may_pair", "meet", "post"]
 
-LINE = (
-    16  # numbers between two events: no two are in a line of the cache, or in one fetched with it
-)
+LINE = 16  # numbers from one event to the next: no two in a line of the cache, or in neighbours
 EVENTS = 4  # that a thread can tell of
 GIVEN_UP = 2 * EVENTS * LINE  # where it says that the other will not come any more
 PATIENCE = 4096  # looks before the core is offered to others: some microseconds
@@ -56,58 +53,49 @@ def meet(events, other, event, ticket):
     return True
 
 
-class Pair:
-    """The thread that asks, as number 0, and one of the pool as number 1.
-
-    Attributes
-    ----------
-    events : array
-        How far each has come, for `post` and `meet`.
-    """
-
-    #: Threads of the pool that it needs.
-    n_threads: ClassVar[int] = 1
+class _Pair:
+    """Work that needs a thread of the pool."""
 
     def __init__(self) -> None:
-        self.events: Ints = np.zeros(GIVEN_UP + LINE, np.int64)
-        self._error: BaseException | None = None
+        self.n_threads = 1
 
     def go_on_alone(self) -> None:
         """See `threads`: in the child of a fork nobody waits in a kernel."""
 
-    def run(self, work: Callable[[int], int]) -> int | None:
-        """What ``work(0)`` gives while the other thread does ``work(1)``.
 
-        Both have to have compiled kernels. None, and nothing is done, where no other thread can
-        come.
-        """
-        events, left = self.events, threading.Event()
-        events[:] = 0
-        self._error = None
+def in_pair(work: Callable[[int, Ints], int]) -> int | None:
+    """What ``work(0, events)`` gives while a thread of the pool does ``work(1, events)``.
 
-        def help_out() -> None:
-            try:
-                work(1)
-            except BaseException as error:  # raised where it was asked for
-                self._error = error
+    The two tell each other by the ``events`` how far they have come, see `post` and `meet`. Their
+    kernels have to be compiled. None, and nothing is done, where no other thread can begin.
+    """
+    # Anew for each run: the other thread may still look at those of the last one.
+    events, left = np.zeros(GIVEN_UP + LINE, np.int64), threading.Event()
+    errors: list[BaseException] = []
+
+    def help_out() -> None:
+        try:
+            work(1, events)
+        except BaseException as error:  # raised where the work was asked for
+            errors.append(error)
+            events[GIVEN_UP] = 1
+        finally:
+            left.set()
+
+    with begin_helper(_Pair(), help_out) as begun:
+        if not begun:
+            return None
+        finished = False
+        try:
+            found = work(0, events)
+            finished = not errors
+        finally:
+            if not finished:  # an interrupt between two kernels, say
                 events[GIVEN_UP] = 1
-            finally:
-                left.set()
-
-        with begin_helper(self, help_out) as begun:
-            if not begun:
-                return None
-            finished = False
-            try:
-                found = work(0)
-                finished = self._error is None
-            finally:
-                if not finished:  # an interrupt between two kernels, say
-                    events[GIVEN_UP] = 1
-                    _wait_for(left)
-        if self._error is not None:
-            raise self._error
-        return found
+                _wait_for(left)
+    if errors:
+        raise errors[0]
+    return found
 
 
 def _wait_for(left: threading.Event) -> None:

@@ -27,6 +27,7 @@ from ..plane_rows import longest_row
 from ..types import Floats, Ints
 from .arena import (
     LARGE,
+    MORE_THAN_SAID,
     MOST_PLANES,
     MOST_SMALL_IDS,
     SMALL,
@@ -310,7 +311,7 @@ class PlaneStore:
         self._remembered = 0
         self.parts = oracle.parts
         self._part_work = PART_ENTRY * mean_part_size(self.parts)
-        self._warned_of_budget = False
+        self._warned_of_budget = 0  # bytes that the last warning named
         self.beside = 0
         # While planes must stay where they are, the budget may be overdrawn.
         self.stays = self.is_overdrawn = False
@@ -724,8 +725,8 @@ class PlaneStore:
         needed = self.beside + LEAST_SPACE * self._bytes_of([int(u) for u in self.used])
         if needed > self.cache_bytes:
             self.cache_bytes = needed
-            if not self._warned_of_budget:
-                self._warned_of_budget = True
+            if needed > MORE_THAN_SAID * self._warned_of_budget:
+                self._warned_of_budget = needed
                 logger.warning(
                     "cache_mb is too small for a few planes per example; using %.2g MB",
                     needed / 2**20,

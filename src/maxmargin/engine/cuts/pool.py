@@ -16,7 +16,7 @@ import numpy as np
 
 from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
-from ..arena import LARGE, SMALL, AnyArray
+from ..arena import LARGE, MORE_THAN_SAID, SMALL, AnyArray
 from ..compaction import keep_parts_by_use, keep_rows
 from ..local_weights import LocalWeights
 from ..oracle import Oracle
@@ -318,7 +318,7 @@ class CandidatePool(TablePool):
                 return
         # Those of this pass are needed, whatever they take.
         self._compact(-1, 1.2, longest)
-        if 2 * self.nbytes > self.cache_bytes and self.nbytes > 1.5 * self._warned_of:
+        if 2 * self.nbytes > self.cache_bytes and self.nbytes > MORE_THAN_SAID * self._warned_of:
             self._warned_of = self.nbytes
             rewritten = (self.slots.ids, self.slots.values, self.slots.features)
             logger.warning(

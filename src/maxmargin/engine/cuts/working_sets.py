@@ -19,7 +19,7 @@ import numpy as np
 from ...objective import dual_value, ridges, scale_to_fit
 from ...plane_rows import Planes, longest_row
 from ...types import Floats, Ints, Ints32
-from ..arena import grown
+from ..arena import MORE_THAN_SAID, grown
 from ..compaction import keep_rows
 from ..joint_planes import PlaneRows
 from ..joint_qp import JointPlanes, JointSolution, solve_jointly
@@ -354,7 +354,7 @@ class WorkingSets:
         needed = int(2 * SPARE * self.nbytes)
         if needed > self.cache_bytes:
             self.cache_bytes = needed
-            if needed > 1.5 * self._warned_of:
+            if needed > MORE_THAN_SAID * self._warned_of:
                 self._warned_of = needed
                 logger.warning(
                     "cache_mb is too small for the constraints that have weight; using %.2g MB",

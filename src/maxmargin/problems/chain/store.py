@@ -10,7 +10,7 @@ import numpy as np
 from ...engine.arena import Places, new_places, new_scratch
 from ...engine.local_weights import LocalWeights
 from ...engine.oracle import Oracle
-from ...engine.pairs import Pair, may_pair
+from ...engine.pairs import in_pair, may_pair
 from ...engine.parts import Parts, mean_part_size
 from ...engine.plane_kernels import FEATURES, LARGEST_SMALL
 from ...engine.planes import BlockReport, PlaneStore, StepRule, visits
@@ -134,7 +134,7 @@ class ChainStore(PlaneStore):
         self._near = near
         self._originals = np.empty(0, np.int32)  # of the local parts
         self._all: AllWeights | None = None
-        self._pair = Pair() if may_pair() else None
+        self._may_pair = may_pair()
 
     def arranged(self, order: Ints) -> Ints:
         """See `BlockStore`: two threads take two of about the same length at a time."""
@@ -201,7 +201,7 @@ class ChainStore(PlaneStore):
                     self._row,
                     cached,
                 )
-            in_pairs &= self._pair is not None  # where no other thread can begin
+            in_pairs &= self._may_pair  # no more where no other thread could begin
             if done < len(examples):
                 most = int(self.blocks.n_features[examples[done:]].max())
                 planes = 2 * (STEPPED if rule.max_steps else SURVEYED) if in_pairs else 1
@@ -218,23 +218,23 @@ class ChainStore(PlaneStore):
     @property
     def _in_pairs(self) -> bool:
         """Whether two threads visit blocks."""
-        return self._pair is not None and self.oracle.threads is not None
+        return self._may_pair and self.oracle.threads is not None
 
     def _visit_in_pairs(
         self, examples: Ints, rule: StepRule, done: int, report: BlockReport, data: ChainData
     ) -> int:
         """Let two threads visit examples[done:], until the arrays are too small."""
         size = STEPPED if rule.max_steps else SURVEYED
-        pair, arrays = self._pair, self._arrays
-        if pair is None or not fits_group(arrays, self.scratch, examples, done, 2 * size, data):
+        arrays = self._arrays
+        if not fits_group(arrays, self.scratch, examples, done, 2 * size, data):
             return done
         roles, changes = self._roles(), (self._changes(), self._changes())
 
-        def visit(me: int, examples: Ints = examples) -> int:
+        def visit(me: int, events: Ints, examples: Ints = examples) -> int:
             return int(
                 visit_groups(
                     me,
-                    pair.events,
+                    events,
                     arrays,
                     self._near,
                     roles[me],
@@ -249,10 +249,10 @@ class ChainStore(PlaneStore):
                 )
             )
 
-        visit(0, examples[:0])  # compiled before the other thread waits for it
-        reached = pair.run(visit)
+        visit(0, examples, examples[:0])  # compiled before another thread waits for it
+        reached = in_pair(visit)
         if reached is None:
-            self._pair = None
+            self._may_pair = False
             return done
         self.dual_now[0] += roles[0].dual[0] + roles[1].dual[0]
         return reached
