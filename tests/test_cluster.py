@@ -474,6 +474,42 @@ def test_a_client_that_loses_its_scheduler(monkeypatch, becomes, why):
     check_primal(result, medium_classes(), 0.1)
 
 
+class LostMeanwhile(ClosedByDask):
+    """A client whose scheduler dies while parts work: their futures are cancelled."""
+
+    def count(self, progress):
+        self.rounds_left -= 1
+
+    def scatter(self, things, **options):
+        self.refuse()  # or waits for half a minute
+        return things
+
+    def submit(self, *arguments, **options):
+        future = super().submit(*arguments, **options)
+        return future if self.rounds_left > 0 else CancelledByDask(self)
+
+
+class CancelledByDask(FakeFuture):
+    """The future of a client that has just lost its scheduler."""
+
+    def __init__(self, client):
+        super().__init__(None, True)
+        self.client = client
+
+    @property
+    def status(self):
+        self.client.status = self.client.becomes
+        return "cancelled"
+
+
+def test_parts_are_not_sent_where_the_scheduler_is_lost(monkeypatch):
+    client = LostMeanwhile("connecting")
+    with pytest.warns(UserWarning, match="no scheduler for.*the best weights so far are kept"):
+        result = train_with(client, monkeypatch, [client.count])
+    assert result.status == "cluster lost"
+    check_primal(result, medium_classes(), 0.1)
+
+
 class Full(FakeClient):
     """From some round on no worker remembers a part, or has room for one."""
 
