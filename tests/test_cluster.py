@@ -366,13 +366,18 @@ def test_what_was_made_before_an_error_is_forgotten():
 
 
 def test_a_part_that_takes_long_is_given_time():
-    """Each move doubles it; or it would be begun again and again, and end nowhere."""
+    """Twice as much each time, or it would be begun again and again, and end nowhere.
+
+    A part whose worker was lost takes no longer than before.
+    """
     terms = [Terms(Formulation(), 0.1, None, PartOptions())]
     team = dask_team.DaskTeam(FakeClient(), [medium_classes], terms, 1000.0)
     request = dask_team.Request(None, "a", time.monotonic() - 1500.0, 1)
     assert team._is_late(0, request, [0.1])
     team._move(0, ["a", "b"])
-    assert team.home == ["b"] and not team._is_late(0, request, [0.1])
+    assert team.home == ["b"] and team._is_late(0, request, [0.1])
+    team._move_late(0, ["a", "b"])
+    assert team.home == ["a"] and not team._is_late(0, request, [0.1])
 
 
 def test_a_client_that_is_closed():

@@ -188,7 +188,6 @@ class DaskTeam:
         self.home[part] = min(others, key=self.home.count)
         self._made.discard(part)
         self._misses[part] = 0
-        self._patience[part] *= 2.0  # or a part that takes long would be moved for ever
         self.moves += 1
         self._moves[part] += 1
         if self._moves[part] > MOST_MOVES:
@@ -196,6 +195,11 @@ class DaskTeam:
                 f"part {part} was given to {MOST_MOVES} workers in a row, and none has answered: "
                 "they may lack the memory for it, or its oracle ends their process"
             )
+
+    def _move_late(self, part: int, workers: list[str]) -> None:
+        """Give a part to another worker, which has more time for it: or it would move for ever."""
+        self._patience[part] *= 2.0
+        self._move(part, workers)
 
     def _end(self, why: str) -> ClusterLost:
         """The error that ends all, now and at any later question."""
@@ -262,7 +266,7 @@ class DaskTeam:
                         if may_be_late and self._misses[k] <= MOST_LATE:
                             self._late[k] = pending.pop(k)
                         else:
-                            self._move(k, workers)
+                            self._move_late(k, workers)
                             again = True
                     if again:
                         _cancel([request])
