@@ -366,13 +366,18 @@ def test_what_was_made_before_an_error_is_forgotten():
 
 
 def test_a_part_that_takes_long_is_given_time():
-    """Each move doubles it; or it would be begun again and again, and end nowhere."""
+    """Twice as much each time, or it would be begun again and again, and end nowhere.
+
+    A part whose worker was lost takes no longer than before.
+    """
     terms = [Terms(Formulation(), 0.1, None, PartOptions())]
     team = dask_team.DaskTeam(FakeClient(), [medium_classes], terms, 1000.0)
     request = dask_team.Request(None, "a", time.monotonic() - 1500.0, 1)
     assert team._is_late(0, request, [0.1])
     team._move(0, ["a", "b"])
-    assert team.home == ["b"] and not team._is_late(0, request, [0.1])
+    assert team.home == ["b"] and team._is_late(0, request, [0.1])
+    team._move_late(0, ["a", "b"])
+    assert team.home == ["a"] and not team._is_late(0, request, [0.1])
 
 
 def test_a_client_that_is_closed():
@@ -469,6 +474,42 @@ class ClosedByDask(FakeClient):
 def test_a_client_that_loses_its_scheduler(monkeypatch, becomes, why):
     client = ClosedByDask(becomes)
     with pytest.warns(UserWarning, match=f"{why}.*the best weights so far are kept"):
+        result = train_with(client, monkeypatch, [client.count])
+    assert result.status == "cluster lost"
+    check_primal(result, medium_classes(), 0.1)
+
+
+class LostMeanwhile(ClosedByDask):
+    """A client whose scheduler dies while parts work: their futures are cancelled."""
+
+    def count(self, progress):
+        self.rounds_left -= 1
+
+    def scatter(self, things, **options):
+        self.refuse()  # or waits for half a minute
+        return things
+
+    def submit(self, *arguments, **options):
+        future = super().submit(*arguments, **options)
+        return future if self.rounds_left > 0 else CancelledByDask(self)
+
+
+class CancelledByDask(FakeFuture):
+    """The future of a client that has just lost its scheduler."""
+
+    def __init__(self, client):
+        super().__init__(None, True)
+        self.client = client
+
+    @property
+    def status(self):
+        self.client.status = self.client.becomes
+        return "cancelled"
+
+
+def test_parts_are_not_sent_where_the_scheduler_is_lost(monkeypatch):
+    client = LostMeanwhile("connecting")
+    with pytest.warns(UserWarning, match="no scheduler for.*the best weights so far are kept"):
         result = train_with(client, monkeypatch, [client.count])
     assert result.status == "cluster lost"
     check_primal(result, medium_classes(), 0.1)

@@ -168,10 +168,19 @@ class DaskTeam:
 
     def _threads(self) -> dict[str, int]:
         """Workers and their threads; OSError or TimeoutError where no scheduler answers."""
-        if self.client.status == CONNECTING_AGAIN:  # Dask would wait for that, half a minute
-            raise OSError("no connection to the scheduler")
+        self._refuse_lost_scheduler()
         found: dict[str, int] = self.client.nthreads(callback_timeout=self._wait_seconds)
         return found
+
+    def _scattered(self, data: Any, **options: Any) -> Any:
+        """Data on workers; OSError, TimeoutError or KeyError where nobody takes them."""
+        self._refuse_lost_scheduler()
+        return self.client.scatter(data, hash=False, timeout=self._wait_seconds, **options)
+
+    def _refuse_lost_scheduler(self) -> None:
+        """Raise OSError where there is no connection: Dask would wait for one, half a minute."""
+        if self.client.status == CONNECTING_AGAIN:
+            raise OSError("no connection to the scheduler")
 
     def _move(self, part: int, workers: list[str]) -> None:
         """Give a part to another worker, the one that has fewest, if there is another."""
@@ -179,7 +188,6 @@ class DaskTeam:
         self.home[part] = min(others, key=self.home.count)
         self._made.discard(part)
         self._misses[part] = 0
-        self._patience[part] *= 2.0  # or a part that takes long would be moved for ever
         self.moves += 1
         self._moves[part] += 1
         if self._moves[part] > MOST_MOVES:
@@ -187,6 +195,11 @@ class DaskTeam:
                 f"part {part} was given to {MOST_MOVES} workers in a row, and none has answered: "
                 "they may lack the memory for it, or its oracle ends their process"
             )
+
+    def _move_late(self, part: int, workers: list[str]) -> None:
+        """Give a part to another worker, which has more time for it: or it would move for ever."""
+        self._patience[part] *= 2.0
+        self._move(part, workers)
 
     def _end(self, why: str) -> ClusterLost:
         """The error that ends all, now and at any later question."""
@@ -253,7 +266,7 @@ class DaskTeam:
                         if may_be_late and self._misses[k] <= MOST_LATE:
                             self._late[k] = pending.pop(k)
                         else:
-                            self._move(k, workers)
+                            self._move_late(k, workers)
                             again = True
                     if again:
                         _cancel([request])
@@ -274,7 +287,7 @@ class DaskTeam:
         if w is None or n_asked * w.nbytes < SCATTERED:
             return w
         try:
-            return self.client.scatter(w, hash=False, timeout=self._wait_seconds)
+            return self._scattered(w)
         except (KeyError, OSError, TimeoutError):  # nobody to pass it on: each is sent its own
             return w
 
@@ -301,7 +314,7 @@ class DaskTeam:
             return cloudpickle.dumps(making)
         for left in reversed(range(SENT_TO)):
             try:
-                return self.client.scatter([making], workers=[self.home[part]], hash=False)[0]
+                return self._scattered([making], workers=[self.home[part]])[0]
             except (KeyError, OSError, TimeoutError) as error:  # of Dask: the worker is gone
                 if not left:
                     raise self._end(

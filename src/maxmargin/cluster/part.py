@@ -51,7 +51,7 @@ IDLE_LIMIT = 4  # visits in a row without weight after which a plane is dropped
 class PartOptions:
     """How a part is trained: passes over stored planes in a round, bytes for them, threads."""
 
-    passes: int = 10
+    passes: int = 5
     cache_mb: float = 1024.0
     n_jobs: int | None = None
     seed: int = 0
