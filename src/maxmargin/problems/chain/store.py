@@ -35,7 +35,6 @@ STEPPED, SURVEYED = 4, 32
 FEW_WEIGHTS = 2**16  # of which both have copies
 # Examples that they visit in a call, those of a certificate, and the fewest that are worth it.
 PAIRED_BATCH, CERTIFIED_BATCH, FEWEST_PAIRED = 4096, 1024, 256
-PAIRED_SPEED = 1.6  # of both, by that of one
 NEAR_SHARE = 0.125  # of the budget, at most, for features that are numbered within each example
 # Bytes of a part in terms of the weights in use, beside 4 for each of its weights: where its row
 # begins, its number in two arrays, in the problem and in the dictionary, and its place.
@@ -180,7 +179,7 @@ class ChainStore(PlaneStore):
         work = self.work_on(examples)
         work += RECOMBINATION * work if cached else len(examples) * self.oracle.work
         in_pairs = not cached and self._in_pairs and len(examples) >= FEWEST_PAIRED
-        self.work += work / PAIRED_SPEED if in_pairs else work
+        self.work += work
         data = self.problem.data._replace(at=self._offsets())
         done = 0
         while done < len(examples):
