@@ -20,7 +20,7 @@ from every_estimator import KINDS, make
 from maxmargin.engine import oracle as asking
 from maxmargin.engine import threads
 from maxmargin.engine.oracle import Oracle, hinge_values
-from maxmargin.engine.threads import Threads, count_threads, each_range
+from maxmargin.engine.threads import Threads, count_threads, each_range, in_ranges
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.solvers import SOLVERS, certify, make_solver
@@ -352,6 +352,21 @@ def test_little_work_is_not_shared():
     few = threads.WORTH_SHARING / 1001
     assert each_range(2, bounds, few, lambda *ends: ends) == [(0, 1000)]
     assert len(each_range(2, bounds, 2.0 * few, lambda *ends: ends)) > 2
+
+
+def test_ranges_are_as_long_as_is_worth_it():
+    def ends(first, end):
+        return first, end
+
+    bounds, unit = np.arange(1001), threads.WORTH_SHARING / 100
+    each_range(2, bounds, unit, ends)  # the first time one example is done by itself
+    found = [
+        [end - first for first, end in in_ranges(2, bounds, unit, ends, worth)]
+        for worth in (0.0, 250.0 * unit, 1e3 * unit)
+    ]
+    assert [len(lengths) for lengths in found] == [2 * threads.RANGES, 4, 2]
+    assert all(sum(lengths) == 1000 for lengths in found)
+    assert found[1][-1] < found[1][0] < found[1][1]
 
 
 # ----- one pool -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._jit import kernel
+from ..given import LARGEST
 from ..types import Floats, Ints, Ints32
 from .one_core import one_core
 
@@ -23,6 +24,7 @@ __all__ = [
     "add_row",
     "add_scores",
     "add_sparse_scores",
+    "are_usable",
     "check_codes",
     "check_columns",
     "check_indices",
@@ -112,6 +114,28 @@ def check_indices(rows: Rows, first: int, end: int) -> None:
     """The same for the rows ``first`` to ``end - 1``, if they are sparse."""
     if len(rows.indptr) > 1:
         _check_used(rows.indices[rows.indptr[first] : rows.indptr[end]], rows.n_columns)
+
+
+def are_usable(rows: Rows, first: int, end: int) -> bool:
+    """Whether the rows ``first`` to ``end - 1`` have numbers and columns to compute with.
+
+    That is what `first_unusable` and `check_indices` look for, found in one go without the GIL.
+    """
+    if len(rows.indptr) == 1:
+        return bool(_are_usable(rows.dense[first:end].ravel(), rows.indices, 0))
+    own = slice(int(rows.indptr[first]), int(rows.indptr[end]))
+    return bool(_are_usable(rows.values[own], rows.indices[own], rows.n_columns))
+
+
+@kernel(allocates=False)
+def _are_usable(values, indices, n_columns):
+    """Whether all values are numbers, none of them too large, and all indices those of columns."""
+    wrong = 0
+    for e in range(np.uint64(len(values))):
+        wrong += not abs(values[e]) <= LARGEST
+    for e in range(np.uint64(len(indices))):
+        wrong += indices[e] < 0 or indices[e] >= n_columns
+    return wrong == 0
 
 
 def _check_used(used: Ints32, n_columns: int) -> None:

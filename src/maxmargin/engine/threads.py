@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import cache
 from itertools import islice, pairwise
 from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
@@ -42,7 +43,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 AHEAD = 4  # pieces for each thread that are begun before they are asked for
-RANGES = 4  # pieces for each thread where all are wanted at once: the last ones end together
+RANGES = 4  # pieces for each thread where all are wanted at once: the last, short ones end together
 WORTH_SHARING = (
     4e6  # counted work (nanoseconds, at most) below which threads cost more than they do
 )
@@ -407,18 +408,33 @@ def note_done(kind: Hashable) -> None:
     _done_before.add(kind)
 
 
+@cache
+def _shares(count: int, ranges: int) -> Floats:
+    """Where so many ranges for each thread end, as shares of the work; later ones are shorter.
+
+    So is the first: who asks has something to do with the values, too.
+    """
+    widths = np.repeat(np.arange(float(ranges), 0.0, -1.0), count)
+    widths[0] *= 0.9
+    return np.cumsum(widths)[:-1] / widths.sum()
+
+
 def in_ranges(
     n_jobs: int | Threads | None,
     bounds: Ints | Floats | int,
     unit: float,
     work: Callable[[int, int], Value],
+    worth_cutting: float = 0.0,
 ) -> Iterator[Value]:
     """Let threads do the work of examples ``first`` to ``end - 1``, for ranges that make up all.
 
     ``bounds`` says how much there is to do before each example, and in all, in units of so much
-    counted work; a number stands for so many examples of one unit. Ranges have about the same share
-    of the work, and little work is not shared. What is found must not depend on how examples are
+    counted work; a number stands for so many examples of one unit. Ranges are cut by their share of
+    the work, and little work is not shared. What is found must not depend on how examples are
     cut into ranges. Values come in their order, while work on others goes on.
+
+    Where a range begins with caches that hold nothing of use, ``worth_cutting`` is the counted work
+    that it should have at least: there are fewer of them then, down to one for each thread.
     """
     n = bounds if isinstance(bounds, int) else len(bounds) - 1
     units = n if isinstance(bounds, int) else bounds[-1] - bounds[0]
@@ -426,17 +442,18 @@ def in_ranges(
     if count == 1 or n <= 2 or unit * units < WORTH_SHARING:
         yield work(0, n)
         return
-    shares = np.linspace(0.0, float(units), RANGES * count + 1)[1:-1]
+    ranges = int(min(RANGES, max(1.0, unit * units / max(count * worth_cutting, 1.0))))
+    shares = _shares(count, ranges) * float(units)
     inner = (
         shares.astype(np.int64)
         if isinstance(bounds, int)
         else np.searchsorted(bounds, bounds[0] + shares)
     )
-    cuts = [0, *inner.tolist(), n]
+    cuts = {0, *inner.tolist(), n}
     is_new = work.__code__ not in _done_before
     if is_new:  # the first example by itself, where what others find compiled is compiled
-        cuts.append(1)
-    ends = pairwise(np.unique(cuts).tolist())
+        cuts.add(1)
+    ends = pairwise(sorted(cuts))
     yield from Threads(count, compiled=not is_new).map(lambda own: work(*own), ends)
     note_done(work.__code__)
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..engine.rows import check_indices, make_rows
+from ..engine.rows import are_usable, check_indices, make_rows
 from ..engine.threads import in_ranges
 from ..features import PackedSequences, StoredSequences, WindowFeatures
 from ..features.packing import check_finite
+from ..features.tokens import TokenPieces
 from ..problems.chain.constraints import refuse_impossible
 from ..problems.chain.decoder import ChainDecoder
 from ..problems.chain.histories.decoder import HistoryDecoder
@@ -42,6 +43,7 @@ from .top_weights import strongest_by_label
 __all__ = ["ChainPredictions", "labels_of"]
 
 WORD_WORK = 1e3  # counted work of a token, from its word to its label
+WORTH_CUTTING = 2e7  # counted work: each range brings all tables and strings into the cache again
 
 
 class ChainPredictions(KernelMethods, ChainWeights):
@@ -103,8 +105,10 @@ class ChainPredictions(KernelMethods, ChainWeights):
         rows = make_rows(tokens, fit_intercept=self._has_intercept, check_indices=False)
 
         def check(first: int, end: int) -> None:
-            check_finite(packed, first, end)
-            check_indices(rows, int(offsets[first]), int(offsets[end]))
+            start, stop = int(offsets[first]), int(offsets[end])
+            if not are_usable(rows, start, stop):
+                check_finite(packed, first, end)
+                check_indices(rows, start, stop)
 
         allowed, weights = self._allowed(fixed, offsets), self._weights
         return decoder.decode_pieces(rows, offsets, weights, allowed, self.n_jobs, check)
@@ -112,19 +116,18 @@ class ChainPredictions(KernelMethods, ChainWeights):
     def _decoded_words(
         self, features: WindowFeatures, decoder: ChainDecoder, X: Any, fixed: Any
     ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same from words: only to number these takes the GIL."""
-        coded, weights = features.code(X), self._weights
-        allowed = self._allowed(fixed, coded.offsets)
+        """The same from words: only to bring these into columns takes the GIL."""
+        pieces, weights = TokenPieces(X), self._weights
+        allowed = self._allowed(fixed, pieces.offsets)
 
         def decode(first: int, end: int) -> tuple[Ints32, Ints]:
-            own = coded.offsets[first : end + 1]
-            tokens = features.features_of(coded, own)
+            tokens, offsets = features.transform(pieces.columns(first, end))
             rows = make_rows(tokens, fit_intercept=self._has_intercept)
-            mask = None if allowed is None else allowed[own[0] : own[-1]]
-            offsets = own - own[0]
+            start = int(pieces.offsets[first])
+            mask = None if allowed is None else allowed[start : start + int(offsets[-1])]
             return decoder.decode_possible(rows, offsets, weights, mask), offsets
 
-        return in_ranges(self.n_jobs, coded.offsets, WORD_WORK, decode)
+        return in_ranges(self.n_jobs, pieces.offsets, WORD_WORK, decode, WORTH_CUTTING)
 
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence, with their scores.

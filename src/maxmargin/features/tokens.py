@@ -12,7 +12,63 @@ from ..types import Ints
 from .containers import as_list, as_tuples, is_frame
 from .packing import check_list_of_sequences, offsets_of
 
-__all__ = ["as_token_columns"]
+__all__ = ["TokenPieces", "as_token_columns"]
+
+
+class TokenPieces:
+    """Sequences that are brought into columns some at a time, to be checked on the way.
+
+    Parameters
+    ----------
+    X : TokenColumns, or list of sequences
+        As for `as_token_columns`.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Where the tokens of each sequence begin.
+    """
+
+    def __init__(self, X: Any) -> None:
+        if isinstance(X, TokenColumns):
+            self._X: Any = as_token_columns(X)
+            self.offsets = X.offsets
+            return
+        self._X = as_list(X)
+        check_list_of_sequences(self._X)
+        self.offsets = offsets_of(list(map(len, self._X)))
+
+    def columns(self, first: int, end: int) -> TokenColumns:
+        """Sequences ``first`` to ``end - 1``; errors are those of `as_token_columns` for all.
+
+        Parameters
+        ----------
+        first, end : int
+            Numbers of sequences.
+
+        Returns
+        -------
+        TokenColumns
+        """
+        if isinstance(self._X, TokenColumns):
+            offsets = self.offsets[first : end + 1]
+            own = slice(int(offsets[0]), int(offsets[-1]))
+            return TokenColumns([column[own] for column in self._X.columns], offsets - own.start)
+        if first == 0 and end == len(self._X):
+            return as_token_columns(self._X)
+        try:
+            some = as_token_columns(self._X[first:end])
+        except ValueError:
+            as_token_columns(self._X)  # names the place among all
+            raise
+        if _holds_strings(self._X[first]) != _holds_strings(self._X[0]):
+            as_token_columns(self._X)  # refuses both kinds of tokens beside each other
+        return some
+
+
+def _holds_strings(sequence: Any) -> bool:
+    """Whether tokens are strings, and not tuples of them."""
+    return not is_frame(sequence) and isinstance(next(iter(sequence)), str)
 
 
 def as_token_columns(X: Any) -> TokenColumns:

@@ -26,6 +26,7 @@ from ..formats.opening import PathLike
 from ..types import Ints, Ints32
 from .crf_templates import is_crf_template, parse_crf_template, read_templates
 from .packing import PackedSequences
+from .string_tables import FOUND_BY_BYTES, ColumnTables, find_strings, make_column_tables
 from .templates import (
     Atom,
     chunking_templates,
@@ -225,7 +226,10 @@ class WindowFeatures(BaseEstimator):
         codes = np.empty((data.n_tokens, len(numbers)), np.int32)
         for name, views in views_by_column(t.atoms for t in self._templates).items():
             column = data.columns[self.columns_.index(name)]
-            for view, found in self._codes_of(column, views):
+            plain = next((view for view in views if view[1:] == _PLAIN), None)
+            if plain is not None and self._find_known(column, plain, views, numbers, codes):
+                continue
+            for view, found in self._codes_of(column, plain, views):
                 codes[:, numbers[view]] = found
         return CodedTokens(codes, data.offsets, self._tables())
 
@@ -256,13 +260,49 @@ class WindowFeatures(BaseEstimator):
             kept = self._kept_tables = self._templates, make_tables(self._templates, self._codes)
         return kept[1]
 
-    def _codes_of(self, column: list[str], views: list[View]) -> Iterator[tuple[View, Ints32]]:
-        """Codes of all tokens of a column under its views.
+    def _find_known(
+        self,
+        column: list[str],
+        plain: View,
+        views: list[View],
+        numbers: Mapping[View, int],
+        codes: Ints32,
+    ) -> bool:
+        """Codes of all tokens of a column under its views, where these can be found by bytes."""
+        tables = self._column_tables(plain, views, numbers)
+        if not find_strings(tables, column, codes):
+            return False
+        others = [view for view in views if view[1] not in FOUND_BY_BYTES]
+        new = np.flatnonzero(codes[:, numbers[plain]] < 0)
+        if others and len(new):
+            distinct, which = code_strings([column[t] for t in new.tolist()])
+            for view in others:
+                found = coded_under(view, distinct, self._codes[view])
+                codes[new, numbers[view]] = found[which]
+        return True
 
-        Where the strings themselves are one of these, most are known, and what they are under the
-        other views is kept: only new ones are transformed.
+    def _column_tables(
+        self, plain: View, views: list[View], numbers: Mapping[View, int]
+    ) -> ColumnTables:
+        """What `find_strings` needs of a column; kept."""
+        kept: dict[View, tuple[Any, ColumnTables]] = self.__dict__.setdefault("_kept_columns", {})
+        known = kept.get(plain)
+        if known is None or known[0] is not self._codes:
+            ordered = [plain, *(view for view in views if view != plain)]
+            own = [self._codes[view] for view in ordered]
+            places = [numbers[view] for view in ordered]
+            under = [self._codes_under(view, own[0]) for view in ordered]
+            known = kept[plain] = self._codes, make_column_tables(ordered, own, places, under)
+        return known[1]
+
+    def _codes_of(
+        self, column: list[str], plain: View | None, views: list[View]
+    ) -> Iterator[tuple[View, Ints32]]:
+        """The same in Python, for all that a column may hold.
+
+        Where the strings themselves are one of the views, most are known, and what they are under
+        the others is kept: only new ones are transformed.
         """
-        plain = next((view for view in views if view[1:] == _PLAIN), None)
         own: dict[str, int] = {} if plain is None else self._codes[plain]
         codes = np.fromiter(map(own.get, column, repeat(-1)), np.int32, len(column))
         new = np.flatnonzero(codes < 0)

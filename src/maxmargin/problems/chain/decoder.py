@@ -19,6 +19,8 @@ from .layout import ChainLayout
 
 __all__ = ["ChainDecoder", "tables_of"]
 
+WORTH_CUTTING = 5e6  # counted work: the weights in use are brought into the cache for each range
+
 
 class ChainDecoder:
     """Scores and decodes packed sequences with given weights; holds no examples."""
@@ -105,7 +107,7 @@ class ChainDecoder:
             decode_chains(rows, own, w, K, transition, mask, work, paths)
             return paths[own[0] : own[-1]], own - own[0]
 
-        return in_ranges(n_jobs, offsets, self.token_work(rows), decode)
+        return in_ranges(n_jobs, offsets, self.token_work(rows), decode, WORTH_CUTTING)
 
     def token_work(self, rows: Rows) -> float:
         """Counted work of a token."""
