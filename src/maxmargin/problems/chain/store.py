@@ -35,6 +35,7 @@ STEPPED, SURVEYED = 4, 32
 FEW_WEIGHTS = 2**16  # of which both have copies
 # Examples that they visit in a call, those of a certificate, and the fewest that are worth it.
 PAIRED_BATCH, CERTIFIED_BATCH, FEWEST_PAIRED = 4096, 1024, 256
+MORE_THAN_A_PAIR = 4  # threads that certify in less time than two inside a kernel
 NEAR_SHARE = 0.125  # of the budget, at most, for features that are numbered within each example
 # Bytes of a part in terms of the weights in use, beside 4 for each of its weights: where its row
 # begins, its number in two arrays, in the problem and in the dictionary, and its place.
@@ -163,7 +164,8 @@ class ChainStore(PlaneStore):
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """See `BlockStore`."""
         self._return_to_all_weights()
-        if self._in_pairs:
+        threads = self.oracle.threads
+        if self._in_pairs and threads is not None and threads.count < MORE_THAN_A_PAIR:
             return visits(self, examples, max(size, CERTIFIED_BATCH), rule)
         return super().survey(examples, size, rule)
 
