@@ -180,6 +180,49 @@ def test_nobody_waits_for_a_thread_that_has_failed(fails):
     assert in_pair(lambda me, events: int(wait_for_other(events, me, 1))) == 1
 
 
+def test_nobody_waits_for_one_who_was_interrupted_while_the_other_was_sent_for(monkeypatch):
+    wait_for_other(np.zeros(1000, np.int64), 0, 0)
+    begin, begun, waited_for, met = threads._Pool.begin, threading.Event(), [], []
+
+    def begin_and_interrupt(pool, work):
+        begin(pool, work)
+        begun.wait()
+        raise KeyboardInterrupt
+
+    def work(me, events):
+        waited_for.append(events)
+        begun.set()
+        met.append(bool(wait_for_other(events, me, 1)))
+        return 1
+
+    monkeypatch.setattr(threads._Pool, "begin", begin_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        in_pair(work)
+    left = bool(met)
+    waited_for[0].fill(1)  # so that a failure of this test is no thread that waits forever
+    assert left and met == [False]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, None])
+def test_a_thread_that_comes_too_late_does_not_begin(error, monkeypatch):
+    """Its work may be left in the queue by an interrupt, or where no thread could begin."""
+    queued, begun = [], []
+
+    def put_into_queue(pool, work):
+        queued.append(work)
+        if error is not None:
+            raise error
+        return False
+
+    monkeypatch.setattr(threads._Pool, "begin", put_into_queue)
+    try:
+        assert in_pair(lambda me, events: begun.append(me)) is None
+    except KeyboardInterrupt:
+        assert error is not None
+    queued[0]()
+    assert begun == []
+
+
 def test_a_thread_that_leaves_late_does_not_see_the_next_run():
     """The first one may be back, and begin anew, while the second still looks for it."""
     wait_for_other(np.zeros(1000, np.int64), 0, 0)
