@@ -18,6 +18,7 @@ from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.engine.threads import Threads
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain import store as chain_store
+from maxmargin.problems.chain.pair_kernels import write_change
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
 from stores import check_store
@@ -110,6 +111,38 @@ def test_steps_that_undo_each_other_are_cut(copies, monkeypatch):
         assert after >= dual
         dual = after
     assert dual > 0.0
+
+
+@kernel(allocates=False)
+def write_first_change(arena, parts, changes, space, w):
+    return write_change(arena, parts, changes, 0, True, space, w)
+
+
+@pytest.mark.parametrize(
+    ("linear", "curvature", "share"),
+    [
+        (1.0, 4.0, 0.25),
+        (4.0, 1.0, 1.0),
+        (1.0, 0.0, 1.0),
+        (-1.0, 1.0, 0.0),
+        (-1.0, 0.0, 0.0),
+        (-1.0, -1e-3, 0.0),  # by rounding; the maximum along this line is far behind its end
+        (1.0, -1e-3, 1.0),
+    ],
+)
+def test_no_change_is_taken_beyond_its_end(linear, curvature, share):
+    store = paired_store(random_case(np.random.default_rng(5)), np.ones(21))
+    store.visit(np.arange(21), STEPS)
+    alpha = float(store.arena.alpha[0])
+    assert alpha > 0.0
+    changes = store._changes()
+    changes.numbers[0] = 1, 0, 1
+    changes.planes[0, 0], changes.before[0, 0] = 0, 0.0
+    changes.terms[0] = linear, curvature
+    space = np.empty(1)
+    gain = write_first_change(store.arena, store.parts, changes, space, store.w)
+    assert store.arena.alpha[0] == pytest.approx(share * alpha)
+    assert gain == pytest.approx(share * (linear - 0.5 * share * curvature))
 
 
 def test_an_arena_that_is_too_small_is_grown_on_the_way():
