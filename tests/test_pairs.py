@@ -160,6 +160,19 @@ def test_an_arena_that_is_too_small_is_grown_on_the_way():
     assert np.array_equal(whole.w, small.w)
 
 
+def test_calls_are_short_where_examples_are_long(monkeypatch):
+    """Ctrl-C and the time limit wait for the end of a call."""
+    monkeypatch.setattr(chain_store, "FEWEST_PAIRED", 10)
+    store = paired_store(random_case(np.random.default_rng(6), n=50), np.ones(50))
+    assert store.least_batch == chain_store.PAIRED_BATCH
+    assert [len(batch) for batch, _ in store.survey(np.arange(50), 1, LOOK)] == [50]
+    store.oracle.work = chain_store.PAIRED_WORK / 20
+    assert store.least_batch == 20
+    assert [len(batch) for batch, _ in store.survey(np.arange(50), 1, LOOK)] == [20, 20, 10]
+    store.oracle.work = chain_store.PAIRED_WORK
+    assert store.least_batch == 10
+
+
 @pytest.mark.parametrize("slack", ["l1", "l2"])
 @pytest.mark.parametrize("name", ["auto", "sda", "dcd-light", "fasole"])
 def test_the_optimum_is_that_of_one_thread_by_the_same_bits(name, slack):
