@@ -25,7 +25,8 @@ __all__ = ["in_pair", "may_pair", "meet", "post"]
 LINE = 16  # numbers from one event to the next: no two in a line of the cache, or in neighbours
 EVENTS = 4  # that a thread can tell of
 GIVEN_UP = 2 * EVENTS * LINE  # where it says that the other will not come any more
-PATIENCE = 4096  # looks before the core is offered to others: some microseconds
+# Looks before the core is left to others, some ten microseconds, and for how long at least.
+PATIENCE, NAP = 2**14, 1
 
 
 def may_pair() -> bool:
@@ -49,7 +50,7 @@ def meet(events, other, event, ticket):
         if looks > PATIENCE:
             if load_acquire(events, GIVEN_UP) != 0:
                 return False
-            give_way()
+            give_way(NAP)
     return True
 
 
