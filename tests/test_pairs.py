@@ -18,6 +18,7 @@ from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.engine.threads import Threads
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain import store as chain_store
+from maxmargin.problems.chain.pair_kernels import write_change
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
 from stores import check_store
@@ -112,6 +113,38 @@ def test_steps_that_undo_each_other_are_cut(copies, monkeypatch):
     assert dual > 0.0
 
 
+@kernel(allocates=False)
+def write_first_change(arena, parts, changes, space, w):
+    return write_change(arena, parts, changes, 0, True, space, w)
+
+
+@pytest.mark.parametrize(
+    ("linear", "curvature", "share"),
+    [
+        (1.0, 4.0, 0.25),
+        (4.0, 1.0, 1.0),
+        (1.0, 0.0, 1.0),
+        (-1.0, 1.0, 0.0),
+        (-1.0, 0.0, 0.0),
+        (-1.0, -1e-3, 0.0),  # by rounding; the maximum along this line is far behind its end
+        (1.0, -1e-3, 1.0),
+    ],
+)
+def test_no_change_is_taken_beyond_its_end(linear, curvature, share):
+    store = paired_store(random_case(np.random.default_rng(5)), np.ones(21))
+    store.visit(np.arange(21), STEPS)
+    alpha = float(store.arena.alpha[0])
+    assert alpha > 0.0
+    changes = store._changes()
+    changes.numbers[0] = 1, 0, 1
+    changes.planes[0, 0], changes.before[0, 0] = 0, 0.0
+    changes.terms[0] = linear, curvature
+    space = np.empty(1)
+    gain = write_first_change(store.arena, store.parts, changes, space, store.w)
+    assert store.arena.alpha[0] == pytest.approx(share * alpha)
+    assert gain == pytest.approx(share * (linear - 0.5 * share * curvature))
+
+
 def test_an_arena_that_is_too_small_is_grown_on_the_way():
     rng = np.random.default_rng(1)
     problem = random_case(rng, n=300)
@@ -125,6 +158,19 @@ def test_an_arena_that_is_too_small_is_grown_on_the_way():
     assert before < 300 < len(small.arena.block)
     assert check_store(whole) == check_store(small)
     assert np.array_equal(whole.w, small.w)
+
+
+def test_calls_are_short_where_examples_are_long(monkeypatch):
+    """Ctrl-C and the time limit wait for the end of a call."""
+    monkeypatch.setattr(chain_store, "FEWEST_PAIRED", 10)
+    store = paired_store(random_case(np.random.default_rng(6), n=50), np.ones(50))
+    assert store.least_batch == chain_store.PAIRED_BATCH
+    assert [len(batch) for batch, _ in store.survey(np.arange(50), 1, LOOK)] == [50]
+    store.oracle.work = chain_store.PAIRED_WORK / 20
+    assert store.least_batch == 20
+    assert [len(batch) for batch, _ in store.survey(np.arange(50), 1, LOOK)] == [20, 20, 10]
+    store.oracle.work = chain_store.PAIRED_WORK
+    assert store.least_batch == 10
 
 
 @pytest.mark.parametrize("slack", ["l1", "l2"])
@@ -178,6 +224,49 @@ def test_nobody_waits_for_a_thread_that_has_failed(fails):
     with pytest.raises(KeyboardInterrupt if fails == 0 else MemoryError):
         in_pair(work)
     assert in_pair(lambda me, events: int(wait_for_other(events, me, 1))) == 1
+
+
+def test_nobody_waits_for_one_who_was_interrupted_while_the_other_was_sent_for(monkeypatch):
+    wait_for_other(np.zeros(1000, np.int64), 0, 0)
+    begin, begun, waited_for, met = threads._Pool.begin, threading.Event(), [], []
+
+    def begin_and_interrupt(pool, work):
+        begin(pool, work)
+        begun.wait()
+        raise KeyboardInterrupt
+
+    def work(me, events):
+        waited_for.append(events)
+        begun.set()
+        met.append(bool(wait_for_other(events, me, 1)))
+        return 1
+
+    monkeypatch.setattr(threads._Pool, "begin", begin_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        in_pair(work)
+    left = bool(met)
+    waited_for[0].fill(1)  # so that a failure of this test is no thread that waits forever
+    assert left and met == [False]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, None])
+def test_a_thread_that_comes_too_late_does_not_begin(error, monkeypatch):
+    """Its work may be left in the queue by an interrupt, or where no thread could begin."""
+    queued, begun = [], []
+
+    def put_into_queue(pool, work):
+        queued.append(work)
+        if error is not None:
+            raise error
+        return False
+
+    monkeypatch.setattr(threads._Pool, "begin", put_into_queue)
+    try:
+        assert in_pair(lambda me, events: begun.append(me)) is None
+    except KeyboardInterrupt:
+        assert error is not None
+    queued[0]()
+    assert begun == []
 
 
 def test_a_thread_that_leaves_late_does_not_see_the_next_run():

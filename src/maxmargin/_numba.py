@@ -224,9 +224,9 @@ def _store(array: Any, position: int, value: int) -> None:
     array[position] = value
 
 
-def _give_way() -> None:
-    """Let another thread run."""
-    time.sleep(0)
+def _give_way(microseconds: int) -> None:
+    """Let other threads run for so long, at least."""
+    time.sleep(1e-6 * microseconds)
 
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
@@ -236,8 +236,9 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
     give_way: Any = _give_way
 else:
     prefetch, load_acquire, store_release = _prefetch, _load_acquire, _store_release
-    #: Let another thread run, by the system's own function, which Windows has under another name.
-    give_way = types.ExternalFunction("sched_yield", types.int32())
+    #: Let other threads run for so many microseconds, at least, by a function that Windows lacks.
+    #: To sleep, not to yield: who yields beside a busy process loses whole slices of time to it.
+    give_way = types.ExternalFunction("usleep", types.int32(types.uint32))
 
 # ----- compilation and its cache -----------------------------------------------------------------
 

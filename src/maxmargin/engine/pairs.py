@@ -25,7 +25,8 @@ __all__ = ["in_pair", "may_pair", "meet", "post"]
 LINE = 16  # numbers from one event to the next: no two in a line of the cache, or in neighbours
 EVENTS = 4  # that a thread can tell of
 GIVEN_UP = 2 * EVENTS * LINE  # where it says that the other will not come any more
-PATIENCE = 4096  # looks before the core is offered to others: some microseconds
+# Looks before the core is left to others, some ten microseconds, and for how long at least.
+PATIENCE, NAP = 2**14, 1
 
 
 def may_pair() -> bool:
@@ -49,7 +50,7 @@ def meet(events, other, event, ticket):
         if looks > PATIENCE:
             if load_acquire(events, GIVEN_UP) != 0:
                 return False
-            give_way()
+            give_way(NAP)
     return True
 
 
@@ -72,8 +73,12 @@ def in_pair(work: Callable[[int, Ints], int]) -> int | None:
     # Anew for each run: the other thread may still look at those of the last one.
     events, left = np.zeros(GIVEN_UP + LINE, np.int64), threading.Event()
     errors: list[BaseException] = []
+    # Whether the other thread begins, by who comes first: it, or who does not wait for it any more.
+    begins: dict[str, bool] = {}
 
     def help_out() -> None:
+        if not begins.setdefault("second", True):
+            return
         try:
             work(1, events)
         except BaseException as error:  # raised where the work was asked for
@@ -82,26 +87,28 @@ def in_pair(work: Callable[[int, Ints], int]) -> int | None:
         finally:
             left.set()
 
-    with begin_helper(_Pair(), help_out) as begun:
-        if not begun:
-            return None
-        finished = False
-        try:
-            found = work(0, events)
+    found, finished = None, False
+    try:
+        with begin_helper(_Pair(), help_out) as begun:
+            if begun or begins.setdefault("second", False):
+                found = work(0, events)
             finished = not errors
-        finally:
-            if not finished:  # an interrupt between two kernels, say
-                events[GIVEN_UP] = 1
-                _wait_for(left)
+    finally:
+        # An interrupt, say: between two kernels, or while the other thread was sent for.
+        if not finished:
+            events[GIVEN_UP] = 1
+            _wait_for(left, begins)
     if errors:
         raise errors[0]
     return found
 
 
-def _wait_for(left: threading.Event) -> None:
+def _wait_for(left: threading.Event, begins: dict[str, bool]) -> None:
     """Wait, whatever comes: the other thread may write where the caller reads."""
-    while not left.is_set():
+    while True:
         try:
-            left.wait()
+            if begins.setdefault("second", False):
+                left.wait()
+            return
         except KeyboardInterrupt:
             continue

@@ -108,8 +108,10 @@ def write_change(arena, parts, changes, k, is_own, space, w):
     n, features, dense = changes.numbers[k, N_LOCAL], changes.features[k], changes.dense[k]
     slope, curvature = changes.terms[k, LINEAR], changes.terms[k, CURVATURE]
     slope -= product_with_parts(parts, features, n, dense, w)
-    share = slope / curvature if slope < curvature else 1.0
-    share = max(share, 0.0)
+    # Where hardly anything is to gain, rounding may make the curvature negative.
+    share = 0.0
+    if slope > 0.0:
+        share = slope / curvature if slope < curvature else 1.0
     for f in range(n):
         space[f] = share * dense[f]
     scatter_parts(parts, features, n, space, w)

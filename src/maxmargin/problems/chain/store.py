@@ -35,6 +35,7 @@ STEPPED, SURVEYED = 4, 32
 FEW_WEIGHTS = 2**16  # of which both have copies
 # Examples that they visit in a call, those of a certificate, and the fewest that are worth it.
 PAIRED_BATCH, CERTIFIED_BATCH, FEWEST_PAIRED = 4096, 1024, 256
+PAIRED_WORK = 1e8  # of a call, where examples are long: it bounds a Ctrl-C's wait
 MORE_THAN_A_PAIR = 4  # threads that certify in less time than two inside a kernel
 NEAR_SHARE = 0.125  # of the budget, at most, for features that are numbered within each example
 # Bytes of a part in terms of the weights in use, beside 4 for each of its weights: where its row
@@ -166,7 +167,7 @@ class ChainStore(PlaneStore):
         self._return_to_all_weights()
         threads = self.oracle.threads
         if self._in_pairs and threads is not None and threads.count < MORE_THAN_A_PAIR:
-            return visits(self, examples, max(size, CERTIFIED_BATCH), rule)
+            return visits(self, examples, max(size, self._paired_batch(CERTIFIED_BATCH)), rule)
         return super().survey(examples, size, rule)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
@@ -214,7 +215,11 @@ class ChainStore(PlaneStore):
     @property
     def least_batch(self) -> int:
         """See `BlockStore`."""
-        return PAIRED_BATCH if self._in_pairs else 0
+        return self._paired_batch(PAIRED_BATCH) if self._in_pairs else 0
+
+    def _paired_batch(self, most: int) -> int:
+        """Examples that two threads visit in a call, at most so many."""
+        return int(np.clip(PAIRED_WORK / max(self.oracle.work, 1.0), FEWEST_PAIRED, most))
 
     @property
     def _in_pairs(self) -> bool:
