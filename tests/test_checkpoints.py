@@ -339,7 +339,7 @@ def test_bad_values(tmp_path):
     training = TRAININGS["auto on chains"]
     with pytest.raises(ValueError, match="resume needs checkpoint"):
         training.solve(resume=True)
-    with pytest.raises(ValueError, match="checkpoint_every must be >= 0, got -1"):
+    with pytest.raises(ValueError, match="checkpoint_every must be a number >= 0, got -1"):
         training.solve(checkpoint_every=-1)
 
 

@@ -116,7 +116,7 @@ def test_relaxations_refuse_what_they_cannot():
             mm.CandidateProblem(),
             [ONE * np.inf],
             [0],
-            r"example 0: there are features that are not f",
+            r"example 0: a feature is a NaN or infinite value",
         ),
         (mm.LinearProgramProblem(), [ONE], [[0, 1]], r"example 0: expected a pair \(features"),
         (mm.LinearProgramProblem(), [(ONE, None)], [[0, 2]], r"2 variables; expected as many 0s"),

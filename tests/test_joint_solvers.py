@@ -7,7 +7,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
-import maxmargin.engine.joint_planes as joint_planes
 import maxmargin.engine.planes as planes
 from cases import chain_case, multiclass_case
 from maxmargin.engine.block_steps import WSS2
@@ -98,8 +97,8 @@ def test_classes_that_were_never_met_take_part_on_request_only():
     ("solver", "make", "module", "name", "call"),
     [
         ("auto", multiclass_case, class_store, "add_listed_classes", 1),
-        ("auto", chain_case, joint_planes, "add_rows", 2),
-        ("fasole", chain_case, joint_planes, "add_rows", 2),
+        ("auto", chain_case, planes, "add_weighted_planes", 1),
+        ("fasole", chain_case, planes, "add_weighted_planes", 1),
         ("n-slack", chain_case, joint_sets, "add_rows", 2),
     ],
 )

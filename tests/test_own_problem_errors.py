@@ -256,7 +256,7 @@ def test_inputs_that_do_not_fit_the_model(problem, x, y, others):
     """A row of features was taken for candidates, and what is not a number chose the first one."""
     model = mm.StructuralSVM(problem).fit([x], [y])
     for other in others:
-        with pytest.raises(ValueError, match=r"weights, but|expected|not finite"):
+        with pytest.raises(ValueError, match=r"weights, but|expected|NaN or infinite"):
             model.predict([other])
 
 
