@@ -238,7 +238,7 @@ def check_numbers(given: Any, C: Any) -> None:
     """Raise ValueError for numbers that a solver, or an estimator, cannot do with."""
     if not is_at_least(C, 0) or not C > 0:
         raise ValueError(f"C must be a positive, finite number, got {C!r}")
-    if C > LARGEST:
+    if float(C) > LARGEST:  # a number of 32 bits would take that for infinite
         raise ValueError(
             f"C must be at most {LARGEST:g}, got {C!r}: the objective would overflow; for a hard "
             "margin there is slack='none'"
