@@ -200,7 +200,10 @@ def test_similarity_becomes_features():
     [
         (lambda: mm.ClassFeatures(["a", "b"], np.ones((3, 2))), "2 classes but 3 rows"),
         (lambda: mm.ClassFeatures(["a", "a"], np.ones((2, 2))), "class 'a' has more than one"),
-        (lambda: mm.ClassFeatures(["a", "b"], [[1, 0], [0, np.inf]]), "class 'b' are not all"),
+        (
+            lambda: mm.ClassFeatures(["a", "b"], [[1, 0], [0, np.inf]]),
+            "class 'b' have a NaN or infinite value",
+        ),
         (lambda: mm.ClassFeatures.from_mapping({"a": [1, 2], "b": [1]}), "'b' has 1 features"),
         (
             lambda: mm.ClassFeatures.from_similarity("ab", [[1, 2], [2, 1]]),

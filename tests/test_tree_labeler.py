@@ -204,7 +204,7 @@ def test_faces():
         ({}, {"X": np.zeros((120, 4))}, r"X has shape \(120, 4\)"),
         ({}, {"X": np.zeros((120, 3, 2))}, "X has 3 nodes; expected 4"),
         ({}, {"X": np.zeros((7, 4, 2))}, "X has 7 examples at node 0, but 120 are expected"),
-        ({}, {"X": np.full((120, 4, 2), np.nan)}, "features of node 0 are not all finite"),
+        ({}, {"X": np.full((120, 4, 2), np.nan)}, "features of node 0 have a NaN or infinite"),
         ({}, {"X": {"node": 1}}, "keys 'nodes' and 'edges'"),
         ({}, {"X": [[1, 2], [3, 4]]}, "one matrix for each node"),
     ],
@@ -218,12 +218,12 @@ def test_bad_labels(weather, options, change, message):
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({"patch": 0}, {}, "patch must be a whole number >= 1, got 0"),
+        ({"patch": 0}, {}, "patch must be a whole number from 1 to 32768, got 0"),
         ({}, {"Y": np.zeros((2, 3))}, r"y has shape \(2, 3\); expected \(2, n_nodes, 2\)"),
         ({}, {"Y": np.full((2, 3, 2), np.nan)}, r"y\[0\] is not finite"),
         ({}, {"Y": np.full((2, 3, 2), 9)}, r"part 0 of example 0 is at \(9, 9\)"),
         ({}, {"X": [np.zeros((5, 5)), np.zeros(5)]}, r"image 1 has shape \(5,\)"),
-        ({}, {"X": [np.zeros((5, 5)), np.full((5, 5), np.inf)]}, "image 1 has values"),
+        ({}, {"X": [np.zeros((5, 5)), np.full((5, 5), np.inf)]}, "image 1 has a NaN or infinite"),
         ({}, {"X": []}, "at least one image"),
         ({"size": -1.0}, {}, "a positive number, got -1.0"),
     ],

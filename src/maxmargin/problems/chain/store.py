@@ -139,6 +139,8 @@ class ChainStore(PlaneStore):
 
     def arranged(self, order: Ints) -> Ints:
         """See `BlockStore`: two threads take two of about the same length at a time."""
+        if len(order) < FEWEST_PAIRED:
+            return order
         offsets = self.problem.data.offsets
         lengths = offsets[order + 1] - offsets[order]
         return order[np.lexsort((lengths, np.arange(len(order)) // WINDOW))]
