@@ -99,6 +99,7 @@ def rankings(rng):
         relevance = rng.normal(size=n_documents)
     loss = str(rng.choice(["swaps", "normalized-swaps", "ndcg", "average-precision"]))
     relevance = np.abs(relevance) if loss == "ndcg" else relevance
+    relevance[:2] = 0.0, 1.0  # of the first query: without any pair there is nothing to rank
     k = int(rng.integers(1, 4)) if loss == "ndcg" and rng.random() < 0.5 else None
     names = rng.permutation(50)[:n]
     qid, bounds = np.repeat(names, sizes), np.cumsum(sizes)[:-1]
