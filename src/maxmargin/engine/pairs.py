@@ -26,7 +26,7 @@ LINE = 16  # numbers from one event to the next: no two in a line of the cache, 
 EVENTS = 4  # that a thread can tell of
 GIVEN_UP = 2 * EVENTS * LINE  # where it says that the other will not come any more
 # Looks before the core is left to others, some ten microseconds, and for how long at least.
-PATIENCE, NAP = 2**14, 1
+PATIENCE, NAP = 2**18, 1
 
 
 def may_pair() -> bool:
