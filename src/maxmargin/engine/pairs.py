@@ -25,7 +25,7 @@ __all__ = ["in_pair", "may_pair", "meet", "post"]
 LINE = 16  # numbers from one event to the next: no two in a line of the cache, or in neighbours
 EVENTS = 4  # that a thread can tell of
 GIVEN_UP = 2 * EVENTS * LINE  # where it says that the other will not come any more
-# Looks before the core is left to others, some 250 microseconds, and for how many of these at least:
+# Looks before the core is left to others, some 250 microseconds, and for how many of these it is:
 # naps take far longer, and waits of tens of microseconds are common where examples differ.
 PATIENCE, NAP = 2**18, 1
 
