@@ -31,8 +31,12 @@ PATIENCE, NAP = 2**18, 1
 
 
 def may_pair() -> bool:
-    """Whether two threads can run at the same time here."""
-    return sys.platform != "win32" and int(joblib.cpu_count()) > 1
+    """Whether two threads can run at the same time here, whatever else does.
+
+    They wait for each other all the time. With two cores, one of which another program keeps busy,
+    training took four times as long as with one thread; so a core has to be left for others.
+    """
+    return sys.platform != "win32" and int(joblib.cpu_count()) > 2
 
 
 @kernel(allocates=False)
