@@ -15,6 +15,7 @@ import numpy as np
 from numba.core.runtime import _nrt_python, rtsys
 
 import maxmargin as mm
+from maxmargin.engine import threads
 
 from .solving import fit_or_refuse, random_setting
 from .tasks import TASKS
@@ -94,6 +95,8 @@ def check_growth(task, setting):
     assert more < MOST_BYTES, f"{more} bytes more after {REPEATS} times"
     for name in ("files", "threads", "arrays of kernels"):
         assert after[name] <= before[name], f"{name}: {before[name]}, then {after[name]}"
+    # The pool's begin when they are needed, so that there may be more, up to its size.
+    assert after["pool"] <= threads._pool._size, f"{after['pool']} threads of the pool"
     assert after["MB"] < before["MB"] + MOST_RSS, f"MB: {before['MB']}, then {after['MB']}"
 
 
@@ -114,9 +117,11 @@ def counts():
     kernels = rtsys.get_allocation_stats()
     with open("/proc/self/statm") as stream:
         pages = int(stream.read().split()[1])
+    pool = sum(thread.name.startswith("maxmargin_") for thread in threading.enumerate())
     return {
         "files": len(os.listdir("/proc/self/fd")),
-        "threads": threading.active_count(),
+        "threads": threading.active_count() - pool,
+        "pool": pool,
         "arrays of kernels": kernels.alloc - kernels.free,
         "MB": pages * os.sysconf("SC_PAGE_SIZE") / 2**20,
     }
