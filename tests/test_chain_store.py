@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from cases import chain_case
 from checking import expand_parts
+from maxmargin.engine import threads
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.engine.rows import make_rows
+from maxmargin.engine.threads import Threads
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain import store as chain_store
 from maxmargin.problems.chain.kernels import NEAR, SEVERAL, token_scores
@@ -19,6 +21,7 @@ from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.chain.store import ChainStore
 from maxmargin.problems.chain.store_kernels import WORTHWHILE
 from maxmargin.solvers import SOLVERS, make_solver
+from stores import check_store
 
 PLENTY = 10**9
 STEPS = StepRule(WSS2, 20)
@@ -62,6 +65,46 @@ def test_a_visit_asks_the_true_oracle(seed, boundary, constrained, normalized, s
     np.testing.assert_allclose(
         hinges, hinge_values(case.problem, store.formulation, store.w), atol=1e-9
     )
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seeds,
+    st.booleans(),
+    st.sampled_from(["dense", "csr"]),
+    st.sampled_from(["l1", "l2"]),
+    st.integers(1, 9),
+    st.sampled_from([1, PLENTY]),
+)
+def test_what_threads_find_is_stored_as_by_one(seed, constrained, layout, slack, size, cache):
+    rng = np.random.default_rng(seed)
+    case = chain_case(
+        rng, lengths=rng.integers(1, 6, 21), K=3, constrained=constrained, layout=layout
+    )
+    caps = rng.uniform(0.0, 1.0, 21) * (rng.random(21) < 0.8)
+    formulation = Formulation(slack=slack, sqrt_loss=False)
+    stores = [make_store(Oracle(case.problem, formulation), caps, cache) for _ in range(2)]
+    stores[1].oracle.threads = Threads(2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads, "WORTH_SHARING", 0.0)
+        patch.setattr(chain_store, "SURVEYED", 3 * size)
+        for _ in range(3):
+            order, visited = rng.permutation(21), rng.permutation(21)
+            reports = [list(store.survey(order, size, StepRule(WSS2, 0))) for store in stores]
+            for (batch, one), (same, two) in zip(*reports, strict=True):
+                assert np.array_equal(batch, same)
+                np.testing.assert_allclose(one, two, atol=1e-9)
+                assert cache < PLENTY or np.array_equal(one, two)
+            for store in stores:
+                store.visit(visited, STEPS)
+                check_store(store)
+    one, two = stores
+    assert one.n_planes > 0 and one.oracle.calls == two.oracle.calls
+    if cache == PLENTY:  # else planes are merged, before or after others have been compared
+        assert one.work == two.work and np.array_equal(one.w, two.w)
+        for name in ("offset", "alpha", "block"):
+            values = (getattr(store.arena, name)[: store.used[0]] for store in stores)
+            assert np.array_equal(*values)
 
 
 @pytest.mark.nojit

@@ -7,7 +7,6 @@ test, and pyproject.toml bounds the versions of Numba to those tested.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,14 +22,11 @@ from ._compiling import complain_of_cache, in_compiler_thread, note_compilation
 
 __all__ = [
     "compile_aside",
-    "give_way",
     "lend_to_kernels",
-    "load_acquire",
     "prefetch",
     "refuse_to_return_arrays",
     "simplify_flags",
     "stamp_cache",
-    "store_release",
     "tolerate_cache_errors",
     "widen_integers",
 ]
@@ -190,55 +186,7 @@ def _in_vain(array: Any, position: Any) -> None:
     """Python has no such thing."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _load_acquire(context: Any, array: Any, position: Any) -> Any:
-    """An element that another thread writes by `store_release`; what it wrote before is there."""
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = target.make_array(signature.args[0])(target, builder, arguments[0]).data
-        return builder.load_atomic(builder.gep(data, [arguments[1]]), "acquire", 8)
-
-    return types.int64(array, position), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _store_release(context: Any, array: Any, position: Any, value: Any) -> Any:
-    """Set an element after all that was written before, for threads that `load_acquire` it."""
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = target.make_array(signature.args[0])(target, builder, arguments[0]).data
-        place = builder.gep(data, [arguments[1]])
-        builder.store_atomic(arguments[2], place, "release", 8)
-        return target.get_dummy_value()
-
-    return types.void(array, position, types.int64), generate
-
-
-def _load(array: Any, position: int) -> Any:
-    """Python's threads see what others have written."""
-    return array[position]
-
-
-def _store(array: Any, position: int, value: int) -> None:
-    """See `_load`."""
-    array[position] = value
-
-
-def _give_way(microseconds: int) -> None:
-    """Let other threads run for so long, at least."""
-    time.sleep(1e-6 * microseconds)
-
-
-if config.DISABLE_JIT:  # type: ignore[attr-defined]
-    prefetch: Any = _in_vain
-    load_acquire: Any = _load
-    store_release: Any = _store
-    give_way: Any = _give_way
-else:
-    prefetch, load_acquire, store_release = _prefetch, _load_acquire, _store_release
-    #: Let other threads run for so many microseconds, at least, by a function that Windows lacks.
-    #: To sleep, not to yield: who yields beside a busy process loses whole slices of time to it.
-    give_way = types.ExternalFunction("usleep", types.int32(types.uint32))
+prefetch: Any = _in_vain if config.DISABLE_JIT else _prefetch  # type: ignore[attr-defined]
 
 # ----- compilation and its cache -----------------------------------------------------------------
 

@@ -25,7 +25,6 @@ __all__ = [
     "add_at_parts",
     "clear_parts",
     "gather_parts",
-    "product_with_parts",
     "row_products",
     "rows_under_labels",
     "scatter_parts",
@@ -151,35 +150,6 @@ def scatter_parts(parts, chosen, n, steps, w):
                 w[np.uint64(indices[e]) * K + label] += step * values[e]
         if parts.bias != 0.0:
             w[np.uint64(parts.bias_column) * K + label] += step * parts.bias
-
-
-@kernel(inline=True)
-def product_with_parts(parts, chosen, n, steps, w):
-    """The sum over k < n of steps[k] times the weight of part chosen[k]."""
-    indptr, indices, values = parts.indptr, parts.indices, parts.values
-    K, n_row_parts = np.uint64(parts.n_labels), np.uint64(parts.n_row_parts)
-    product = 0.0
-    for k in range(n):
-        if steps[k] == 0.0:
-            continue
-        part = np.uint64(chosen[k])
-        if part >= n_row_parts:
-            product += steps[k] * w[np.uint64(parts.first_single) + part - n_row_parts]
-            continue
-        row = part // K
-        label = part - row * K
-        total = 0.0
-        first, last = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
-        if parts.unit:
-            for e in range(first, last):
-                total += w[np.uint64(indices[e]) * K + label]
-        else:
-            for e in range(first, last):
-                total += values[e] * w[np.uint64(indices[e]) * K + label]
-        if parts.bias != 0.0:
-            total += parts.bias * w[np.uint64(parts.bias_column) * K + label]
-        product += steps[k] * total
-    return product
 
 
 @kernel(inline=True)

@@ -403,17 +403,11 @@ def judge_plane(scratch, n_live, cap, ridge, rule, value):
 def has_capacity(arena, blocks, used, scratch, i, longest):
     """Whether one more plane of ``longest`` entries fits block i."""
     entries, n_planes = blocks.n_features[i] + longest, blocks.count[i] + 1
-    return has_capacity_for(arena, used, scratch, 1, entries, n_planes)
-
-
-@kernel(inline=True)
-def has_capacity_for(arena, used, scratch, n, entries, n_planes):
-    """Whether n planes fit, each of so many entries in a block that then has so many planes."""
     return (
-        used[PLANES] + n < len(arena.block)
-        and used[ENTRIES] + n * entries <= len(arena.values)
-        and used[FEATURES] + n * entries <= len(arena.new_features)
-        and used[GRAM] + n * n_planes <= len(arena.gram)
+        used[PLANES] + 1 < len(arena.block)
+        and used[ENTRIES] + entries <= len(arena.values)
+        and used[FEATURES] + entries <= len(arena.new_features)
+        and used[GRAM] + n_planes <= len(arena.gram)
         and entries <= len(scratch.features)
         and entries <= np.int64(1) << (8 * arena.ids.itemsize)
         and n_planes + 1 <= len(scratch.scores)

@@ -292,6 +292,7 @@ class PlaneStore:
 
     oracle_is_cheap = False
     visits_in_order = False
+    least_batch = 0
     n_shares = 1
     #: Whether the blocks can be cut into shares, by `twin`.
     divides = True
@@ -334,11 +335,6 @@ class PlaneStore:
         expanded = np.zeros(self.oracle.n_features if self.oracle.in_parts else 0)
         self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
-
-    @property
-    def least_batch(self) -> int:
-        """See `BlockStore`."""
-        return 0
 
     @property
     def search_work(self) -> float:
@@ -698,27 +694,20 @@ class PlaneStore:
                 max(2 * planes, len(self.scratch.scores)),
             )
 
-    def _reserve(self, longest: int, planes: int = 1) -> None:
-        """Grow the arrays or, where the budget forbids it, drop and at last merge planes.
-
-        After that there is space for so many planes of at most so many entries.
-        """
+    def _reserve(self, longest: int) -> None:
+        """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""
         if longest > MOST_SMALL_IDS:
             self.arena = with_large_entries(self.arena)
-        if (
-            self._grow(longest, planes, 2.0)
-            or self._grow(longest, planes, 1.3)
-            or self._grow(longest, planes, 1.05)
-        ):
+        if self._grow(longest, 2.0) or self._grow(longest, 1.3) or self._grow(longest, 1.05):
             return
         if self.stays:
-            self._grow(longest, planes, 1.3, anyway=True)
+            self._grow(longest, 1.3, anyway=True)
             self.is_overdrawn = True
             return
         for idle_limit in (10, 1):
             self._drop_idle(idle_limit)
             self._compact()
-            if 3 * self.nbytes <= 2 * self._room and self._grow(longest, planes, 1.2):
+            if 3 * self.nbytes <= 2 * self._room and self._grow(longest, 1.2):
                 return
         logger.debug("merging planes to keep within cache_mb")
         self._compact(merge=True)
@@ -731,8 +720,8 @@ class PlaneStore:
                     "cache_mb is too small for a few planes per example; using %.2g MB",
                     needed / 2**20,
                 )
-        if not self._grow(longest, planes, 1.1):
-            self._grow(longest, planes, 1.1, anyway=True)
+        if not self._grow(longest, 1.1):
+            self._grow(longest, 1.1, anyway=True)
 
     def keep_budget(self) -> None:
         """Let planes move again; drop some, where the budget was overdrawn."""
@@ -741,10 +730,9 @@ class PlaneStore:
             self.is_overdrawn = False
             self._reserve(0)
 
-    def _grow(self, longest: int, planes: int, factor: float, anyway: bool = False) -> bool:
-        """Reserve space for planes and ``factor`` more, unless the budget forbids it."""
-        products = planes * (int(self.blocks.count.max()) + 2)
-        extra = (planes + 1, planes * longest, planes * longest, products)
+    def _grow(self, longest: int, factor: float, anyway: bool = False) -> bool:
+        """Reserve space for one more plane and ``factor`` more, unless the budget forbids it."""
+        extra = (2, longest, longest, int(self.blocks.count.max()) + 2)
         sizes = []
         for used, more, size in zip(self.used, extra, arena_sizes(self.arena), strict=True):
             enough = int(used) + more

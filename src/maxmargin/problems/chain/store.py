@@ -7,36 +7,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...engine.arena import Places, new_places, new_scratch
+from ...engine.arena import Places, Scratch, new_places, new_scratch
 from ...engine.local_weights import LocalWeights
-from ...engine.oracle import Oracle
-from ...engine.pairs import in_pair, may_pair
+from ...engine.oracle import Oracle, batches
 from ...engine.parts import Parts, mean_part_size
 from ...engine.plane_kernels import FEATURES, LARGEST_SMALL
 from ...engine.planes import BlockReport, PlaneStore, StepRule, visits
 from ...engine.state import Arrays
+from ...engine.threads import each_range
 from ...engine.work import RECOMBINATION
-from ...plane_rows import empty_planes
+from ...plane_rows import Planes, empty_planes
 from ...types import Floats, Ints, Ints32
 from .layout import WeightOffsets
-from .pair_kernels import Changes, Role, fits_group, visit_groups
-from .store_kernels import number_features, visit_chains
+from .store_kernels import number_features, store_found, visit_chains
 
 if TYPE_CHECKING:
-    from .problem import ChainData, ChainProblem
+    from .problem import ChainProblem
 
 __all__ = ["ChainStore"]
 
 MANY_WEIGHTS = 2**16  # of which revisits take those that planes touch: more than near caches hold
-# Two threads visit examples of about the same length, out of so many neighbours, at a time.
-WINDOW = 64
-# Blocks of each that they visit at the same weights; where these stand still they meet less often.
-STEPPED, SURVEYED = 4, 32
-FEW_WEIGHTS = 2**16  # of which both have copies
-# Examples that they visit in a call, those of a certificate, and the fewest that are worth it.
-PAIRED_BATCH, CERTIFIED_BATCH, FEWEST_PAIRED = 4096, 1024, 256
-PAIRED_WORK = 1e8  # of a call, where examples are long: it bounds a Ctrl-C's wait
-MORE_THAN_A_PAIR = 4  # threads that certify in less time than two inside a kernel
+# Examples of about the same length are visited one after the other, out of so many neighbours.
+WINDOW, FEWEST_ARRANGED = 64, 256
+SURVEYED = 1024  # examples that threads search before one of them stores what they found
 NEAR_SHARE = 0.125  # of the budget, at most, for features that are numbered within each example
 # Bytes of a part in terms of the weights in use, beside 4 for each of its weights: where its row
 # begins, its number in two arrays, in the problem and in the dictionary, and its place.
@@ -80,6 +73,16 @@ def new_search_work(problem: ChainProblem) -> SearchWork:
         np.empty((longest, K), np.int32),
         np.empty(longest, np.int32),
     )
+
+
+class FoundLabels(NamedTuple):
+    """Labellings of some examples, one behind the other."""
+
+    starts: Ints
+    labels: Ints32
+
+
+NOTHING_FOUND = FoundLabels(np.empty(0, np.int64), np.empty(0, np.int32))
 
 
 class AllWeights(NamedTuple):
@@ -135,11 +138,10 @@ class ChainStore(PlaneStore):
         self._near = near
         self._originals = np.empty(0, np.int32)  # of the local parts
         self._all: AllWeights | None = None
-        self._may_pair = may_pair()
 
     def arranged(self, order: Ints) -> Ints:
-        """See `BlockStore`: two threads take two of about the same length at a time."""
-        if len(order) < FEWEST_PAIRED:
+        """See `BlockStore`: work arrays stay in the cache, and so do the examples' neighbours."""
+        if len(order) < FEWEST_ARRANGED:
             return order
         offsets = self.problem.data.offsets
         lengths = offsets[order + 1] - offsets[order]
@@ -158,142 +160,112 @@ class ChainStore(PlaneStore):
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one example after the other."""
         self._return_to_all_weights()
-        report = self._pass(examples, rule, cached=False)
-        self.oracle.count(len(examples))
-        return report
+        self._count_visits(examples)
+        return self._run(examples, rule, cached=False)
 
     def survey(
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:
-        """See `BlockStore`."""
+        """See `BlockStore`; threads search, and one stores what they have found."""
         self._return_to_all_weights()
-        threads = self.oracle.threads
-        if self._in_pairs and threads is not None and threads.count < MORE_THAN_A_PAIR:
-            return visits(self, examples, max(size, self._paired_batch(CERTIFIED_BATCH)), rule)
-        return super().survey(examples, size, rule)
+        if self.oracle.threads is None:
+            yield from visits(self, examples, size, rule)
+            return
+        for group in batches(examples, size * max(1, SURVEYED // size)):
+            (gaps, hinges), found = self._searched(group, rule)
+            for first in range(0, len(group), size):
+                own = slice(first, first + size)
+                self._count_visits(group[own])
+                self._store(group[own], found._replace(starts=found.starts[own]))
+                yield group[own], BlockReport(gaps[own], hinges[own])
+
+    def _searched(self, examples: Ints, rule: StepRule) -> tuple[BlockReport, FoundLabels]:
+        """What visits without steps would report and store, found in threads."""
+        gaps, hinges = np.empty(len(examples)), np.empty(len(examples))
+        self.reserve_scratch(examples, self._longest_row)
+        data = self.problem.data._replace(at=self._offsets())
+        lengths = data.offsets[examples + 1] - data.offsets[examples]
+        ends = np.cumsum(lengths)
+        found = FoundLabels(ends - lengths, np.empty(ends[-1], np.int32))
+
+        def search(first: int, end: int) -> None:
+            scratch, work, row = self._thread_arrays()
+            visit_chains(
+                self._arrays._replace(scratch=scratch),
+                self._near,
+                examples[first:end],
+                rule._replace(max_steps=-1),
+                0,
+                BlockReport(gaps[first:end], hinges[first:end]),
+                data,
+                self._originals,
+                work,
+                row,
+                False,
+                found._replace(starts=found.starts[first:end]),
+            )
+
+        each_range(self.oracle.threads, len(examples), self.oracle.work, search)
+        return BlockReport(gaps, hinges), found
+
+    def _store(self, examples: Ints, found: FoundLabels) -> None:
+        """Store the planes that threads have found to be new."""
+        data, done = self.problem.data._replace(at=self._offsets()), 0
+        while True:
+            self.reserve_scratch(examples, self._longest_row)
+            done = store_found(
+                self._arrays, self._near, examples, done, found, data, self._work, self._row
+            )
+            if done == len(examples):
+                return
+            most = int(self.blocks.n_features[examples[done:]].max())
+            self._reserve(self._longest_row + most)
+
+    def _thread_arrays(self) -> tuple[Scratch, SearchWork, Planes]:
+        """What a thread needs for itself to search, of the sizes that are needed now."""
+        own, near = self.scratch, self._near
+        n_near = near.first_single + len(self.w) - self.parts.first_single
+        places = own.places._replace(table=np.zeros_like(own.places.table))
+        scratch = new_scratch(places, np.zeros(n_near), len(own.features), len(own.scores))
+        return scratch, new_search_work(self.problem), empty_planes(1, self._longest_row)
 
     def revisit(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes and maybe recombinations; returns the blocks' gaps before."""
         if not rule.recombine:
             return super().revisit(examples, rule)
-        return self._pass(examples, rule, cached=True).gaps
+        self.work += (1.0 + RECOMBINATION) * self.work_on(examples)
+        return self._run(examples, rule, cached=True).gaps
 
-    def _pass(self, examples: Ints, rule: StepRule, cached: bool) -> BlockReport:
+    def _count_visits(self, examples: Ints) -> None:
+        """True oracle calls, and steps on their blocks."""
+        self.oracle.count(len(examples))
+        self.work += self.work_on(examples) + len(examples) * self.oracle.work
+
+    def _run(self, examples: Ints, rule: StepRule, cached: bool) -> BlockReport:
         """Run the kernel until all examples are done, with more space where it asks for it."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        work = self.work_on(examples)
-        work += RECOMBINATION * work if cached else len(examples) * self.oracle.work
-        in_pairs = not cached and self._in_pairs and len(examples) >= FEWEST_PAIRED
-        self.work += work
         data = self.problem.data._replace(at=self._offsets())
         done = 0
         while done < len(examples):
             self.reserve_scratch(examples, self._longest_row)
-            if in_pairs:
-                done = self._visit_in_pairs(examples, rule, done, report, data)
-            else:
-                done = visit_chains(
-                    self._arrays,
-                    self._near if self._all is None else self.parts,
-                    examples,
-                    rule,
-                    done,
-                    report,
-                    data,
-                    self._originals,
-                    self._work,
-                    self._row,
-                    cached,
-                )
-            in_pairs &= self._may_pair  # no more where no other thread could begin
+            done = visit_chains(
+                self._arrays,
+                self._near if self._all is None else self.parts,
+                examples,
+                rule,
+                done,
+                report,
+                data,
+                self._originals,
+                self._work,
+                self._row,
+                cached,
+                NOTHING_FOUND,
+            )
             if done < len(examples):
                 most = int(self.blocks.n_features[examples[done:]].max())
-                planes = 2 * (STEPPED if rule.max_steps else SURVEYED) if in_pairs else 1
-                self._reserve(self._longest_row + most, planes)
+                self._reserve(self._longest_row + most)
         return report
-
-    # ----- two threads --------------------------------------------------------------------------
-
-    @property
-    def least_batch(self) -> int:
-        """See `BlockStore`."""
-        return self._paired_batch(PAIRED_BATCH) if self._in_pairs else 0
-
-    def _paired_batch(self, most: int) -> int:
-        """Examples that two threads visit in a call, at most so many."""
-        return int(np.clip(PAIRED_WORK / max(self.oracle.work, 1.0), FEWEST_PAIRED, most))
-
-    @property
-    def _in_pairs(self) -> bool:
-        """Whether two threads visit blocks."""
-        return self._may_pair and self.oracle.threads is not None
-
-    def _visit_in_pairs(
-        self, examples: Ints, rule: StepRule, done: int, report: BlockReport, data: ChainData
-    ) -> int:
-        """Let two threads visit examples[done:], until the arrays are too small."""
-        size = STEPPED if rule.max_steps else SURVEYED
-        arrays = self._arrays
-        if not fits_group(arrays, self.scratch, examples, done, 2 * size, data):
-            return done
-        roles, changes = self._roles(), (self._changes(), self._changes())
-
-        def visit(me: int, events: Ints, examples: Ints = examples) -> int:
-            return int(
-                visit_groups(
-                    me,
-                    events,
-                    arrays,
-                    self._near,
-                    roles[me],
-                    changes[me],
-                    changes[1 - me],
-                    size,
-                    examples,
-                    rule,
-                    done,
-                    report,
-                    data,
-                )
-            )
-
-        visit(0, examples, examples[:0])  # compiled before another thread waits for it
-        reached = in_pair(visit)
-        if reached is None:
-            self._may_pair = False
-            return done
-        self.dual_now[0] += roles[0].dual[0] + roles[1].dual[0]
-        return reached
-
-    def _changes(self) -> Changes:
-        """What a thread keeps of a group of blocks."""
-        n_features, n_planes = len(self.scratch.features), len(self.scratch.scores)
-        return Changes(
-            np.empty((STEPPED, n_features), np.int32),
-            np.empty((STEPPED, n_features)),
-            np.zeros((STEPPED, n_features)),
-            np.empty((STEPPED, n_planes), np.int64),
-            np.empty((STEPPED, n_planes)),
-            np.empty((STEPPED, n_planes)),
-            np.empty((STEPPED, n_planes)),
-            np.zeros((STEPPED, 3), np.int64),
-            np.empty((STEPPED, 2)),
-        )
-
-    def _roles(self) -> tuple[Role, Role]:
-        """What each thread has for itself, of the sizes that are needed now."""
-        first, near = self.scratch, self._near
-        sizes = len(first.features), len(first.scores)
-        n_near = near.first_single + len(self.w) - self.parts.first_single
-        places = first.places._replace(table=np.zeros_like(first.places.table))
-        second = new_scratch(places, np.zeros(n_near), *sizes)
-        work, row = new_search_work(self.problem), empty_planes(1, self._longest_row)
-        copies = len(self.w) <= FEW_WEIGHTS
-        w = self.w.copy() if copies else self.w
-        return (
-            Role(self.w, copies, first, self._work, self._row, np.zeros(1)),
-            Role(w, copies, second, work, row, np.zeros(1)),
-        )
 
     # ----- the weights in use -------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from .kernels import (
 
 # A recombination is stored if it makes this much of its block's gap: more planes cost time too.
 WORTHWHILE = 0.3
+NOTHING = -1  # in the place of labels, where no new plane was found
 
 
 @kernel(allocates=False)
@@ -265,12 +266,16 @@ def most_entries(chain, i):
 
 
 @kernel(allocates=False)
-def visit_chains(store, near, examples, rule, done, report, chain, originals, work, row, cached):
+def visit_chains(
+    store, near, examples, rule, done, report, chain, originals, work, row, cached, found
+):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
 
     Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
     ``near`` are the parts by weights that are numbered within an example: products of its parts
     take place there. ``row`` is scratch for one sparse row. Returns how many examples are done.
+    With a negative number of steps nothing is changed: labels of new planes are in ``found`` then,
+    for `store_found`.
     """
     arena, parts, blocks, used, scratch, w, dual = store
     gaps, hinges = report
@@ -281,8 +286,6 @@ def visit_chains(store, near, examples, rule, done, report, chain, originals, wo
         if cached and blocks.count[i] == 0:
             gaps[r] = 0.0
             continue
-        if not has_capacity(arena, blocks, used, scratch, i, most_entries(chain, i)):
-            return r
         if cached:
             gap, hinge, value, new, n_live, n_known = recombine_block(
                 arena, parts, blocks, scratch, w, rule, chain, originals, work, i
@@ -293,9 +296,16 @@ def visit_chains(store, near, examples, rule, done, report, chain, originals, wo
             )
         gaps[r] = gap
         hinges[r] = max(hinge, 0.0)
+        new = new and gap > rule.threshold * cap
+        if rule.max_steps < 0:
+            for t in range(chain.offsets[i + 1] - chain.offsets[i]):
+                found.labels[found.starts[r] + t] = work.path[t] if new else NOTHING
+            continue
         if gap <= rule.threshold * cap:
             continue
         if new:
+            if not has_capacity(arena, blocks, used, scratch, i, most_entries(chain, i)):
+                return r
             offset, n_local = enter_found(parts, scratch, chain, work, row, i, n_known, cached)
             append_plane(
                 arena, near, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
@@ -306,4 +316,25 @@ def visit_chains(store, near, examples, rule, done, report, chain, originals, wo
             dual[0] += improve_and_write(
                 arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap
             )
+    return len(examples)
+
+
+@kernel(allocates=False)
+def store_found(store, near, examples, done, found, chain, work, row):
+    """Store new planes of examples[done:] that were found by `visit_chains`.
+
+    Returns how many examples are done: fewer than all where the arrays are too small.
+    """
+    arena, parts, blocks, used, scratch, _, _ = store
+    for r in range(done, len(examples)):
+        if found.labels[found.starts[r]] == NOTHING:
+            continue
+        i = examples[r]
+        if not has_capacity(arena, blocks, used, scratch, i, most_entries(chain, i)):
+            return r
+        for t in range(chain.offsets[i + 1] - chain.offsets[i]):
+            work.path[t] = found.labels[found.starts[r] + t]
+        n_live, n_known = list_block(arena, blocks, i, scratch)
+        offset, n_local = enter_found(parts, scratch, chain, work, row, i, n_known, False)
+        append_plane(arena, near, blocks, used, scratch, i, offset, 0.0, n_live, n_known, n_local)
     return len(examples)
