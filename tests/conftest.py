@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Exact QPs of small problems take threads of the library ten times as long, for they wait for each
+# other by spinning, beside other workers. Read when numpy is loaded, which is not yet the case.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 # The first call of a kernel compiles it, which no deadline or "too slow" check should count.
