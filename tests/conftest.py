@@ -1,6 +1,7 @@
 """Shared fixtures: benchmark data and hypothesis profiles."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,19 @@ def pytest_addoption(parser):
         action="store_true",
         help="train every solver on every structure with every loss and formulation",
     )
+
+
+def pytest_configure(config):
+    """A job in the background inherits deaf ears for Ctrl-C; tests and their children must not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup(item):
+    """Estimators without a seed draw theirs here: no outcome may depend on luck."""
+    import numpy as np
+
+    np.random.seed(0)  # noqa: NPY002
 
 
 def data_root():
