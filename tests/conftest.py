@@ -1,10 +1,15 @@
 """Shared fixtures: benchmark data and hypothesis profiles."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Exact QPs of small problems take threads of the library ten times as long, for they wait for each
+# other by spinning, beside other workers. Read when numpy is loaded, which is not yet the case.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -25,6 +30,19 @@ def pytest_addoption(parser):
         action="store_true",
         help="train every solver on every structure with every loss and formulation",
     )
+
+
+def pytest_configure(config):
+    """A job in the background inherits deaf ears for Ctrl-C; tests and their children must not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup(item):
+    """Estimators without a seed draw theirs here: no outcome may depend on luck."""
+    import numpy as np
+
+    np.random.seed(0)  # noqa: NPY002
 
 
 def data_root():

@@ -128,6 +128,10 @@ def _interior_point(A, b, caps, block, max_iterations=100):
         if not (np.isfinite(dx).all() and np.isfinite(ds).all()):
             break
         reach = 0.995 * min(_longest(x, dx), _longest(s, ds))
+        if (x + reach * dx) @ (s + reach * ds) > 0.9 * N * mu:
+            # The correction can go round in circles; a step towards the central path does not.
+            dx, dy, ds = direction(0.5 * mu - x * s)
+            reach = 0.995 * min(_longest(x, dx), _longest(s, ds))
         x, y, s = x + reach * dx, y + reach * dy, s + reach * ds
     return best * cap_of
 

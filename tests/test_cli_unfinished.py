@@ -183,8 +183,6 @@ def test_a_second_signal_ends_at_once(corpus_folder):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A job in the background inherits deaf ears for Ctrl-C; its child must not.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert process.stdout.readline() == "training\n"

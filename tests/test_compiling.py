@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -45,10 +46,10 @@ def test_compilation_within_another_is_counted_once_and_in_its_thread():
     threads = []
     inner = SlowDispatcher(lambda: threads.append(threading.current_thread()) or time.sleep(0.2))
     outer = SlowDispatcher(lambda: inner.compile(()) or threads.append(threading.current_thread()))
-    before = compile_seconds()
+    before, started = compile_seconds(), time.perf_counter()
     outer.compile(())
     assert threads[0] is threads[1] is not threading.current_thread()
-    assert compile_seconds() - before < 0.4
+    assert compile_seconds() - before <= time.perf_counter() - started
 
 
 def test_errors_of_the_compiler_arrive():
@@ -132,15 +133,22 @@ def test_reading_the_cache_is_no_compilation(monkeypatch, caplog, quiet_so_far):
 def test_where_news_are_welcome_they_come_at_once(monkeypatch, caplog, quiet_so_far):
     monkeypatch.setattr(_compiling, "AT_ONCE", 0.02)
     monkeypatch.setattr(_compiling, "TICK", 0.01)
-    slow, shown = SlowDispatcher(lambda: time.sleep(0.1)), []
+    shown = []
+
+    def until_told_of_twice():
+        before, waits = len(shown), time.monotonic() + 60.0
+        while len(shown) < before + 2 and time.monotonic() < waits:
+            time.sleep(0.01)
+
+    slow = SlowDispatcher(until_told_of_twice)
     with _compiling.tell_of_compiling(shown.append):
         slow.compile(())
         slow.compile(())
     assert len(announcements(caplog)) == 1
-    assert len(shown) >= 4 and shown[0] == "compiling kernels: 1 so far, 0 s"
+    assert len(shown) >= 4 and re.fullmatch(r"compiling kernels: 1 so far, \d+ s", shown[0])
     assert shown[-1].startswith("compiling kernels: 2 so far")
     before = len(shown)
-    slow.compile(())
+    SlowDispatcher(lambda: time.sleep(0.1)).compile(())
     assert len(shown) == before
 
 
@@ -152,7 +160,7 @@ def test_a_display_shows_compilation(monkeypatch, caplog, quiet_so_far, live):
         stream.isatty = lambda: True
     with ProgressDisplay(10, stream=stream):
         SlowDispatcher(lambda: time.sleep(0.01)).compile(())
-    assert "training  compiling kernels: 1 so far, 0 s" in stream.getvalue()
+    assert "training  compiling kernels: 1 so far, " in stream.getvalue()
     assert not _compiling._Clock.shows
 
 
@@ -174,10 +182,11 @@ def test_an_interrupt_does_not_wait_for_the_compiler():
     assert not interrupted_compiling(KeyboardInterrupt())
 
 
-def test_the_clock_of_training_leaves_compilation_out():
+def test_the_clock_of_training_leaves_compilation_out(monkeypatch):
     """Compiling in the middle of training does not use up max_time."""
-    late = SlowDispatcher(lambda: time.sleep(1.0))
-    compiled = []
+    clock, skipped, compiled = time.perf_counter, [0.0], []
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + skipped[0])
+    late = SlowDispatcher(lambda: skipped.__setitem__(0, 1e4))
 
     def compile_once(progress):
         if not compiled:
@@ -185,10 +194,10 @@ def test_the_clock_of_training_leaves_compilation_out():
 
     problem = small_case("chain", "hamming", 0).problem
     make_solver("auto").solve(problem, Formulation(), 1.0)  # what it really needs is compiled here
-    solver = make_solver("auto", max_time=0.9)
+    solver = make_solver("auto", max_time=9e3)
     result = solver.solve(problem, Formulation(), 1.0, callbacks=[compile_once])
-    assert result.converged and result.compile_seconds >= 1.0
-    assert [record.seconds < 0.9 for record in result.history] == [True] * len(result.history)
+    assert result.converged and result.compile_seconds >= 1e4
+    assert [record.seconds < 9e3 for record in result.history] == [True] * len(result.history)
 
 
 SCRIPT = """

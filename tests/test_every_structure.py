@@ -306,3 +306,14 @@ def test_random_problems(data, kind, solver, formulation):
     else:  # the papers' solvers may take thousands of passes where C is large
         assert solver != "auto"
         check_certificate(result, case, C, formulation, weights)
+
+
+def test_an_optimum_that_corrected_steps_go_round_in_circles_about():
+    """A problem of `test_random_problems`, of which the exact QP found no more than four digits."""
+    case = STRUCTURES["parts in images"].make(
+        np.random.default_rng(2), loss="deviation", V=2, channels=2, patch=1
+    )
+    rng = np.random.default_rng(47581)
+    C, weights = float(10 ** rng.uniform(-3, 2.5)), rng.choice([0.0, 0.3, 1.0, 5.0], 3)
+    found = solve_exactly(all_planes(case.twin, Formulation("none")), C, weights)
+    assert found.value == pytest.approx(0.05159994755, rel=1e-9)

@@ -99,11 +99,6 @@ def test_an_interrupt_ends_a_search():
     assert not hasattr(search, "best_params_")
 
 
-def listen_to_interrupts():
-    """A job in the background inherits deaf ears for Ctrl-C; its child must not."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 SCRIPT = """
 import sys, warnings
 import numpy as np
@@ -135,7 +130,6 @@ def test_signal(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        preexec_fn=listen_to_interrupts,
     )
     try:
         assert process.stdout.readline() == "started\n"

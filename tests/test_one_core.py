@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  whose library has threads of its own
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import maxmargin as mm

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import chain_case
+from maxmargin._compiling import ANNOUNCEMENT
 from maxmargin.datasets import make_sentences
 from maxmargin.engine.arena import LARGE, SMALL, entry_types, grown
 from maxmargin.engine.block_steps import WSS2
@@ -135,7 +136,8 @@ def test_the_budget_is_kept(cache_bytes, caplog):
         after = check_store(store)
         assert after >= dual - 1e-10 * abs(dual)
         dual = after
-    assert not caplog.records, "one plane per example fits many times"
+    told = [record for record in caplog.records if record.msg != ANNOUNCEMENT]  # of compiling
+    assert not told, "one plane per example fits many times"
     assert store.n_planes <= free.n_planes
     # Bounded memory slows the ascent down; it does not stop it.
     assert dual >= 0.9 * free.dual()

@@ -184,7 +184,7 @@ def test_processes_that_are_killed(tmp_path):
     while True:
         child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         lines = [child.stdout.readline()]
-        if n_killed < 3:
+        if n_killed < 2:
             time.sleep(float(rng.random()) * 0.2)
             child.send_signal(signal.SIGKILL)
             n_killed += 1
