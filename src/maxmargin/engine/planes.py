@@ -161,6 +161,9 @@ class BlockStore(Protocol):
     def least_batch(self) -> int:
         """Examples that a visit should have at least, for threads to pay; 0 without any."""
 
+    def shortens_steps(self, n_visits: int) -> bool:
+        """Whether so many visits are made in threads whose steps are shorter for that reason."""
+
     @property
     def work(self) -> float:
         """Work done so far, see `work`; what pays is judged by it."""
@@ -339,6 +342,10 @@ class PlaneStore:
     def least_batch(self) -> int:
         """See `BlockStore`."""
         return 0
+
+    def shortens_steps(self, n_visits: int) -> bool:
+        """See `BlockStore`."""
+        return False
 
     @property
     def search_work(self) -> float:
