@@ -181,3 +181,26 @@ def test_an_interrupt_leaves_a_certified_model():
     assert model.fit(X, y).result_.relative_gap <= 1e-6
     warm = solver.solve(problem, Formulation(), 1.0, warm_start=result)
     assert warm.relative_gap <= 1e-6
+
+
+def test_passes_of_shares_are_extrapolated_more_often(monkeypatch):
+    """Their steps are shorter, which extrapolations make up for."""
+    problem = drawn(4, n=400)
+    pushed = []
+    extrapolate = ClassStore.extrapolate
+
+    def noted(store, factor):
+        pushed.append(store.oracle.calls)
+        return extrapolate(store, factor)
+
+    monkeypatch.setattr(ClassStore, "extrapolate", noted)
+
+    def least_visits(n_jobs):
+        """Between two extrapolations, for each example."""
+        pushed.clear()
+        solver = make_solver("auto", tol=1e-4, random_state=0, n_jobs=n_jobs)
+        assert solver.solve(problem, Formulation(), 0.1).relative_gap <= 1e-4
+        return np.diff(pushed).min() / problem.n_examples
+
+    assert least_visits(1) >= 0.3
+    assert 0.1 <= least_visits(2) < 0.3

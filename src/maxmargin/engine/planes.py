@@ -161,6 +161,9 @@ class BlockStore(Protocol):
     def least_batch(self) -> int:
         """Examples that a visit should have at least, for threads to pay; 0 without any."""
 
+    def shortens_steps(self, n_visits: int) -> bool:
+        """Whether so many visits are made in threads whose steps are shorter for that reason."""
+
     @property
     def work(self) -> float:
         """Work done so far, see `work`; what pays is judged by it."""
@@ -335,6 +338,10 @@ class PlaneStore:
         expanded = np.zeros(self.oracle.n_features if self.oracle.in_parts else 0)
         self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
+
+    def shortens_steps(self, n_visits: int) -> bool:
+        """See `BlockStore`."""
+        return False
 
     @property
     def search_work(self) -> float:

@@ -255,6 +255,10 @@ class SharedStore:
 
         return self._pass(examples, rule, revisit, 0.0).gaps
 
+    def shortens_steps(self, n_visits: int) -> bool:
+        """See `BlockStore`."""
+        return False  # changes that lead too far together are cut when they are added up
+
     def survey(
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:

@@ -44,7 +44,9 @@ NEAR = 3.0  # estimate of the gap, as a multiple of the target, where cheap pass
 JOINT_SHARE = 1.0  # of their work, as a multiple of all other work
 # Optimism after a failed attempt to certify, where visits are cheap, as a share of that before.
 MORE_CAREFUL, LEAST_OPTIMISM = 0.7, 0.05
-PUSH_AFTER = 0.3  # visits per block between extrapolations, where there are no cached passes
+# Visits per block between extrapolations, where there are no cached passes. More extrapolations
+# make up for the shorter steps of threads.
+PUSH_AFTER, PUSH_AFTER_SHORT = 0.3, 0.1
 
 
 class AutoLoop(Kept):
@@ -260,7 +262,9 @@ class Auto(DualAscent):
                 # An extrapolation leads where no certificate is; one thread tries all the same.
                 near = loop.estimate <= loop.optimism * ascent.target
                 waits = near and ascent.oracle.threads is not None
-                if loop.since_push >= PUSH_AFTER * ascent.n and not waits:
+                short = store.shortens_steps(len(chosen))
+                push_after = PUSH_AFTER_SHORT if short else PUSH_AFTER
+                if loop.since_push >= push_after * ascent.n and not waits:
                     loop.momentum.push()
                     loop.since_push = 0
             ascent.end_iteration(loop.estimate)

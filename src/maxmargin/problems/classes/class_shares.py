@@ -46,7 +46,7 @@ PAYS = 4.0  # times what sharing costs that a thread has to do, at least
 # Steps in shares take more passes, by a fifth or two: shares have to be longer by this factor. Of
 # cheap visits the time goes to choosing and ordering examples, which one thread does.
 STEPS_PAY, CHEAP_VISIT = 3.0, 400.0
-LEAST_SHARE = 8192  # examples of a share, where there are as many
+LEAST_SHARE = 16384  # examples of a share, where there are as many
 LEAST_TIME = 4e6  # and the time for them
 LONG = 50_000  # weights from which on they are averaged in threads
 SURVEYED = 2  # times the batch of one thread that each has where weights stand still

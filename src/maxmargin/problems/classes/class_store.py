@@ -141,6 +141,15 @@ class ClassStore:
         threads = self.oracle.threads
         return 0 if threads is None else threads.count * least_share(self.visit_time)
 
+    def _stepping_shares(self, n_visits: int) -> int:
+        """Into how many shares so many visits with steps are cut."""
+        threads = self.oracle.threads
+        return stepping_shares(threads, n_visits, self.visit_time, len(self.weights))
+
+    def shortens_steps(self, n_visits: int) -> bool:
+        """See `BlockStore`."""
+        return self._stepping_shares(n_visits) > 1
+
     @property
     def n_planes(self) -> int:
         """Pairs of an example and a class that are listed."""
@@ -181,7 +190,7 @@ class ClassStore:
         examples = np.ascontiguousarray(examples, dtype=np.int64)
         threads, steps = self.oracle.threads, rule.max_steps > 0
         if steps:
-            count = stepping_shares(threads, len(examples), self.visit_time, len(self.weights))
+            count = self._stepping_shares(len(examples))
         else:
             count = shares_that_pay(threads, len(examples) * self.visit_time)
         shares, all_blocks = self._shares(count), self._blocks()
