@@ -27,7 +27,7 @@ CASES = {
 @pytest.fixture(autouse=True)
 def cut_small(monkeypatch):
     """Shares of a few examples, and threads for any work."""
-    for name in ("FEWEST", "LEAST_BATCH", "VISITS"):
+    for name in ("FEWEST", "ASKED", "VISITS"):
         monkeypatch.setattr(shares, name, 1)
     for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING", "HANDED_OVER"):
         monkeypatch.setattr(shares, name, 0.0)
@@ -98,6 +98,20 @@ def test_first_visits_in_turns_are_those_of_one_store(monkeypatch):
     np.testing.assert_array_equal(gaps[in_turns], whole.visit(in_turns, RULE).gaps)
     np.testing.assert_array_equal(cut.w, whole.w)
     np.testing.assert_allclose(cut.dual_now, whole.dual_now)
+
+
+@pytest.mark.parametrize(("searches", "expected"), [(0.5, [1, 1, 1]), (2.0, [2, 1])])
+def test_short_searches_are_asked_for_in_batches(monkeypatch, searches, expected):
+    monkeypatch.setattr(shares, "BEGINNING", 0)
+    monkeypatch.setattr(shares, "VISITS", 1e9)
+    problem = CASES["grammar"]().problem
+    store = make_store(Oracle(problem, Formulation()), np.full(6, 1.0), 10**8, 2)
+    monkeypatch.setattr(shares, "ASKED", searches * store.stores[0].search_work)
+    sizes, own = [], store.stores[0]
+    visit = own.visit
+    own.visit = lambda examples, rule: (sizes.append(len(examples)), visit(examples, rule))[1]
+    store.visit(np.arange(6), RULE)
+    assert sizes == expected
 
 
 def test_steps_are_cut_where_shares_ask_for_the_same():

@@ -55,7 +55,9 @@ LEAST_WORK = 1e6
 # A full step is taken where the best one is at least this: it gains 94 % as much, or more.
 NEARLY_FULL = 0.8
 BEGINNING = 4  # so many times the blocks of a piece were improved before
-LEAST_BATCH = 8  # examples that a share asks its oracle for at a time, at least
+# Work of the searches that a share asks its oracle for at a time, at the same weights. Between two
+# calls it needs the GIL, for long against a short search; but old weights cost passes.
+ASKED = 8e5
 MANY = 2**17  # weights from which on threads share the work of adding up
 LEAST_SEARCH = 5e4  # work of an oracle call
 FEWEST = 126  # examples of a share: for few, all planes are solved for together
@@ -238,7 +240,7 @@ class SharedStore:
 
     def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
         """See `BlockStore`."""
-        batch_size = max(self.batch_size, LEAST_BATCH)
+        batch_size = max(self.batch_size, round(ASKED / self._search_work))
 
         def visit(share: Share) -> BlockReport:
             return share.visit(rule, batch_size)

@@ -22,6 +22,8 @@ __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
 AlignmentLoss = Literal["pairs", "residues", "zero-one"]
 
+CELL = 6.0  # work of a pair of letters in a search
+
 
 class Partners(NamedTuple):
     """An alignment: for the letters of either string the position of the partner, or -1."""
@@ -122,6 +124,16 @@ class AlignmentProblem(NativeProblem):
     def n_examples(self) -> int:
         """Number of pairs of strings."""
         return len(self.xs.offsets) - 1
+
+    @property
+    def search_sizes(self) -> Floats:
+        """Pairs of letters of each example, by which work is shared out."""
+        return (np.diff(self.xs.offsets) * np.diff(self.ys.offsets)).astype(np.float64)
+
+    @property
+    def search_work(self) -> float:
+        """Work of a search, on average."""
+        return CELL * float(self.search_sizes.mean())
 
     def subset(self, indices: Ints) -> AlignmentProblem:
         """See `Problem.subset`."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -70,11 +71,17 @@ def derive(tree: Tree, horizontal: int | None = None, vertical: int = 1) -> Deri
     return steps
 
 
+# A treebank has few symbols, each many times: an object for each time takes long to make, and
+# makes the garbage collector look through all of them.
+_known_symbol = lru_cache(maxsize=2**14)(Symbol)
+_OPEN = Step(-1, -1, -1, (), None)  # in place of a step whose end is not known yet
+
+
 def _symbol(tree: Tree, ancestors: tuple[str, ...], vertical: int) -> Symbol:
     """Symbol of a node below these ancestors, nearest first; tags do not remember any."""
     if tree.is_tag:
-        return Symbol("tag", tree.label)
-    return Symbol("category", tree.label, ancestors[: vertical - 1])
+        return _known_symbol("tag", tree.label)
+    return _known_symbol("category", tree.label, ancestors[: vertical - 1])
 
 
 def _derive(
@@ -103,16 +110,16 @@ def _derive(
         seen = tuple(child.label for child in children[: c + 1])
         kept = seen if horizontal is None else seen[len(seen) - min(horizontal, len(seen)) :]
         is_last = c == len(children) - 2
-        rest = Symbol("part", tree.label, chain[-1].ancestors, kept)
+        rest = _known_symbol("part", tree.label, chain[-1].ancestors, kept)
         right = tops[c + 1] if is_last else rest
-        opened.append((len(steps), (tops[c], right), tuple(chain)))
-        steps.append(Step(end, -1, -1, (), None))  # completed below, once the ends are known
+        opened.append((len(steps), end, (tops[c], right), tuple(chain)))
+        steps.append(_OPEN)
         end = _derive(children[c], end, below, horizontal, vertical, steps)
         chain = [rest]
-    splits = [steps[place + 1].end for place, _, _ in opened]
+    splits = [steps[place + 1].end for place, *_ in opened]
     end = _derive(children[-1], end, below, horizontal, vertical, steps)
-    for (place, pair, symbols), split in zip(opened, splits, strict=True):
-        steps[place] = Step(steps[place].start, split, end, symbols, pair)
+    for (place, begin, pair, symbols), split in zip(opened, splits, strict=True):
+        steps[place] = Step(begin, split, end, symbols, pair)
     return end
 
 
