@@ -388,7 +388,20 @@ def test_ranges_are_as_long_as_is_worth_it():
     ]
     assert [len(lengths) for lengths in found] == [2 * threads.RANGES, 4, 2]
     assert all(sum(lengths) == 1000 for lengths in found)
-    assert found[1][-1] < found[1][0] < found[1][1]
+    assert found[1][-1] < found[1][1] <= found[1][0] + 1
+
+
+def test_work_of_a_new_kind_begins_with_one_example():
+    def ends(first, end):
+        return first, end
+
+    bounds, unit = np.arange(101), threads.WORTH_SHARING
+    kinds = object(), object()
+    found = [next(in_ranges(2, bounds, unit, ends, kind=kinds[0]))]  # dropped: not done
+    for kind in (*kinds, kinds[0]):
+        found.append(next(iter(list(in_ranges(2, bounds, unit, ends, kind=kind)))))
+    assert found[:3] == [(0, 1)] * 3
+    assert found[3][1] > 1
 
 
 # ----- one pool -----------------------------------------------------------------------------------

@@ -410,12 +410,8 @@ def note_done(kind: Hashable) -> None:
 
 @cache
 def _shares(count: int, ranges: int) -> Floats:
-    """Where so many ranges for each thread end, as shares of the work; later ones are shorter.
-
-    So is the first: who asks has something to do with the values, too.
-    """
+    """Where so many ranges for each thread end, as shares of the work; later ones are shorter."""
     widths = np.repeat(np.arange(float(ranges), 0.0, -1.0), count)
-    widths[0] *= 0.9
     return np.cumsum(widths)[:-1] / widths.sum()
 
 

@@ -47,7 +47,8 @@ __all__ = ["ChainPredictions", "labels_of"]
 
 Value = TypeVar("Value")
 
-TABLE_EFFORT = 4.0  # how many times that of its label the work of its table of margins is
+TABLE_EFFORT = 2.0  # how many times that of a token's label the work of its margins is
+K_BEST_EFFORT = 0.5  # the same for each of its k best labels
 WORTH_CUTTING = 5e6  # counted work: the weights in use are brought into the cache for each range
 
 
@@ -175,7 +176,11 @@ class ChainPredictions(KernelMethods, ChainWeights):
             refuse_impossible(best.found == 0, part.before)
             return best.listed(self._labels(best.labels))
 
-        return list(chain.from_iterable(self._in_parts(X, fixed, ranked, "k best", float(k))))
+        return list(
+            chain.from_iterable(
+                self._in_parts(X, fixed, ranked, "k best", max(1.0, K_BEST_EFFORT * k))
+            )
+        )
 
     def _tables(self, X: Any, fixed: Any, read: Callable[[Any], list[Floats]]) -> list[Floats]:
         """See `PartConfidences`: of some sequences at a time, by the thread that scores them."""

@@ -74,7 +74,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         expected = (n, matrix.shape[1] if n_features is None else n_features[v])
         if matrix.shape != expected:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected {expected}")
-        values = matrix.data if is_sparse else matrix
+        values: Any = matrix.data if is_sparse else matrix
         bad = first_unusable(values)
         if bad is not None:
             raise ValueError(f"the features of node {v} have {unusable(values.ravel()[bad])}")
