@@ -149,8 +149,6 @@ def decode_histories(case, w):
 
 def rank_histories(case, w, k):
     data = case.problem.data
-    answers = case.problem.decoder.decode_k_best(data.inputs, data.offsets, w, k)
-    return [
-        [(tuple(path.tolist()), score) for path, score in zip(*answer, strict=True)]
-        for answer in answers
-    ]
+    best = case.problem.decoder.decode_k_best(data.inputs, data.offsets, w, k)
+    ranked = best.listed(best.labels.tolist())
+    return [[(tuple(path), score) for path, score in own] for own in ranked]

@@ -159,11 +159,31 @@ def test_predictions_from_words(options):
     model = mm.SequenceTagger(features=mm.features.WindowFeatures(), **options).fit(X, y)
     X = [*X, ["unknown", "words", "sat"], ["sat"]]
     fixed = [[None, "I-x", None], *[None] * 10]
-    expected = [*answers(model, X), bits(model.predict(X, fixed))]
+    model.calibrate(X[:9], y)
+
+    def all_answers():
+        more = model.predict(X, fixed), model.predict_proba(X), model.predict_k(X, 3, fixed)
+        return [*answers(model, X), *map(bits, more)]
+
+    expected = all_answers()
     assert expected[0] == [bits(model.predict([x])[0]) for x in X]
     for n_jobs in (2, 3):
         model.set_params(n_jobs=n_jobs)
-        assert [*answers(model, X), bits(model.predict(X, fixed))] == expected
+        assert all_answers() == expected
+
+
+@pytest.mark.usefixtures("all_work_is_shared")
+def test_segments_from_words():
+    X = [["the", "cat", "sat"], ["a", "dog"], ["dogs", "sit", "on", "cats"]] * 3
+    y = [[(0, 2, "x")], [(0, 2, "x")], [(0, 1, "y"), (3, 4, "x")]] * 3
+    model = mm.SequenceSegmenter(features=mm.features.WindowFeatures()).fit(X, y)
+    assert model.predict(X) == y
+    X = [*X, ["unknown", "words", "sat"], ["sat"]]
+    expected = [model.predict([x])[0] for x in X]
+    packed = model.features_.transform(X)
+    for n_jobs in (2, 3):
+        model.set_params(n_jobs=n_jobs)
+        assert model.predict(X) == expected == model.predict(packed)
 
 
 @pytest.mark.usefixtures("all_work_is_shared")
@@ -183,8 +203,10 @@ def test_the_sequence_that_nothing_is_allowed_for_is_named():
         features=mm.features.WindowFeatures(["w[0]"]), constraints="bio", n_jobs=2
     ).fit(X, [["B-x", "I-x"]] * 8 + [["O", "O"]])
     fixed = [[None, None]] * 7 + [["I-x", None]] + [[None, None]]
-    with pytest.raises(ValueError, match="sequence 7: no labelling"):
-        model.predict(X, fixed)
+    for inputs in (X, model.features_.transform(X)):
+        for method, more in (("predict", ()), ("predict_k", (2,)), ("predict_margins", ())):
+            with pytest.raises(ValueError, match="sequence 7: no labelling"):
+                getattr(model, method)(inputs, *more, fixed=fixed)
 
 
 @pytest.mark.usefixtures("all_work_is_shared")
@@ -194,10 +216,10 @@ def test_the_sequence_with_a_bad_value_is_named():
     y = [rng.integers(2, size=3).tolist() for _ in X]
     tagger = mm.SequenceTagger(max_passes=2, tol=None, n_jobs=2).fit(X, y)
     X[31] = np.where(np.arange(12).reshape(3, 4) == 6, np.nan, X[31])
-    with pytest.raises(ValueError, match=r"sequence 31, token 1 has a NaN"):
-        tagger.predict(X)
-    with pytest.raises(ValueError, match=r"sequence 31, token 1 has a NaN"):
-        tagger.predict([csr_matrix(x) for x in X])
+    for given in (X, [csr_matrix(x) for x in X]):
+        for method, more in (("predict", ()), ("predict_k", (2,)), ("predict_margins", ())):
+            with pytest.raises(ValueError, match=r"sequence 31, token 1 has a NaN"):
+                getattr(tagger, method)(given, *more)
 
 
 @pytest.mark.usefixtures("all_work_is_shared")
@@ -366,7 +388,20 @@ def test_ranges_are_as_long_as_is_worth_it():
     ]
     assert [len(lengths) for lengths in found] == [2 * threads.RANGES, 4, 2]
     assert all(sum(lengths) == 1000 for lengths in found)
-    assert found[1][-1] < found[1][0] < found[1][1]
+    assert found[1][-1] < found[1][1] <= found[1][0] + 1
+
+
+def test_work_of_a_new_kind_begins_with_one_example():
+    def ends(first, end):
+        return first, end
+
+    bounds, unit = np.arange(101), threads.WORTH_SHARING
+    kinds = object(), object()
+    found = [next(in_ranges(2, bounds, unit, ends, kind=kinds[0]))]  # dropped: not done
+    for kind in (*kinds, kinds[0]):
+        found.append(next(iter(list(in_ranges(2, bounds, unit, ends, kind=kind)))))
+    assert found[:3] == [(0, 1)] * 3
+    assert found[3][1] > 1
 
 
 # ----- one pool -----------------------------------------------------------------------------------

@@ -107,14 +107,15 @@ def test_labels_that_are_given(order):
     allowed = rng.random((len(problem.data.labels), 3)) < 0.5
     allowed[np.arange(len(allowed)), problem.data.labels] = True
     found = problem.decoder.decode(problem.data.inputs, problem.data.offsets, w, allowed)
-    ranked = problem.decoder.decode_k_best(problem.data.inputs, problem.data.offsets, w, 5, allowed)
+    best = problem.decoder.decode_k_best(problem.data.inputs, problem.data.offsets, w, 5, allowed)
+    ranked = best.listed(best.labels.tolist())
     for i, (first, end) in enumerate(itertools.pairwise(problem.data.offsets)):
         own = [y for y in twin.outputs(i) if all(allowed[first + t, k] for t, k in enumerate(y))]
         scores = sorted((w @ twin.psi(i, y) for y in own), reverse=True)
         assert tuple(found[first:end]) in own
         assert w @ twin.psi(i, tuple(found[first:end])) == pytest.approx(scores[0])
-        assert ranked[i][1] == pytest.approx(scores[:5])
-        assert len({tuple(path) for path in ranked[i][0].tolist()}) == len(scores[:5])
+        assert [score for _, score in ranked[i]] == pytest.approx(scores[:5])
+        assert len({tuple(path) for path, _ in ranked[i]}) == len(scores[:5])
 
 
 @pytest.mark.nojit

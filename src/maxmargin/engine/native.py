@@ -30,6 +30,7 @@ __all__ = [
     "parts_of",
     "pieces_of",
     "rows_at",
+    "rows_between",
     "rows_of",
     "same_columns",
     "scores_of_rows",
@@ -171,6 +172,13 @@ def pieces_of(offsets: Ints, indices: ArrayLike) -> tuple[Ints, Ints]:
     starts, lengths = offsets[chosen], offsets[chosen + 1] - offsets[chosen]
     ends = np.concatenate([[0], np.cumsum(lengths)])
     return np.repeat(starts - ends[:-1], lengths) + np.arange(ends[-1]), ends
+
+
+def rows_between(rows: Rows, first: int, end: int) -> Rows:
+    """The rows ``first`` to ``end - 1``, at least one, without a copy; for kernels alone."""
+    if rows.dense.shape[0]:
+        return rows._replace(dense=rows.dense[first:end])
+    return rows._replace(indptr=rows.indptr[first : end + 1])
 
 
 def rows_at(rows: Rows, indices: Ints) -> Rows:

@@ -410,12 +410,8 @@ def note_done(kind: Hashable) -> None:
 
 @cache
 def _shares(count: int, ranges: int) -> Floats:
-    """Where so many ranges for each thread end, as shares of the work; later ones are shorter.
-
-    So is the first: who asks has something to do with the values, too.
-    """
+    """Where so many ranges for each thread end, as shares of the work; later ones are shorter."""
     widths = np.repeat(np.arange(float(ranges), 0.0, -1.0), count)
-    widths[0] *= 0.9
     return np.cumsum(widths)[:-1] / widths.sum()
 
 
@@ -425,6 +421,7 @@ def in_ranges(
     unit: float,
     work: Callable[[int, int], Value],
     worth_cutting: float = 0.0,
+    kind: Hashable = None,
 ) -> Iterator[Value]:
     """Let threads do the work of examples ``first`` to ``end - 1``, for ranges that make up all.
 
@@ -435,6 +432,9 @@ def in_ranges(
 
     Where a range begins with caches that hold nothing of use, ``worth_cutting`` is the counted work
     that it should have at least: there are fewer of them then, down to one for each thread.
+
+    ``kind`` tells work from other work whose kernels may be compiled already; by default that is
+    the function's own code, which is not enough where it calls another that it was given.
     """
     n = bounds if isinstance(bounds, int) else len(bounds) - 1
     units = n if isinstance(bounds, int) else bounds[-1] - bounds[0]
@@ -450,12 +450,13 @@ def in_ranges(
         else np.searchsorted(bounds, bounds[0] + shares)
     )
     cuts = {0, *inner.tolist(), n}
-    is_new = work.__code__ not in _done_before
+    kind = work.__code__ if kind is None else kind
+    is_new = kind not in _done_before
     if is_new:  # the first example by itself, where what others find compiled is compiled
         cuts.add(1)
     ends = pairwise(sorted(cuts))
     yield from Threads(count, compiled=not is_new).map(lambda own: work(*own), ends)
-    note_done(work.__code__)
+    note_done(kind)
 
 
 def each_range(

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import chain, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._warn import warn_user
-from ..engine.rows import are_usable, check_indices, make_rows
+from ..engine.rows import check_columns, make_rows
 from ..engine.threads import in_ranges
-from ..features import PackedSequences, StoredSequences, WindowFeatures
+from ..features import PackedSequences, StoredSequences
 from ..features.packing import check_finite
 from ..features.tokens import TokenPieces
 from ..problems.chain.constraints import refuse_impossible
-from ..problems.chain.decoder import ChainDecoder
+from ..problems.chain.decoder import ChainDecoder, KBest
+from ..problems.chain.distribution import LabellingDistribution
 from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.marginals import HistoryDistribution
+from ..problems.chain.histories.scratch import HistoryInputs
 from ..problems.chain.marginals import ChainDistribution
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
 from .chain_explanation import ChainInputs, chain_evidence
+from .chain_parts import ChainPart
 from .chain_weights import ChainWeights
 from .explanation import (
     Evidence,
@@ -37,13 +40,16 @@ from .explanation import (
 )
 from .kernels import KernelMethods, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
-from .labels import LabelEncoder, Outputs, flatten_labels, refuse_unknown
+from .labels import LabelEncoder, Outputs, flatten_labels, label_objects, refuse_unknown
 from .top_weights import strongest_by_label
 
 __all__ = ["ChainPredictions", "labels_of"]
 
-WORD_WORK = 1e3  # counted work of a token, from its word to its label
-WORTH_CUTTING = 2e7  # counted work: each range brings all tables and strings into the cache again
+Value = TypeVar("Value")
+
+TABLE_EFFORT = 2.0  # how many times that of a token's label the work of its margins is
+K_BEST_EFFORT = 0.5  # the same for each of its k best labels
+WORTH_CUTTING = 5e6  # counted work: the weights in use are brought into the cache for each range
 
 
 class ChainPredictions(KernelMethods, ChainWeights):
@@ -69,65 +75,77 @@ class ChainPredictions(KernelMethods, ChainWeights):
             Labels of the tokens of each sequence. As an array, it is one of lists.
         """
         self._check_fitted()
-        outputs = Outputs()
-        for codes, offsets in self._decoded_pieces(X, fixed):
-            refuse_impossible(codes[offsets[:-1]] < 0, len(outputs))
-            labels = self._labels(codes)
-            outputs.extend(labels[start:stop] for start, stop in pairwise(offsets.tolist()))
-        return outputs
 
-    def _decoded_pieces(self, X: Any, fixed: Any) -> Iterator[tuple[Ints32, Ints]]:
-        """Numbers of the best labels of some sequences at a time, and their offsets."""
-        decoder, weights = self._decoder, self._weights
-        if (
-            isinstance(self.features_, WindowFeatures)
-            and isinstance(decoder, ChainDecoder)
-            and self._kernel_basis is None
-            and not isinstance(X, PackedSequences)
-        ):
-            yield from self._decoded_words(self.features_, decoder, X, fixed)
-            return
-        if isinstance(decoder, ChainDecoder) and self._kernel_basis is None:
-            yield from self._decoded_packed(decoder, X, fixed)
-            return
-        tokens, offsets = self._packed(X)
-        allowed = self._allowed(fixed, offsets)
-        for part in self._parts(X, tokens, offsets):
-            own = part.of(allowed)
-            yield from decoder.decode_pieces(part.rows, part.offsets, weights, own, self.n_jobs)
+        def listed(part: ChainPart) -> list[list[Any]]:
+            labels = self._labels(self._best_of(part))
+            return [labels[start:stop] for start, stop in pairwise(part.offsets.tolist())]
 
-    def _decoded_packed(
-        self, decoder: ChainDecoder, X: Any, fixed: Any
-    ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same from vectors, whose values and indices are checked by who decodes them."""
-        packed = self._packed(X, check_values=False)
-        tokens, offsets = packed
-        rows = make_rows(tokens, fit_intercept=self._has_intercept, check_indices=False)
+        return Outputs(chain.from_iterable(self._in_parts(X, fixed, listed, "labels")))
 
-        def check(first: int, end: int) -> None:
-            start, stop = int(offsets[first]), int(offsets[end])
-            if not are_usable(rows, start, stop):
-                check_finite(packed, first, end)
-                check_indices(rows, start, stop)
+    def _best_of(self, part: ChainPart) -> Ints32:
+        """Numbers of the best labels of some sequences."""
+        decode: Any = self._decoder.decode_possible
+        codes: Ints32 = decode(part.rows, part.offsets, self._weights, part.allowed)
+        refuse_impossible(codes[part.offsets[:-1]] < 0, part.before)
+        return codes
 
-        allowed, weights = self._allowed(fixed, offsets), self._weights
-        return decoder.decode_pieces(rows, offsets, weights, allowed, self.n_jobs, check)
+    def _in_parts(
+        self,
+        X: Any,
+        fixed: Any,
+        work: Callable[[ChainPart], Value],
+        kind: Hashable,
+        effort: float = 1.0,
+    ) -> Iterator[Value]:
+        """What work on all sequences gives, some at a time, in their order; threads share it.
 
-    def _decoded_words(
-        self, features: WindowFeatures, decoder: ChainDecoder, X: Any, fixed: Any
-    ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same from words: only to bring these into columns takes the GIL."""
-        pieces, weights = TokenPieces(X), self._weights
+        ``kind`` tells it from other work, and ``effort`` how many times as much it is as to find
+        the best labels. From words, features are found by who works on them.
+        """
+        by_words = self._takes_words(X) and self._kernel_basis is None
+        if not by_words or self._has_transition_extractor:
+            packed = self._packed(X, check_values=False)
+            allowed = self._allowed(fixed, packed.offsets)
+            return self._in_vector_parts(X, packed, allowed, work, kind, effort)
+        pieces = TokenPieces(X)
         allowed = self._allowed(fixed, pieces.offsets)
 
-        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
-            tokens, offsets = features.transform(pieces.columns(first, end))
-            rows = make_rows(tokens, fit_intercept=self._has_intercept)
+        def work_on(packed: PackedSequences, first: int) -> Value:
             start = int(pieces.offsets[first])
-            mask = None if allowed is None else allowed[start : start + int(offsets[-1])]
-            return decoder.decode_possible(rows, offsets, weights, mask), offsets
+            mask = None if allowed is None else allowed[start : start + int(packed.offsets[-1])]
+            (part,) = self._parts(X, *packed, mask, check_indices=False)
+            return work(part._replace(before=first))
 
-        return in_ranges(self.n_jobs, pieces.offsets, WORD_WORK, decode, WORTH_CUTTING)
+        return self._from_words(pieces, work_on, (type(self._decoder), kind))
+
+    def _in_vector_parts(
+        self,
+        X: Any,
+        packed: PackedSequences,
+        allowed: Bools | None,
+        work: Callable[[ChainPart], Value],
+        kind: Hashable,
+        effort: float = 1.0,
+    ) -> Iterator[Value]:
+        """The same from vectors, whose values and indices are checked by who works on them."""
+        decoder: Any = self._decoder
+        is_checked = self._kernel_basis is not None
+        if is_checked:
+            check_finite(packed)
+        for part in self._parts(X, *packed, allowed, check_indices=False):
+
+            def from_vectors(first: int, end: int, part: ChainPart = part) -> Value:
+                own = part.between(first, end)
+                if not is_checked and not own.is_usable():
+                    check_finite(packed, own.before, own.before + end - first)
+                    check_columns(packed.tokens)
+                return work(own)
+
+            unit = effort * decoder.token_work(part.rows)
+            own_kind = "vectors", type(decoder), kind
+            yield from in_ranges(
+                self.n_jobs, part.offsets, unit, from_vectors, WORTH_CUTTING, own_kind
+            )
 
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence, with their scores.
@@ -150,16 +168,34 @@ class ChainPredictions(KernelMethods, ChainWeights):
         """
         k = checked_k(k)
         self._check_fitted()
-        tokens, offsets = self._packed(X)
-        allowed = self._allowed(fixed, offsets)
-        decode, weights = self._decoder.decode_k_best, self._weights
-        return [
-            [(self._labels(codes), float(score)) for codes, score in zip(*answer, strict=True)]
-            for part in self._parts(X, tokens, offsets)
-            for answer in decode(part.rows, part.offsets, weights, k, part.of(allowed), self.n_jobs)
-        ]
+        decode: Any = self._decoder.decode_k_best
+        weights = self._weights
 
-    def _distribution(self, X: Any, fixed: Any = None) -> ChainDistribution | HistoryDistribution:
+        def ranked(part: ChainPart) -> list[list[tuple[list[Any], float]]]:
+            best: KBest = decode(part.rows, part.offsets, weights, k, part.allowed)
+            refuse_impossible(best.found == 0, part.before)
+            return best.listed(self._labels(best.labels))
+
+        return list(
+            chain.from_iterable(
+                self._in_parts(X, fixed, ranked, "k best", max(1.0, K_BEST_EFFORT * k))
+            )
+        )
+
+    def _tables(self, X: Any, fixed: Any, read: Callable[[Any], list[Floats]]) -> list[Floats]:
+        """See `PartConfidences`: of some sequences at a time, by the thread that scores them."""
+        self._check_fitted()
+        self._refuse_history_kernel()
+
+        def read_part(part: ChainPart) -> list[Floats]:
+            labellings = self._labellings_of(part)
+            labellings.n_jobs = 1
+            return read(labellings)
+
+        parts = self._in_parts(X, fixed, read_part, read.__code__, TABLE_EFFORT)
+        return list(chain.from_iterable(parts))
+
+    def _distribution(self, X: Any, fixed: Any = None) -> LabellingDistribution:
         """See `Confidences`."""
         self._check_fitted()
         tokens, offsets = self._packed(X)
@@ -167,23 +203,33 @@ class ChainPredictions(KernelMethods, ChainWeights):
 
     def _labellings(
         self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None
-    ) -> ChainDistribution | HistoryDistribution:
+    ) -> LabellingDistribution:
         """All labellings of these sequences, with their scores."""
-        decoder, w = self._decoder, self._weights
-        if isinstance(decoder, HistoryDecoder):
-            if self._kernel_basis is not None:
-                raise ValueError(
-                    "margins and probabilities with a kernel are for order=1 and emission_order=0, "
-                    "without transition_features and with eta=1"
-                )
-            (part,) = self._parts(X, tokens, offsets)
-            return HistoryDistribution(decoder, part.rows, offsets, w, allowed)
-        scored = [
-            ChainDistribution.of(decoder, part.rows, part.offsets, w, part.of(allowed))
-            for part in self._parts(X, tokens, offsets)
-        ]
-        unary = np.concatenate([part.unary for part in scored])
-        return ChainDistribution(unary, offsets, scored[0].transition)
+        self._refuse_history_kernel()
+        scored = [self._labellings_of(part) for part in self._parts(X, tokens, offsets, allowed)]
+        if len(scored) == 1:
+            return scored[0]
+        chains = [part for part in scored if isinstance(part, ChainDistribution)]
+        unary = np.concatenate([part.unary for part in chains])
+        return ChainDistribution(unary, offsets, chains[0].transition)
+
+    def _labellings_of(self, part: ChainPart) -> LabellingDistribution:
+        """The same of a part."""
+        decoder, w, rows = self._decoder, self._weights, part.rows
+        given = part.offsets, w, part.allowed, part.before
+        if isinstance(rows, HistoryInputs):
+            assert isinstance(decoder, HistoryDecoder)
+            return HistoryDistribution(decoder, rows, *given)
+        assert isinstance(decoder, ChainDecoder)
+        return ChainDistribution.of(decoder, rows, *given)
+
+    def _refuse_history_kernel(self) -> None:
+        """Raise ValueError for a model that has no margins."""
+        if isinstance(self._decoder, HistoryDecoder) and self._kernel_basis is not None:
+            raise ValueError(
+                "margins and probabilities with a kernel are for order=1 and emission_order=0, "
+                "without transition_features and with eta=1"
+            )
 
     def _with_gold(self, X: Any, y: Any) -> tuple[Any, Ints32]:
         """See `Confidences`."""
@@ -200,14 +246,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
 
     def _labels(self, codes: Ints32) -> list[Any]:
         """Labels of numbers, of Python's own types."""
-        labels: list[Any] = self._label_objects[codes].tolist()
+        labels: list[Any] = label_objects(self.classes_)[codes].tolist()
         return labels
-
-    @property
-    def _label_objects(self) -> NDArray[np.object_]:
-        """The labels, of Python's own types, as an array."""
-        classes = self.classes_.tolist()
-        return np.fromiter(classes, object, len(classes))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right label.
@@ -268,7 +308,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
         labels = flatten_labels(y, offsets)
         codes = LabelEncoder(self.classes_).encode(labels)
         refuse_unknown(codes, labels)
-        score, weights = self._decoder.score, self._weights
+        score: Any = self._decoder.score
+        weights = self._weights
         parts = self._parts(X, tokens, offsets)
         return np.concatenate(
             [score(part.rows, part.offsets, codes[part.tokens], weights) for part in parts]
@@ -361,17 +402,20 @@ class ChainPredictions(KernelMethods, ChainWeights):
 
     def _decoded(self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None) -> Ints32:
         """Numbers of the best labels of all tokens."""
-        decode, weights = self._decoder.decode, self._weights
-        parts = self._parts(X, tokens, offsets)
-        return np.concatenate(
-            [
-                decode(part.rows, part.offsets, weights, part.of(allowed), self.n_jobs)
-                for part in parts
-            ]
-        )
+        packed = PackedSequences(tokens, offsets)
+        parts = self._in_vector_parts(X, packed, allowed, self._best_of, "labels")
+        return np.concatenate(list(parts))
 
-    def _parts(self, X: Any, tokens: Any, offsets: Ints) -> Iterator[_Part]:
-        """Features of new sequences for the decoder; with a kernel, of some at a time."""
+    def _parts(
+        self,
+        X: Any,
+        tokens: Any,
+        offsets: Ints,
+        allowed: Bools | None = None,
+        *,
+        check_indices: bool = True,
+    ) -> Iterator[ChainPart]:
+        """New sequences for the decoder, all or, with a kernel, some at a time."""
         decoder, basis = self._decoder, self._kernel_basis
         is_plain = not isinstance(decoder, HistoryDecoder)
         extra = None if is_plain else self._transition_features_of(X, tokens)
@@ -382,20 +426,12 @@ class ChainPredictions(KernelMethods, ChainWeights):
             if isinstance(decoder, HistoryDecoder):
                 rows: Any = decoder.inputs(inputs, None if extra is None else extra[chosen])
             else:
-                rows = make_rows(inputs, fit_intercept=self._has_intercept)
-            yield _Part(rows, offsets[first : last + 1] - offsets[first], chosen)
-
-
-class _Part(NamedTuple):
-    """Some sequences: their features, where each begins, and which tokens they are."""
-
-    rows: Any
-    offsets: Ints
-    tokens: slice
-
-    def of(self, array: Any) -> Any:
-        """The entries of these tokens, if there are any."""
-        return None if array is None else array[self.tokens]
+                rows = make_rows(
+                    inputs, fit_intercept=self._has_intercept, check_indices=check_indices
+                )
+            own = offsets[first : last + 1] - offsets[first]
+            mask = None if allowed is None else allowed[chosen]
+            yield ChainPart(rows, own, chosen, first, mask)
 
 
 def labels_of(X: Any, y: Any) -> Any:

@@ -179,8 +179,7 @@ class Confidences(MaxMarginEstimator):
     def _probabilities(self, outputs: Any) -> Any:
         """Probabilities as users get them."""
         outputs.n_jobs = self.n_jobs
-        tables = outputs.log_probabilities(self._temperature)
-        return outputs.shown([_normalised(table) for table in tables])
+        return outputs.shown(outputs.probabilities(self._temperature))
 
     @property
     def _temperature(self) -> float:
@@ -311,7 +310,7 @@ class PartConfidences(Confidences):
             another label there: positive for what is predicted, and then how much worse the best
             other output is. -inf for a label that cannot be, inf for the only one that can.
         """
-        return self._margins(self._distribution(X, fixed))
+        return self._tables(X, fixed, lambda outputs: outputs.margins())
 
     @CalibratedMethod
     def predict_proba(self, X: Any, fixed: Any = None) -> Any:
@@ -330,17 +329,18 @@ class PartConfidences(Confidences):
             Marginals over all outputs, in the order of ``classes_``; rows sum to 1. The most
             probable labels need not be those of the best output.
         """
-        return self._probabilities(self._distribution(X, fixed))
+        temperature = self._temperature
+        return self._tables(X, fixed, lambda outputs: outputs.probabilities(temperature))
+
+    def _tables(self, X: Any, fixed: Any, read: Callable[[Any], Any]) -> Any:
+        """What is read from the outputs, as users get it."""
+        outputs = self._distribution(X, fixed)
+        outputs.n_jobs = self.n_jobs
+        return outputs.shown(read(outputs))
 
     def _distribution(self, X: Any, fixed: Any = None) -> Any:
         """See `Confidences`."""
         raise NotImplementedError
-
-
-def _normalised(logarithms: Floats) -> Floats:
-    """Probabilities that sum to 1 in all rows; they do but for rounding."""
-    probabilities = np.exp(logarithms)
-    return probabilities / probabilities.sum(axis=-1, keepdims=True)
 
 
 def _folds(n: int, groups: Any) -> list[Ints]:

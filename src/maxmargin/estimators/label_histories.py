@@ -119,6 +119,12 @@ class LabelHistories(TokenInputs):
             return tokens[:, inputs.columns]
         return pack_sequences(as_list(X), inputs.extractor, n_features=inputs.n_features).tokens
 
+    @property
+    def _has_transition_extractor(self) -> bool:
+        """Whether they are made of whole sequences, not of the tokens' features."""
+        inputs = getattr(self, "_transition_inputs", None)
+        return inputs is not None and inputs.columns is None
+
     def _transition_feature_names(self, numbers: list[int]) -> list[str]:
         """Names of the transition features with these numbers."""
         inputs = self._transition_inputs

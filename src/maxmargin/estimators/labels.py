@@ -21,6 +21,7 @@ __all__ = [
     "Wording",
     "flatten_labels",
     "is_hashable",
+    "label_objects",
     "refuse_unknown",
 ]
 
@@ -218,6 +219,12 @@ def _as_array(values: Sequence[Any]) -> NDArray[Any]:
     objects = np.empty(len(plain), dtype=object)
     objects[:] = plain
     return objects
+
+
+def label_objects(classes: NDArray[Any]) -> NDArray[np.object_]:
+    """Labels of Python's own types, in an array that gives lists of many at once."""
+    listed = classes.tolist()
+    return np.fromiter(listed, object, len(listed))
 
 
 def refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,12 +13,20 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Labels, Names
-from ..engine.native import sparse_rows
+from ..engine.native import rows_between, sparse_rows
+from ..engine.rows import Rows
+from ..engine.threads import in_ranges
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
+from ..features.tokens import TokenPieces
 from ..given import as_sample_weights, is_one_of
 from ..metrics.segments import segment_f1
 from ..problems.segments.alternatives import best_without, list_pieces
-from ..problems.segments.layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
+from ..problems.segments.layout import (
+    Segment,
+    SegmentLayout,
+    pieces_of,
+    segments_by_sequence,
+)
 from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
@@ -31,7 +39,7 @@ from .explanation import (
     names_at_once,
     token_name,
 )
-from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels
+from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels, label_objects
 from .parameters import with_inherited_parameters
 from .segment_explanation import segment_evidence
 from .segment_outputs import Segments, labels_of, longest_by_label, read_segments
@@ -42,6 +50,7 @@ __all__ = ["SequenceSegmenter"]
 
 PLACES = ("inside", "first", "last")
 OUTSIDE = "outside"
+WORTH_CUTTING = 5e6  # counted work: the weights in use are brought into the cache for each range
 
 
 @with_inherited_parameters
@@ -262,23 +271,32 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             Segments of each sequence, from left to right. As an array, it is one of lists.
         """
         self._check_fitted()
-        return self._segments(self._packed(X))
+        if not self._takes_words(X):
+            return self._segments(self._packed(X))
 
-    def _segments(self, packed: PackedSequences) -> list[list[tuple[int, int, Any]]]:
+        def listed(packed: PackedSequences, _: int) -> list[Segments]:
+            return self._listed(sparse_rows(packed.tokens, self._has_intercept), packed.offsets)
+
+        return Outputs(chain.from_iterable(self._from_words(TokenPieces(X), listed, "segments")))
+
+    def _segments(self, packed: PackedSequences) -> list[Segments]:
         """Best segments of sequences whose features are known."""
         tokens, offsets = packed
         rows = sparse_rows(tokens, self._has_intercept)
-        found = self._decoder.decode(rows, offsets, self._weights, self.n_jobs)
-        classes = self.classes_.tolist()
-        return Outputs(
-            [
-                (start, stop, classes[k])
-                for start, stop, k in segments_of(
-                    Pieces(found.labels[first:end], found.lengths[first:end]), len(classes)
-                )
-            ]
-            for first, end in pairwise(offsets.tolist())
-        )
+
+        def listed(first: int, end: int) -> list[Segments]:
+            own = offsets[first : end + 1]
+            part = rows_between(rows, int(own[0]), int(own[-1]))
+            return self._listed(part, own - own[0])
+
+        work = self._decoder.token_work(rows)
+        parts = in_ranges(self.n_jobs, offsets, work, listed, WORTH_CUTTING)
+        return Outputs(chain.from_iterable(parts))
+
+    def _listed(self, rows: Rows, offsets: Ints) -> list[Segments]:
+        """Best segments of some sequences."""
+        found = self._decoder.decode(rows, offsets, self._weights)
+        return segments_by_sequence(found, offsets, label_objects(self.classes_))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """F1 of the segments, of all sequences and labels together.

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..features import FeatureDictionary, PackedSequences, holds_named_features, pack_sequences
+from ..engine.threads import in_ranges
+from ..features import (
+    FeatureDictionary,
+    PackedSequences,
+    WindowFeatures,
+    holds_named_features,
+    pack_sequences,
+)
 from ..features.containers import as_list, frame_columns
+from ..features.tokens import TokenPieces
 from ..formats import TokenColumns
 from ..types import Ints
 
 __all__ = ["TokenInputs"]
 
+Value = TypeVar("Value")
+
+WORD_WORK = 1e3  # counted work of a token, from its word to its label
+WORTH_CUTTING = 2e7  # counted work: each range brings all tables and strings into the cache again
+
 
 class TokenInputs:
     """For estimators of sequences: what turns their tokens into feature vectors."""
 
+    n_jobs: int | None
     features: Any
     features_: Any
     feature_names_in_: NDArray[Any]
@@ -79,6 +94,26 @@ class TokenInputs:
         return pack_sequences(
             X, extractor, n_features=self.n_features_in_, check_values=check_values
         )
+
+    def _takes_words(self, X: Any) -> bool:
+        """Whether features are found in columns of strings, as `_from_words` does it."""
+        return isinstance(self.features_, WindowFeatures) and not isinstance(X, PackedSequences)
+
+    def _from_words(
+        self, pieces: TokenPieces, work: Callable[[PackedSequences, int], Value], kind: Hashable
+    ) -> Iterator[Value]:
+        """What work on words gives, some sequences at a time, in their order; threads share it.
+
+        It takes the features of some sequences, and the number of the first; ``kind`` tells it
+        from other work. Only to bring words into columns takes the GIL.
+        """
+        transform = self.features_.transform
+
+        def find(first: int, end: int) -> Value:
+            return work(transform(pieces.columns(first, end)), first)
+
+        kind = "words", type(self), kind
+        return in_ranges(self.n_jobs, pieces.offsets, WORD_WORK, find, WORTH_CUTTING, kind)
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""

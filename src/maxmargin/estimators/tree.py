@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Labels
 from ..engine.rows import Rows
+from ..engine.threads import each_range
+from ..engine.work import scoring_work
 from ..features.containers import as_list
 from ..given import as_sample_weights, is_at_least, is_one_of
 from ..problem import Problem
@@ -57,6 +59,7 @@ from .tree_inputs import (
     known_positions,
     node_matrices,
     split_inputs,
+    with_ones,
 )
 
 __all__ = ["TreeLabeler"]
@@ -224,10 +227,18 @@ class TreeLabeler(PartConfidences, PartialLabels):
         if isinstance(self._layout, GridLayout):
             maps = self._maps(X)
             return find_parts(maps, self._layout, weights, self._choices(fixed, maps), self.n_jobs)
-        rows = self._rows(X)
-        allowed = self._allowed(fixed, rows.n_rows)
-        found = decode_label_trees(rows, self._layout, weights, allowed, self.n_jobs)
-        return self._decoded(found)
+        layout, (nodes, edges) = self._layout, self._columns(X)
+        n = int(nodes[0].shape[0])
+        allowed = self._allowed(fixed, n)
+
+        def decode(first: int, end: int) -> Ints:
+            own = ([matrix[first:end] for matrix in matrices] for matrices in (nodes, edges))
+            mask = None if allowed is None else allowed[first:end]
+            return decode_label_trees(pack_columns(*own), layout, weights, mask)
+
+        entries = float(sum(matrix.nnz if sp.issparse(matrix) else matrix.size for matrix in nodes))
+        work = scoring_work(entries / max(n, 1), int(layout.n_labels.max()))
+        return self._decoded(np.concatenate(each_range(self.n_jobs, n, work, decode)))
 
     def predict_k(
         self, X: Any, k: int, fixed: Any = None
@@ -554,6 +565,10 @@ class TreeLabeler(PartConfidences, PartialLabels):
 
     def _rows(self, X: Any) -> Rows:
         """Inputs of all nodes and edges, packed."""
+        return pack_columns(*self._columns(X))
+
+    def _columns(self, X: Any) -> tuple[list[Any], list[Any]]:
+        """Matrices of all nodes, with constants if the model has them, and of all edges."""
         layout = self._layout
         assert isinstance(layout, LabelLayout)
         V = len(layout.parent)
@@ -562,9 +577,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         matrices = node_matrices(nodes, n, V, self.n_features_in_)
         one = np.ones((n, 1))
         if self._has_intercept:
-            matrices = [
-                sp.hstack([sp.csr_matrix(matrix), one], format="csr") for matrix in matrices
-            ]
+            matrices = [with_ones(matrix) for matrix in matrices]
         extra = layout.n_edge_inputs - 1
         edges: list[Any] = [one] * (V - 1)
         if (edge_inputs is None) != (extra == 0):
@@ -577,7 +590,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
             if given.shape[2] != extra:
                 raise ValueError(f"expected {extra} features of each edge, found {given.shape[2]}")
             edges = [np.hstack([one, given[:, rank]]) for rank in self._edge_rank]
-        return pack_columns(matrices, edges)
+        return matrices, edges
 
     def _forget_labels(self) -> None:
         """Remove what an earlier fit to labels has left."""

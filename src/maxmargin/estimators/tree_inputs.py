@@ -23,6 +23,7 @@ __all__ = [
     "known_positions",
     "node_matrices",
     "split_inputs",
+    "with_ones",
 ]
 
 
@@ -61,8 +62,9 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
     if len(matrices) != V:
         raise ValueError(f"X has {len(matrices)} nodes; expected {V}")
     for v, matrix in enumerate(matrices):
-        if not sp.issparse(matrix):
-            matrix = matrices[v] = as_floats(matrix, f"features of node {v}")
+        is_sparse = sp.issparse(matrix)
+        matrix = matrix.tocsr() if is_sparse else as_floats(matrix, f"features of node {v}")
+        matrices[v] = matrix
         if matrix.ndim != 2:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected two axes")
         if matrix.shape[0] != n:
@@ -72,11 +74,17 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         expected = (n, matrix.shape[1] if n_features is None else n_features[v])
         if matrix.shape != expected:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected {expected}")
-        values = matrix.tocsr().data if sp.issparse(matrix) else matrix
+        values: Any = matrix.data if is_sparse else matrix
         bad = first_unusable(values)
         if bad is not None:
             raise ValueError(f"the features of node {v} have {unusable(values.ravel()[bad])}")
     return matrices
+
+
+def with_ones(matrix: Any) -> Any:
+    """The matrix with a constant column behind."""
+    one = np.ones((matrix.shape[0], 1))
+    return sp.hstack([matrix, one], "csr") if sp.issparse(matrix) else np.hstack([matrix, one])
 
 
 def edge_array(edges: Any, n: int, E: int) -> Floats:

@@ -45,6 +45,10 @@ class Distribution(ABC):
         # Rounding may leave a choice that has no rival a little above 1.
         return [np.minimum(t - total, 0.0) for t, total in zip(tables, totals, strict=True)]
 
+    def probabilities(self, temperature: float) -> Tables:
+        """Probabilities of all choices at all positions; those of a position sum to 1."""
+        return [_normalised(table) for table in self.log_probabilities(temperature)]
+
     def log_probabilities_of_best(self, temperature: float) -> Floats:
         """Logarithms of the probabilities of the best output of each example."""
         best, totals = (self._checked_sums(temperature, soft=soft)[1] for soft in (False, True))
@@ -73,9 +77,19 @@ class Distribution(ABC):
     def _checked_sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
         """The sums, if every example has an output."""
         tables, totals = self.sums(temperature, soft=soft)
+        self._check(totals)
+        return tables, totals
+
+    def _check(self, totals: Floats) -> None:
+        """Raise ValueError unless every example has an output."""
         if (totals == -np.inf).any():
             self.refuse_impossible(int(np.argmin(totals)))
-        return tables, totals
+
+
+def _normalised(logarithms: Floats) -> Floats:
+    """Probabilities that sum to 1 in all rows; they do but for rounding."""
+    probabilities = np.exp(logarithms)
+    return probabilities / probabilities.sum(axis=-1, keepdims=True)
 
 
 def margins_of(best: Floats) -> Floats:

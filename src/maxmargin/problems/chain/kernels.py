@@ -141,7 +141,7 @@ def fill_potentials(chain, w, forbidden, transition, start, stop):
 
 
 @kernel(allocates=False)
-def _advance(previous, transition, K, reached):
+def advance(previous, transition, K, reached):
     """reached[k] = max_j previous[j] + transition[j, k]; two j a round, for fewer loads."""
     for k in range(K):
         reached[k] = previous[0] + transition[0, k]
@@ -174,7 +174,7 @@ def viterbi(unary, length, transition, K, forward, path):
     for k in range(K):
         forward[0, k] = unary[0, k]
     for t in range(1, length):
-        _advance(forward[t - 1], transition, K, forward[t])
+        advance(forward[t - 1], transition, K, forward[t])
         for k in range(K):
             forward[t, k] += unary[t, k]
     label = first_argmax(forward[length - 1], K)
@@ -199,7 +199,7 @@ def best_deviation(unary, length, transition, K, gold, forward, path):
         forward[0, k] = unary[0, k] if k != gold[0] else -np.inf
     for t in range(1, length):
         prefix[t] = prefix[t - 1] + transition[gold[t - 1], gold[t]] + unary[t, gold[t]]
-        _advance(forward[t - 1], transition, K, forward[t])
+        advance(forward[t - 1], transition, K, forward[t])
         for k in range(K):
             if k != gold[t]:
                 leave = prefix[t - 1] + transition[gold[t - 1], k]
@@ -236,7 +236,7 @@ def fill_levels(unary, length, transition, K, gold, levels):
         levels[0, int(k != gold[0]), k] = unary[0, k]
     for t in range(1, length):
         for m in range(t + 1):
-            _advance(levels[t - 1, m], transition, K, reached)
+            advance(levels[t - 1, m], transition, K, reached)
             for k in range(K):
                 levels[t, m + int(k != gold[t]), k] = reached[k] + unary[t, k]
 

@@ -212,7 +212,8 @@ def predict_labels(rows: Rows, graph: LabelGraph, w: Floats, n_jobs: int | None 
         own = scores[first:end]
         return find_labels(own, graph, pairs, np.zeros(own.shape, np.bool_), 0, PREDICT)
 
-    return np.concatenate(each_range(n_jobs, np.arange(len(scores) + 1), 1e3, find))
+    work = 1e3 if graph.forest is not None else 2.0 * 2.0**graph.n_labels
+    return np.concatenate(each_range(n_jobs, len(scores), work, find))
 
 
 def flipped_labels(rows: Rows, graph: LabelGraph, w: Floats, found: Bools) -> Bools:

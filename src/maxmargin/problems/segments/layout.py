@@ -20,13 +20,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...types import Floats, Ints, Ints32
 
-__all__ = ["Pieces", "Segment", "SegmentLayout", "SegmentModel", "pieces_of", "segments_of"]
+__all__ = [
+    "Pieces",
+    "Segment",
+    "SegmentLayout",
+    "SegmentModel",
+    "pieces_of",
+    "segments_by_sequence",
+    "segments_of",
+]
 
 Segment = tuple[int, int, int]  # start, stop (behind the last token) and label
 
@@ -108,3 +118,15 @@ def segments_of(pieces: Pieces, n_labels: int) -> list[Segment]:
     starts = np.flatnonzero((pieces.lengths > 0) & (pieces.labels < n_labels))
     stops, labels = starts + pieces.lengths[starts], pieces.labels[starts]
     return list(zip(starts.tolist(), stops.tolist(), labels.tolist(), strict=True))
+
+
+def segments_by_sequence(
+    pieces: Pieces, offsets: Ints, labels: NDArray[np.object_]
+) -> list[list[tuple[int, int, Any]]]:
+    """The segments of each of some sequences, with these labels; all in one go, for speed."""
+    starts = np.flatnonzero((pieces.lengths > 0) & (pieces.labels < len(labels)))
+    bounds = np.searchsorted(starts, offsets)
+    begins = starts - np.repeat(offsets[:-1], np.diff(bounds))
+    stops, named = begins + pieces.lengths[starts], labels[pieces.labels[starts]]
+    listed = list(zip(begins.tolist(), stops.tolist(), named.tolist(), strict=True))
+    return [listed[first:end] for first, end in pairwise(bounds.tolist())]

@@ -22,7 +22,6 @@ from ...engine.native import (
 )
 from ...engine.native import pieces_of as entries_within
 from ...engine.rows import Rows
-from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
@@ -92,7 +91,7 @@ class SegmentDecoder:
             np.empty(longest, np.int32),
         )
 
-    def decode(self, rows: Rows, offsets: Ints, w: Floats, n_jobs: int | None = None) -> Pieces:
+    def decode(self, rows: Rows, offsets: Ints, w: Floats) -> Pieces:
         """Best segmentations, by token; rows as `sparse_rows` makes them."""
         if rows.n_inputs != self.layout.n_inputs:
             raise ValueError(
@@ -100,13 +99,8 @@ class SegmentDecoder:
             )
         w = as_weights(w, self.layout.size)
         labels, lengths = np.empty(rows.n_rows, np.int32), np.empty(rows.n_rows, np.int32)
-
-        def decode(first: int, end: int) -> None:
-            own = offsets[first : end + 1]
-            work = self.scratch(int(np.diff(own).max(initial=1)))
-            decode_segments(self.layout.model, rows, own, w, work, labels, lengths)
-
-        each_range(n_jobs, offsets, self.token_work(rows), decode)
+        work = self.scratch(int(np.diff(offsets).max(initial=1)))
+        decode_segments(self.layout.model, rows, offsets, w, work, labels, lengths)
         return Pieces(labels, lengths)
 
     def token_work(self, rows: Rows) -> float:

@@ -65,16 +65,18 @@ class Maps(NamedTuple):
 
 def pack_maps(images: list[Floats], patch: int) -> Maps:
     """Pack images of shape (height, width, channels); their margins are repeated outwards."""
-    before, after = patch // 2, patch - 1 - patch // 2
-    around = ((before, after), (before, after), (0, 0))
-    padded = [
-        np.ascontiguousarray(np.pad(image, around, mode="edge").transpose(2, 0, 1), np.float64)
-        for image in images
-    ]
+    padded = [_with_margins(image, patch).transpose(2, 0, 1) for image in images]
     offsets = np.concatenate([[0], np.cumsum([image.size for image in padded])]).astype(np.int64)
     grids = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
-    values = np.concatenate([image.ravel() for image in padded]) if padded else np.empty(0)
+    values = np.concatenate([np.empty(0), *(image.ravel() for image in padded)])
     return Maps(values, offsets, grids, patch, padded[0].shape[0] if padded else 1)
+
+
+def _with_margins(image: Floats, patch: int) -> Floats:
+    """An image with its margins repeated outwards; `np.pad` takes several times as long."""
+    before, after = patch // 2, patch - 1 - patch // 2
+    rows, columns = (np.arange(-before, n + after).clip(0, n - 1) for n in image.shape[:2])
+    return image[rows[:, None], columns]
 
 
 class GridLayout(NamedTuple):

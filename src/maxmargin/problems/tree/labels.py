@@ -24,7 +24,6 @@ from ...engine.native import (
     sparse_rows,
 )
 from ...engine.rows import Rows, check_codes
-from ...engine.threads import each_range
 from ...engine.work import scoring_work
 from ...plane_rows import Planes, empty_planes
 from ...search.bounded_search import common_unit
@@ -172,7 +171,10 @@ class LabelLayout(NamedTuple):
 
 def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
     """Rows of all examples, the columns of all nodes and then of all edges side by side."""
-    matrices = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in (*nodes, *edges)]
+    given = (*nodes, *edges)
+    if not any(map(sp.issparse, given)):  # several times as fast as to make each of them sparse
+        return sparse_rows(np.concatenate(given, axis=1, dtype=np.float64))
+    matrices = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in given]
     return sparse_rows(sp.hstack(matrices, format="csr"))
 
 
@@ -378,11 +380,7 @@ class LabelTreeProblem(TreeProblem):
 
 
 def decode_label_trees(
-    rows: Rows,
-    layout: LabelLayout,
-    w: Floats,
-    allowed: Bools | None = None,
-    n_jobs: int | None = None,
+    rows: Rows, layout: LabelLayout, w: Floats, allowed: Bools | None = None
 ) -> Ints:
     """Best labels of all nodes of every row, of those that ``allowed`` marks.
 
@@ -393,14 +391,7 @@ def decode_label_trees(
     w = as_weights(w, size)
     labels = np.empty((rows.n_rows, len(layout.parent)), np.int64)
     mask = np.empty((0, 0, 0), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
-
-    def decode(first: int, end: int) -> None:
-        own = rows._replace(indptr=rows.indptr[first : end + 1])
-        part = slice(first, end)
-        decode_labels(shape, own, columns, w, mask[part], layout.work(0), labels[part])
-
-    widest = int(layout.n_labels.max())
-    each_range(n_jobs, rows.indptr, scoring_work(1.0, widest), decode)
+    decode_labels(shape, rows, columns, w, mask, layout.work(0), labels)
     return labels
 
 

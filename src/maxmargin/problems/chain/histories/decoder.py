@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ....engine.native import entries_per_row, sparse_rows
-from ....engine.threads import each_range, in_ranges
 from ....engine.work import scoring_work
 from ....search.limits import as_weights
 from ....types import Bools, Floats, Ints, Ints32
 from ..constraints import ChainConstraints, forbidden_moves, refuse_impossible
-from ..decoder import tables_of
+from ..decoder import KBest, empty_k_best
 from .k_best import decode_k_best
 from .kernels import decode_histories, score_histories
 from .layout import HistoryLayout
@@ -68,41 +66,27 @@ class HistoryDecoder:
         return self.layout.n_inputs, self.layout.n_pair_inputs
 
     def decode(
-        self,
-        inputs: HistoryInputs,
-        offsets: Ints,
-        w: Floats,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
+        self, inputs: HistoryInputs, offsets: Ints, w: Floats, allowed: Bools | None = None
     ) -> Ints32:
         """Best labels of all tokens, of those that ``allowed[token, label]`` tells."""
-        pieces = self.decode_pieces(inputs, offsets, w, allowed, n_jobs)
-        return np.concatenate([codes for codes, _ in pieces])
+        paths = self.decode_possible(inputs, offsets, w, allowed)
+        if allowed is not None:
+            refuse_impossible(paths[offsets[:-1]] < 0)
+        return paths
 
-    def decode_pieces(
-        self,
-        inputs: HistoryInputs,
-        offsets: Ints,
-        w: Floats,
-        allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> Iterator[tuple[Ints32, Ints]]:
-        """The same of some sequences at a time, with their offsets."""
+    def decode_possible(
+        self, inputs: HistoryInputs, offsets: Ints, w: Floats, allowed: Bools | None = None
+    ) -> Ints32:
+        """The same, with -1 for all tokens of sequences that no labelling is allowed for."""
         if allowed is not None:  # the k best tell whether there is any
-            found = self.decode_k_best(inputs, offsets, w, 1, allowed, n_jobs)
-            return iter([(np.concatenate([best[0] for best, _ in found]), offsets)])
-        w = as_weights(w, self.layout.size)
+            best = self.decode_k_best(inputs, offsets, w, 1, allowed)
+            return np.where(np.repeat(best.found > 0, np.diff(offsets)), best.labels, np.int32(-1))
+        w, model = as_weights(w, self.layout.size), self.layout.model
         paths = np.zeros(int(offsets[-1]), dtype=np.int32)
-        model = self.layout.model
-
-        def decode(first: int, end: int) -> tuple[Ints32, Ints]:
-            own = offsets[first : end + 1]
-            work = make_scratch(model, int(np.diff(own).max(initial=1)))
-            given = work.all_allowed
-            decode_histories(model, inputs, own, w, self.forbidden, given, work, paths)
-            return paths[own[0] : own[-1]], own - own[0]
-
-        return in_ranges(n_jobs, offsets, self.token_work(inputs), decode)
+        work = make_scratch(model, int(np.diff(offsets).max(initial=1)))
+        given = work.all_allowed
+        decode_histories(model, inputs, offsets, w, self.forbidden, given, work, paths)
+        return paths
 
     def score(self, inputs: HistoryInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
         """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
@@ -120,26 +104,15 @@ class HistoryDecoder:
         w: Floats,
         k: int,
         allowed: Bools | None = None,
-        n_jobs: int | None = None,
-    ) -> list[tuple[Ints32, Floats]]:
-        """The k best labellings of each sequence, best first, one in a row, and their scores."""
+    ) -> KBest:
+        """The k best labellings of each sequence, best first; none where none is allowed."""
         w, model = as_weights(w, self.layout.size), self.layout.model
-        n, lengths = len(offsets) - 1, np.diff(offsets)
-        longest = int(lengths.max(initial=1))
+        longest = int(np.diff(offsets).max(initial=1))
         k = min(k, model.n_labels**longest)  # there are no more
-        make_lists(model, longest, k)  # refuses what takes too much memory
+        work, lists = make_scratch(model, longest), make_lists(model, longest, k)
         mask = None if allowed is None else np.ascontiguousarray(allowed, np.bool_)
-        labels = np.empty(k * int(offsets[-1]), np.int32)
-        scores, found = np.empty((n, k)), np.empty(n, np.int64)
-
-        def decode(first: int, end: int) -> None:
-            own, most = offsets[first : end + 1], int(lengths[first:end].max(initial=1))
-            work, lists = make_scratch(model, most), make_lists(model, most, k)
-            given = work.all_allowed if mask is None else mask
-            into = labels, scores[first:end], found[first:end]
-            decode_k_best(model, inputs, own, w, self.forbidden, given, k, work, lists, into)
-
-        each_range(n_jobs, offsets, k * self.token_work(inputs), decode)
-        if allowed is not None:
-            refuse_impossible(found == 0)
-        return tables_of(labels, scores, found, offsets)
+        given = work.all_allowed if mask is None else mask
+        best = empty_k_best(offsets, k)
+        into = best.labels, best.scores, best.found
+        decode_k_best(model, inputs, offsets, w, self.forbidden, given, k, work, lists, into)
+        return best

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from ...._jit import kernel
 from ....engine.threads import each_range
-from ....search.distribution import Distribution, Tables
 from ....search.limits import as_weights
 from ....search.semiring import plus
 from ....types import Bools, Floats, Ints
-from ..constraints import refuse_impossible
+from ..distribution import LabellingDistribution
 from .decoder import HistoryDecoder
 from .kernels import score_moves, score_tokens
 from .scratch import HistoryInputs, make_scratch
@@ -20,7 +17,7 @@ from .scratch import HistoryInputs, make_scratch
 __all__ = ["HistoryDistribution"]
 
 
-class HistoryDistribution(Distribution):
+class HistoryDistribution(LabellingDistribution):
     """Labellings of sequences, with the labels that ``allowed`` (token, label) marks."""
 
     def __init__(
@@ -30,17 +27,19 @@ class HistoryDistribution(Distribution):
         offsets: Ints,
         w: Floats,
         allowed: Bools | None = None,
+        before: int = 0,
     ) -> None:
-        self.decoder, self.inputs, self.offsets = decoder, inputs, offsets
+        super().__init__(offsets, before)
+        self.decoder, self.inputs = decoder, inputs
         self.w = as_weights(w, decoder.layout.size)
         no_mask = np.empty((0, 0), np.bool_)
         self.allowed = no_mask if allowed is None else np.ascontiguousarray(allowed, np.bool_)
 
-    def sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
-        """See `Distribution`."""
-        model, bounds = self.decoder.layout.model, self.offsets.tolist()
-        found = np.full((bounds[-1], model.n_labels), -np.inf)
-        totals = np.empty(len(bounds) - 1)
+    def all_sums(self, temperature: float, *, soft: bool) -> tuple[Floats, Floats]:
+        """See `LabellingDistribution`."""
+        model = self.decoder.layout.model
+        found = np.full((int(self.offsets[-1]), model.n_labels), -np.inf)
+        totals = np.empty(len(self.offsets) - 1)
 
         def add_up(first: int, end: int) -> None:
             own = self.offsets[first : end + 1]
@@ -52,11 +51,7 @@ class HistoryDistribution(Distribution):
 
         unit = 10.0 * model.states.n_states * model.n_labels
         each_range(self.n_jobs, self.offsets, unit, add_up)
-        return [found[first:end] for first, end in pairwise(bounds)], totals
-
-    def refuse_impossible(self, example: int) -> None:
-        """See `Distribution`."""
-        refuse_impossible(np.arange(len(self.offsets) - 1) == example)
+        return found, totals
 
 
 @kernel
