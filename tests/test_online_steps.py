@@ -44,7 +44,9 @@ class Naive:
         # Weights that came back to 0 may be a rounding away from it; untouched ones are not.
         self.touched |= self.w != 0.0
         noise *= self.touched * np.abs(self.w).max(initial=0.0)
-        for other_w in (self.w + noise, self.w - noise):
+        # Sums of the same weights in another order are told apart by their last bits only.
+        scaled = [self.w * (1.0 + 1e-12 * j) for j in range(1, 9)]
+        for other_w in (self.w + noise, self.w - noise, *scaled):
             other = self.search(batch, other_w, plain, k)
             self.tied |= not np.array_equal(*(dense_rows(p, len(self.w)) for p in (found, other)))
         b, c = self.formulation.plane_terms(found.losses)
