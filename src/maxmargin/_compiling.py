@@ -37,7 +37,7 @@ TICK = 0.1  # seconds between two looks at the compiler
 RARELY = (50_000, 20, 100)
 NEWS_AFTER = 30.0  # seconds without compiling after which another one is announced
 
-ANNOUNCEMENT = "compiling kernels for their first use, some 10 to 30 seconds, %s"
+ANNOUNCEMENT = "compiling kernels that this task is the first to use, some 5 to 30 seconds, %s"
 KEPT = "once per installation (`maxmargin warm-up` does so ahead)"
 NOT_KEPT = (
     "in every process, for there is no folder to keep them in: "

@@ -724,7 +724,7 @@ class PlaneStore:
             if needed > MORE_THAN_SAID * self._warned_of_budget:
                 self._warned_of_budget = needed
                 logger.warning(
-                    "cache_mb is too small for a few planes per example; using %.2g MB",
+                    "cache_mb is too small for a few planes per example; using %.3g MB",
                     needed / 2**20,
                 )
         if not self._grow(longest, 1.1):

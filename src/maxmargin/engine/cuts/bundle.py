@@ -269,7 +269,7 @@ class Bundle:
             if not self._warned_of_room:
                 self._warned_of_room = True
                 logger.warning(
-                    "cache_mb is too small for a few aggregated planes; using %.2g MB for them",
+                    "cache_mb is too small for a few aggregated planes; using %.3g MB for them",
                     self.room / 2**20,
                 )
         order = np.lexsort((self.idle[:m], -self.alpha[:m]))

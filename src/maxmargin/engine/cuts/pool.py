@@ -322,7 +322,7 @@ class CandidatePool(TablePool):
             self._warned_of = self.nbytes
             rewritten = (self.slots.ids, self.slots.values, self.slots.features)
             logger.warning(
-                "cache_mb is too small for a candidate of each example; using %.2g MB",
+                "cache_mb is too small for a candidate of each example; using %.3g MB",
                 (self.nbytes + sum(array.nbytes for array in rewritten)) / 2**20,
             )
 

@@ -357,7 +357,7 @@ class WorkingSets:
             if needed > MORE_THAN_SAID * self._warned_of:
                 self._warned_of = needed
                 logger.warning(
-                    "cache_mb is too small for the constraints that have weight; using %.2g MB",
+                    "cache_mb is too small for the constraints that have weight; using %.3g MB",
                     needed / 2**20,
                 )
         if not self._grow(i, length, 1.3):
