@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import maxmargin as mm
 from maxmargin.features import PackedSequences, WindowFeatures
+from maxmargin.features.tokens import TokenPieces
 from maxmargin.metrics.alignments import alignment_scores
 from maxmargin.metrics.rankings import mean_swapped_pairs
 from maxmargin.metrics.segments import segment_scores
@@ -484,3 +485,25 @@ def test_things_of_other_kinds_than_expected(train, message):
 def test_a_kernel_that_takes_no_arrays_is_named():
     with pytest.raises(TypeError, match=r"kernel=<class 'int'> is called with two arrays of rows"):
         mm.MulticlassSVM(kernel=int).fit(X, Y)
+
+
+def test_kernels_read_nothing_beyond_the_columns():
+    tokens = sp.csr_array(np.eye(6, 3))
+    packed = PackedSequences(tokens, np.array([0, 3, 6]))
+    tagger = mm.SequenceTagger(kernel="rbf", max_passes=2, tol=None)
+    tagger.fit(packed, [["a", "b", "a"], ["b", "a", "b"]])
+    broken = tokens.copy()
+    broken.indices[-1] = 50_000
+    for ask in (tagger.predict, tagger.predict_margins):
+        with pytest.raises(ValueError, match="3 columns, but indices from 0 to 50000"):
+            ask(PackedSequences(broken, packed.offsets))
+
+
+def test_tokens_of_another_width_are_named_wherever_ranges_begin():
+    pieces = TokenPieces([[("a", "b")]] * 5 + [[("a", "b", "c")]] * 5)
+    for first in range(1, 10):
+        if first < 5:
+            assert pieces.columns(first, 5).offsets[-1] == 5 - first
+            continue
+        with pytest.raises(ValueError, match="sequence 5, token 0 is"):
+            pieces.columns(first, 10)

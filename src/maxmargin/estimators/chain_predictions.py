@@ -420,6 +420,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
         is_plain = not isinstance(decoder, HistoryDecoder)
         extra = None if is_plain else self._transition_features_of(X, tokens)
         width = 0 if basis is None else len(basis)
+        if basis is not None and getattr(tokens, "format", "") == "csr":
+            check_columns(tokens)  # kernels would read beyond the points
         for first, last in sequences_at_a_time(offsets, width):
             chosen = slice(int(offsets[first]), int(offsets[last]))
             inputs = tokens if basis is None else basis.values(tokens[chosen])

@@ -61,14 +61,17 @@ class TokenPieces:
         except ValueError:
             as_token_columns(self._X)  # names the place among all
             raise
-        if _holds_strings(self._X[first]) != _holds_strings(self._X[0]):
+        if _kind_of_tokens(self._X[first]) != _kind_of_tokens(self._X[0]):
             as_token_columns(self._X)  # refuses both kinds of tokens beside each other
         return some
 
 
-def _holds_strings(sequence: Any) -> bool:
-    """Whether tokens are strings, and not tuples of them."""
-    return not is_frame(sequence) and isinstance(next(iter(sequence)), str)
+def _kind_of_tokens(sequence: Any) -> int:
+    """How many strings tokens have; 0 where they are strings themselves."""
+    if is_frame(sequence):
+        return int(sequence.shape[1])
+    token = next(iter(sequence))
+    return 0 if isinstance(token, str) else len(token)
 
 
 def as_token_columns(X: Any) -> TokenColumns:
