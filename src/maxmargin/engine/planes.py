@@ -15,7 +15,7 @@ arithmetic is in `plane_kernels`; this file owns the arrays, their growth and th
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import NamedTuple, Protocol
 
@@ -700,6 +700,18 @@ class PlaneStore:
                 max(2 * features, len(self.scratch.features)),
                 max(2 * planes, len(self.scratch.scores)),
             )
+
+    def _until_done(self, examples: Ints, longest: int, kernel: Callable[[int], int]) -> None:
+        """Call a kernel, which goes on from ``done``, with more space where it asks for it.
+
+        Planes that it stores have so many entries at most.
+        """
+        done = 0
+        while done < len(examples):
+            self.reserve_scratch(examples, longest)
+            done = kernel(done)
+            if done < len(examples):
+                self._reserve(longest + int(self.blocks.n_features[examples[done:]].max()))
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, where the budget forbids it, drop and at last merge planes."""

@@ -41,6 +41,7 @@ from .explanation import (
 from .kernels import KernelMethods, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
 from .labels import LabelEncoder, Outputs, flatten_labels, label_objects, refuse_unknown
+from .token_inputs import VECTORS_WORTH_CUTTING
 from .top_weights import strongest_by_label
 
 __all__ = ["ChainPredictions", "labels_of"]
@@ -49,7 +50,6 @@ Value = TypeVar("Value")
 
 TABLE_EFFORT = 2.0  # how many times that of a token's label the work of its margins is
 K_BEST_EFFORT = 0.5  # the same for each of its k best labels
-WORTH_CUTTING = 5e6  # counted work: the weights in use are brought into the cache for each range
 
 
 class ChainPredictions(KernelMethods, ChainWeights):
@@ -144,7 +144,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             unit = effort * decoder.token_work(part.rows)
             own_kind = "vectors", type(decoder), kind
             yield from in_ranges(
-                self.n_jobs, part.offsets, unit, from_vectors, WORTH_CUTTING, own_kind
+                self.n_jobs, part.offsets, unit, from_vectors, VECTORS_WORTH_CUTTING, own_kind
             )
 
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:

@@ -43,14 +43,13 @@ from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels, label_obj
 from .parameters import with_inherited_parameters
 from .segment_explanation import segment_evidence
 from .segment_outputs import Segments, labels_of, longest_by_label, read_segments
-from .token_inputs import TokenInputs
+from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
 from .top_weights import strongest_by_label
 
 __all__ = ["SequenceSegmenter"]
 
 PLACES = ("inside", "first", "last")
 OUTSIDE = "outside"
-WORTH_CUTTING = 5e6  # counted work: the weights in use are brought into the cache for each range
 
 
 @with_inherited_parameters
@@ -290,7 +289,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             return self._listed(part, own - own[0])
 
         work = self._decoder.token_work(rows)
-        parts = in_ranges(self.n_jobs, offsets, work, listed, WORTH_CUTTING)
+        parts = in_ranges(self.n_jobs, offsets, work, listed, VECTORS_WORTH_CUTTING)
         return Outputs(chain.from_iterable(parts))
 
     def _listed(self, rows: Rows, offsets: Ints) -> list[Segments]:

@@ -23,12 +23,13 @@ from ..features.tokens import TokenPieces
 from ..formats import TokenColumns
 from ..types import Ints
 
-__all__ = ["TokenInputs"]
+__all__ = ["VECTORS_WORTH_CUTTING", "TokenInputs"]
 
 Value = TypeVar("Value")
 
 WORD_WORK = 1e3  # counted work of a token, from its word to its label
-WORTH_CUTTING = 2e7  # counted work: each range brings all tables and strings into the cache again
+# Counted work: each range brings weights, or all tables and strings, into the cache again.
+VECTORS_WORTH_CUTTING, WORDS_WORTH_CUTTING = 5e6, 2e7
 
 
 class TokenInputs:
@@ -113,7 +114,7 @@ class TokenInputs:
             return work(transform(pieces.columns(first, end)), first)
 
         kind = "words", type(self), kind
-        return in_ranges(self.n_jobs, pieces.offsets, WORD_WORK, find, WORTH_CUTTING, kind)
+        return in_ranges(self.n_jobs, pieces.offsets, WORD_WORK, find, WORDS_WORTH_CUTTING, kind)
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""

@@ -210,16 +210,14 @@ class ChainStore(PlaneStore):
 
     def _store(self, examples: Ints, found: FoundLabels) -> None:
         """Store the planes that threads have found to be new."""
-        data, done = self.problem.data._replace(at=self._offsets()), 0
-        while True:
-            self.reserve_scratch(examples, self._longest_row)
-            done = store_found(
+        data = self.problem.data._replace(at=self._offsets())
+
+        def store(done: int) -> int:
+            return store_found(
                 self._arrays, self._near, examples, done, found, data, self._work, self._row
             )
-            if done == len(examples):
-                return
-            most = int(self.blocks.n_features[examples[done:]].max())
-            self._reserve(self._longest_row + most)
+
+        self._until_done(examples, self._longest_row, store)
 
     def _thread_arrays(self) -> tuple[Scratch, SearchWork, Planes]:
         """What a thread needs for itself to search, of the sizes that are needed now."""
@@ -242,13 +240,12 @@ class ChainStore(PlaneStore):
         self.work += self.work_on(examples) + len(examples) * self.oracle.work
 
     def _run(self, examples: Ints, rule: StepRule, cached: bool) -> BlockReport:
-        """Run the kernel until all examples are done, with more space where it asks for it."""
+        """Run the kernel on all examples."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         data = self.problem.data._replace(at=self._offsets())
-        done = 0
-        while done < len(examples):
-            self.reserve_scratch(examples, self._longest_row)
-            done = visit_chains(
+
+        def visit(done: int) -> int:
+            return visit_chains(
                 self._arrays,
                 self._near if self._all is None else self.parts,
                 examples,
@@ -262,9 +259,8 @@ class ChainStore(PlaneStore):
                 cached,
                 NOTHING_FOUND,
             )
-            if done < len(examples):
-                most = int(self.blocks.n_features[examples[done:]].max())
-                self._reserve(self._longest_row + most)
+
+        self._until_done(examples, self._longest_row, visit)
         return report
 
     # ----- the weights in use -------------------------------------------------------------------

@@ -94,10 +94,9 @@ class TreeStore(PlaneStore):
         """True oracle calls, new planes and steps, one sentence after the other."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         self.work += self.work_on(examples) + len(examples) * self.oracle.work
-        done = 0
-        while True:
-            self.reserve_scratch(examples, self._longest_row)
-            done = visit_trees(
+
+        def visit(done: int) -> int:
+            return visit_trees(
                 self._arrays,
                 examples,
                 rule,
@@ -109,10 +108,10 @@ class TreeStore(PlaneStore):
                 self._heads,
                 self._row,
             )
-            if done == len(examples):
-                self.oracle.count(len(examples))
-                return report
-            self._reserve(self._longest_row + int(self.blocks.n_features[examples[done:]].max()))
+
+        self._until_done(examples, self._longest_row, visit)
+        self.oracle.count(len(examples))
+        return report
 
     def survey(
         self, examples: Ints, size: int, rule: StepRule
