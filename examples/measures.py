@@ -60,7 +60,7 @@ def main(picture: str = "measures.png") -> None:
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     table = np.zeros((len(MEASURES), len(MEASURES)))
     for row, (name, (parameters, _)) in enumerate(MEASURES.items()):
-        model = mm.PerformanceSVM(C=1e5, random_state=0, **parameters).fit(X, y)
+        model = mm.PerformanceSVM(C=5.0, random_state=0, **parameters).fit(X, y)
         scores = model.decision_function(X_test)
         table[row] = [measured(y_test, scores) for _, measured in MEASURES.values()]
         precision, recall, _ = precision_recall_curve(y_test, scores)

@@ -38,9 +38,12 @@ def measure_of_labels(y, z, name, beta=1.0, k=None, floor=None):
         return (1.0 + square) * precision * recall / (square * precision + recall)
     if name == "recall@precision":
         return recall if precision >= floor - 1e-9 or chosen == 0 else None
-    if chosen != (there if name == "prbep" else k):
-        return None
-    return recall if name == "recall@k" else precision
+    if name == "prbep":
+        return precision if chosen == there else None
+    highest = min(k, there) / (there if name == "recall@k" else k)  # of the k best rows
+    if k <= there:
+        return highest * precision if chosen >= k else None
+    return highest * recall if chosen <= k else None
 
 
 class LabelTwin(Twin):
@@ -62,26 +65,16 @@ class LabelTwin(Twin):
         return self.y
 
     def outputs(self, i):
-        """The truth is not among them where it has another number of positive labels."""
         labels = itertools.product((-1, 1), repeat=len(self.y))
         return [z for z in labels if self.measure(z) is not None]
 
     def psi(self, i, z):
-        if self.measure(z) is None:  # the truth: the mean of all that are as right as can be
-            return np.mean([self.psi(i, other) for other in self.best_outputs], axis=0)
         return 0.5 * sum(s * c * x for s, c, x in zip(self.shares, z, self.X, strict=True))
 
-    @functools.cached_property
-    def best_outputs(self):
-        values = {z: self.measure(z) for z in self.outputs(0)}
-        return [z for z, value in values.items() if value == max(values.values())]
-
     def loss(self, i, z):
-        if z == self.y:
-            return 0.0
         if self.weighted:
             return float(self.shares[np.array(z) != self.y].sum())
-        return self.measure(self.best_outputs[0]) - self.measure(z)
+        return self.measure(self.y) - self.measure(z)
 
 
 class RankingTwin(Twin):

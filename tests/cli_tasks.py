@@ -144,7 +144,7 @@ MAKE = {
     "multilabel": (sets, ("--C", "10"), ("micro", "f1"), 0.8),
     "ordinal": (grades, ("--C", "10", "--grades", "low,medium,high"), ("accuracy",), 0.8),
     "rank": (queries, ("--C", "10"), ("pair_accuracy",), 0.9),
-    "measure": (two_classes, ("--C", "1000", "--measure", "f1"), ("value",), 0.8),
+    "measure": (two_classes, ("--C", "10", "--measure", "f1"), ("value",), 0.8),
     "depend": (dependencies, ("--hash-bits", "12"), ("las",), 1.0),
     "parse": (brackets, (), ("f1",), 1.0),
     "align": (alignments, ("--mode", "global", "--C", "10"), ("pair_accuracy",), 0.8),

@@ -359,7 +359,7 @@ def test_costs_of_sets_that_are_refused(options, message):
 
 def test_class_weight_of_a_sample():
     X, Y = label_sets()
-    model = mm.PerformanceSVM(C=80.0, fit_intercept=False, class_weight="balanced", tol=1e-6)
+    model = mm.PerformanceSVM(C=1.0, fit_intercept=False, class_weight="balanced", tol=1e-6)
     peer = LinearSVC(loss="hinge", class_weight="balanced", fit_intercept=False, tol=1e-8)
     peer.set_params(max_iter=10**6, C=1.0)
     found, expected = (each.fit(X, Y[:, 0]).coef_ for each in (model, peer))

@@ -108,7 +108,7 @@ def test_measures():
     y = CLASSES == 1
     twin = LabelTwin(FEATURES[:9], np.where(y[:9], 1, -1), Measure("f1"), fit_intercept=True)
     best = solve_exactly(all_planes(twin, Formulation()), 50.0)
-    model = mm.PerformanceSVM(50.0, measure="f1", **RBF, **EXACT).fit(X[:9], y[:9])
+    model = mm.PerformanceSVM(50.0 / 9, measure="f1", **RBF, **EXACT).fit(X[:9], y[:9])
     assert model.result_.primal == pytest.approx(best.value, rel=1e-5)
 
 

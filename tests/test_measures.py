@@ -99,22 +99,19 @@ def best_of_all_tables(measure, positive, scores, rescaling, sqrt_loss):
     """The largest violation, by a list of all tables as Joachims (2005) has it."""
     n, P = len(scores), int(positive.sum())
     high, low = np.sort(scores[positive])[::-1], np.sort(scores[~positive])[::-1]
-    best, k = 0.0, measure.k
-    truth = np.repeat([1, -1], [P, n - P])
-    highest, chosen = 1.0, (P, 0)  # of the measure; positive and negative rows that the truth has
-    if k is not None:
-        highest = min(k, P) / (P if measure.name == "recall@k" else k)
-        chosen = min(k, P), max(0, k - P)
-    gold = chosen[0] * high.mean() + chosen[1] * low.mean()
+    best, gold = 0.0, np.repeat([1, -1], [P, n - P])
+
+    def value_of(labels):
+        return measure_of_labels(gold, labels, measure.name, measure.beta, measure.k, measure.floor)
+
+    highest = value_of(gold)
     for a, b in itertools.product(range(P + 1), range(n - P + 1)):
         labels = np.repeat([1, -1, 1, -1], [a, P - a, b, n - P - b])
-        value = measure_of_labels(
-            truth, labels, measure.name, measure.beta, measure.k, measure.floor
-        )
+        value = value_of(labels)
         if value is None:
             continue
         loss = 0.0 if abs(value - highest) < 1e-12 else highest - value
-        gain = (high[:a].sum() + low[:b].sum() - gold) / n
+        gain = (high[:a].sum() + low[:b].sum() - high.sum()) / n
         offset, scale = plane_terms(loss, rescaling, sqrt_loss)
         best = max(best, float(offset + scale * gain))
     return best
@@ -256,17 +253,58 @@ def test_error_is_the_svm_of_linear_svc(fit_intercept):
     w = peer.fit(inputs, y).coef_[0]
     hinges = np.maximum(0.0, 1.0 - (2 * y - 1) * (inputs @ w))
     optimum = 0.5 * w @ w + C * hinges.sum()
-    model = mm.PerformanceSVM(C=C * len(y), fit_intercept=fit_intercept, tol=1e-6).fit(X, y)
+    model = mm.PerformanceSVM(C=C, fit_intercept=fit_intercept, tol=1e-6).fit(X, y)
     assert model.result_.primal == pytest.approx(optimum, rel=1e-5)
     assert np.append(model.coef_, model.intercept_)[: len(w)] == pytest.approx(w, abs=2e-2)
     assert (model.predict(X) == peer.predict(inputs)).mean() > 0.99
+
+
+def rare(rng, n=2000, fraction=0.03, distance=2.0):
+    """Rows of five features; those of the rare class are some way off in two of them."""
+    y = (rng.random(n) < fraction).astype(int)
+    X = rng.normal(size=(n, 5))
+    X[y == 1, :2] += distance
+    return X, y
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("name", [name for name in MEASURES if name != "recall@precision"])
+def test_default_C_learns_a_rare_class(name):
+    rng = np.random.default_rng(0)
+    (X, y), (unseen, labels) = rare(rng), rare(rng)
+    model = mm.PerformanceSVM(measure=name, **PARAMETERS.get(name, {})).fit(X, y)
+    scores = model.decision_function(unseen)
+    assert roc_auc_score(labels, scores) > 0.9 and average_precision_score(labels, scores) > 0.4
+    if name in ("f1", "fbeta"):
+        assert fbeta_score(labels, scores > 0.0, beta=1.0) > 0.4
+
+
+def test_precision_of_few_rows_is_learned():
+    """k far below the number of positive rows: weights are not 0, whatever C is."""
+    X, y = rare(np.random.default_rng(0), fraction=0.23, distance=1.5)
+    for C in (1.0 / len(y), 1.0):  # the first is SVM-perf's default
+        model = mm.PerformanceSVM(C=C, measure="precision@k", k=23).fit(X, y)
+        assert model.score(X, y) == 1.0 and roc_auc_score(y, model.decision_function(X)) > 0.9
+
+
+def test_models_that_tell_no_rows_apart_warn():
+    X, y = rare(np.random.default_rng(0), fraction=0.01, distance=1.2)
+    for name in ("f1", "prbep", "recall@k"):
+        for C in (1.0, 1e4):
+            model = mm.PerformanceSVM(C=C, measure=name, k=40)
+            with pytest.warns(UserWarning, match=f"{name}'.*all weights are 0.*'rocarea'"):
+                assert not model.fit(X, y).coef_.any()
+    with pytest.warns(UserWarning, match="predicts the class 0 for all training rows.*balanced"):
+        mm.PerformanceSVM().fit(X, y)
+    with pytest.warns(UserWarning, match="predicts the class 'b' for all training rows"):
+        mm.PerformanceSVM(C=1e-3).fit(X, np.array(["b", "a"])[y])
 
 
 @every_measure
 def test_every_measure_learns(name):
     X, y = breast_cancer()
     labels = np.array(["benign", "malign"])[y]
-    model = mm.PerformanceSVM(C=1e4, measure=name, **PARAMETERS.get(name, {})).fit(X, labels)
+    model = mm.PerformanceSVM(C=20.0, measure=name, **PARAMETERS.get(name, {})).fit(X, labels)
     scores = model.decision_function(X)
     assert model.classes_.tolist() == ["benign", "malign"] and scores.shape == labels.shape
     assert np.array_equal(model.predict(X), model.classes_[(scores > 0).astype(int)])
@@ -312,21 +350,24 @@ def test_weights_are_repetitions(name):
     X, y = breast_cancer()
     times = np.random.default_rng(0).integers(0, 3, len(y))
     again = np.repeat(np.arange(len(y)), times)
-    options = {"measure": name, "C": 100.0, "tol": 1e-6}
+    options = {"measure": name, "C": 0.2, "tol": 1e-6}
     weighted = mm.PerformanceSVM(**options).fit(X, y, sample_weight=times)
     repeated = mm.PerformanceSVM(**options).fit(X[again], y[again])
     assert weighted.result_.primal == pytest.approx(repeated.result_.primal, rel=1e-5)
     assert weighted.score(X, y, times) == pytest.approx(weighted.score(X[again], y[again]))
 
 
-def test_only_ratios_of_weights_matter():
+@pytest.mark.parametrize("name", ["error", "f1", "rocarea"])
+def test_a_factor_of_all_weights_is_one_of_C(name):
     X, y = breast_cancer()
-    weights = np.linspace(1.0, 2.0, len(y))
-    expected, huge = (
-        mm.PerformanceSVM(C=10.0).fit(X, y, sample_weight=factor * weights).result_
-        for factor in (0.5, 2.0**1022)
+    weights = np.ones(len(y)) if name == "f1" else np.linspace(1.0, 2.0, len(y))
+    one, other = (
+        mm.PerformanceSVM(C=C, measure=name, random_state=0).fit(X, y, sample_weight=s * weights)
+        for C, s in ((1.0, 1.0), (0.25, 4.0))
     )
-    assert expected.primal < 10.0 and huge.primal == expected.primal
+    assert np.array_equal(one.coef_, other.coef_) and one.result_.primal == other.result_.primal
+    with pytest.raises(ValueError, match="weights must be finite"):
+        mm.PerformanceSVM().fit(X, y, sample_weight=np.full(len(y), 2.0**1022))
 
 
 def test_weights_that_have_no_meaning_are_refused():
@@ -334,7 +375,7 @@ def test_weights_that_have_no_meaning_are_refused():
     weights = np.ones(len(y))
     for name in ("f1", "prbep", "average_precision"):
         model = mm.PerformanceSVM(measure=name, random_state=0)
-        same = [clone(model).fit(X, y, s).result_.w for s in (None, 2.0 * weights)]
+        same = [clone(model).fit(X, y, s).result_.w for s in (None, weights)]
         assert np.array_equal(*same)
         with pytest.raises(ValueError, match=f"measure='{name}' counts rows, and takes no sample"):
             model.fit(X, y, sample_weight=weights + y)
@@ -374,10 +415,10 @@ def test_bad_parameters():
 
 def test_searches_for_parameters():
     X, y = breast_cancer()
-    search = GridSearchCV(mm.PerformanceSVM(measure="f1"), {"C": [1.0, 1e4]}, cv=3).fit(X, y)
-    assert search.best_params_ == {"C": 1e4} and search.best_score_ > 0.95
-    scores = cross_val_score(mm.PerformanceSVM(C=1e3), X, y, scoring="roc_auc", cv=3)
+    search = GridSearchCV(mm.PerformanceSVM(measure="f1"), {"C": [1e-3, 20.0]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"C": 20.0} and search.best_score_ > 0.95
+    scores = cross_val_score(mm.PerformanceSVM(), X, y, scoring="roc_auc", cv=3)
     assert scores.min() > 0.95
-    model = mm.PerformanceSVM(C=1e3, warm_start=True).fit(X, y)
+    model = mm.PerformanceSVM(C=2.0, warm_start=True).fit(X, y)
     first = model.result_.n_passes
-    assert model.set_params(C=1.1e3).fit(X, y).result_.n_passes < first
+    assert model.set_params(C=2.2).fit(X, y).result_.n_passes < first

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from .._warn import warn_user
 from ..declared import Count, Labels, Names
 from ..defaults import MEASURE_TOL
 from ..engine.native import scores_of_rows
@@ -40,7 +41,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
 
     The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
     ``y``, and the larger one is *positive*. Losses are what the measure lacks of the best there
-    is, which is 1, or what k rows have at best.
+    is, which is 1, or what k rows reach at best.
 
     Parameters
     ----------
@@ -67,8 +68,8 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         class that is not listed. "balanced": ``n_rows / (2 * n_rows of the class)``, so that
         training is for balanced accuracy.
     fit_intercept : bool, default=True
-        Append a constant feature, regularised like the rest, for "error" and F-beta. The other
-        measures are of rankings, and have no use for it.
+        Append a constant feature, regularised like the rest, for "error", F-beta, "precision@k"
+        and "recall@k". The other measures are of rankings, and have no use for it.
     tol : float or None, default=1e-3
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Finer than that of the other
         estimators: where positive rows are rare the slack of F1 is near 1 even for good weights,
@@ -100,9 +101,17 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
 
     Notes
     -----
-    All rows together are *one* example, so C multiplies one slack: it corresponds to ``n_rows``
-    times the C of `LinearSVC` and `MulticlassSVM`. SVM-perf has losses in per cent: ``C = 100 c``
-    is its ``-c c``.
+    All rows together are *one* example, which counts as many times as it has rows: training
+    minimises ``1/2 |w|^2 + C n_rows xi``, with losses from 0 to 1. So the loss is counted in rows,
+    and C is that of a sum over rows: with "error" it is the C of scikit-learn's
+    ``LinearSVC(loss="hinge")``. (With row weights, ``n_rows`` is their sum.) SVM-perf minimises
+    ``1/2 |w|^2 + c xi`` with losses and features in per cent: its ``-c c`` is
+    ``C = 100 c / n_rows``.
+
+    Where positive rows are rare and overlap with the others, w = 0 may be the optimum of F-beta,
+    "prbep", "precision@k" and "recall@k" for every C, for slacks bound these losses coarsely. `fit`
+    then warns. "rocarea" and "average_precision" have no such optimum: train for one of them, and
+    choose a threshold of `decision_function`.
 
     Labels of all rows have the mean of ``y_i x_i / 2`` as joint features, rankings the mean over
     all pairs of a positive and a negative row of ``(x_i - x_j) / 2``. For labels every rescaling
@@ -110,15 +119,15 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
     rankings. The other two, "rocarea" and "average_precision", have an exact search for
     ``rescaling="margin"`` with the plain loss and for "none" only.
 
-    With "precision@k" and "recall@k" all choices of k rows are compared with the mean of the best
-    ones (Kar et al. 2015). SVM-perf compares them with the truth, which has another number of
-    positive rows; with k far from that its models may rank worse than chance.
+    "precision@k" and "recall@k" are trained for as in SVM-perf: with k at most the number of
+    positive rows for the precision of labels with at least k positive ones, with a larger k for the
+    recall of labels with at most k. The gold labels are among those.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = PerformanceSVM(C=100.0, measure="f1").fit(X / X.max(axis=0), y)
+    >>> model = PerformanceSVM(measure="f1").fit(X / X.max(axis=0), y)
     >>> model.result_.relative_gap <= 1e-2
     True
     """
@@ -142,8 +151,8 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
             Classes: two different values of any type that can be sorted.
         sample_weight : array of shape (n_rows,), optional
             What rows count, with "error" (weighted errors) and "rocarea" (pairs count the product
-            of their rows' weights). Only ratios matter. Other measures count rows, and refuse
-            weights that are not all the same.
+            of their rows' weights). Other measures count rows, and refuse weights that are not all
+            the same. A whole number is as good as that many copies of the row.
 
         Returns
         -------
@@ -173,7 +182,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
             for label in self.classes_.tolist():
                 if not np.any(weights[y == label]):
                     raise ValueError(f"the weights of all rows of class {label!r} are 0")
-        self._has_intercept = bool(self.fit_intercept and measure.has_threshold)
+        self._has_intercept = bool(self.fit_intercept and measure.has_intercept)
         X = self._fit_kernel(canonical(X), y)
         labels = np.where(y == self.classes_[1], 1, -1)
         data = (X, labels, measure, weights, self._has_intercept)
@@ -182,8 +191,33 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
             options: dict[str, Any] = {"fit_intercept": self._has_intercept}
             return MeasureProblem(X, labels, measure, sample_weight=weights, **options)
 
-        self._train(problem, data, None)
+        with np.errstate(over="ignore"):  # the solver refuses what is too large
+            total = float(len(y) if weights is None else weights.sum())
+        trained = self._train(problem, data, np.array([total]))
+        self._warn_if_degenerate(trained, measure)
         return self
+
+    def _warn_if_degenerate(self, problem: Any, measure: Measure) -> None:
+        """Warn where all training rows are predicted alike."""
+        model = f"trained for measure={self.measure!r} with C={self.C:g}, the model"
+        remedy = (
+            "train for measure='rocarea' or 'average_precision', and choose a threshold of "
+            "decision_function"
+        )
+        if not self._weights.any():  # 0 is a subgradient of the slack there, whatever C is
+            warn_user(
+                f"{model} gives all rows the same score, for all weights are 0. A larger C helps "
+                f"only where C is tiny; {remedy}"
+            )
+        elif measure.has_threshold:
+            chosen = problem.scores(self._weights) > 0.0
+            if chosen.all() or not chosen.any():
+                label = self.classes_.tolist()[int(chosen[0])]
+                balanced = " or class_weight='balanced'" if self.measure == "error" else ""
+                warn_user(
+                    f"{model} predicts the class {label!r:.40} for all training rows. Try a larger "
+                    f"C{balanced}, or {remedy}"
+                )
 
     def _measure(self) -> Measure:
         """The measure with its parameters, checked."""

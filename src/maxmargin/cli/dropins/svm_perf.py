@@ -47,12 +47,9 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
             f"Training set properties: {data.X.shape[1]} features, {len(positive)} examples "
             f"({n_positive} pos / {len(positive) - n_positive} neg)"
         )
-    if share:
-        tell(
-            "maxmargin: note: choices of k rows are compared with the best ones, not with the "
-            "truth; svm_perf's objective differs"
-        )
-    convention = convention_of(arguments, 1, loss_scale=PER_CENT, feature_scale=PER_CENT)
+    # One example, whose slack counts as many times as it has rows: their C/1 is our C times these.
+    n = len(positive)
+    convention = convention_of(arguments, n, loss_scale=PER_CENT, feature_scale=PER_CENT)
     estimator = PerformanceSVM(
         measure=MEASURES[arguments.l],  # type: ignore[arg-type]
         k=max(int(share * n_positive), 1) if share else None,

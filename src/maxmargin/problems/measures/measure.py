@@ -26,8 +26,7 @@ MeasureName = Literal[
 class Measure:
     """A measure of labels or rankings of all rows, in [0, 1].
 
-    Its loss is what it lacks of the best that there is: 1 or, with k positive labels, what is
-    right of those at best.
+    Its loss is what it lacks of the best that there is: 1 or, with k, what k rows reach at best.
 
     With P positive rows, of which ``a`` are labelled positive, and ``b`` negative ones that are:
 
@@ -35,7 +34,9 @@ class Measure:
     * "f1", "fbeta": ``(1 + beta^2) a / (a + b + beta^2 P)``;
     * "prbep": the precision ``a / P`` of labellings with P positive labels, where precision and
       recall are the same;
-    * "precision@k", "recall@k": ``a / k`` and ``a / P`` of labellings with k positive labels;
+    * "precision@k", "recall@k": with ``k <= P`` the precision ``a / (a + b)`` of labellings with at
+      least k positive labels, with ``k > P`` the recall ``a / P`` of those with at most k; times
+      what the k best rows reach at best, ``min(k, P) / k`` or ``min(k, P) / P``;
     * "recall@precision": the recall ``a / P`` of labellings whose precision is at least ``floor``;
     * "rocarea": the share of pairs, of a positive and a negative row, that are ranked right;
     * "precision@recall": the precision down to the positive row of a ranking that makes the recall
@@ -83,18 +84,18 @@ class Measure:
         return self.name in ("rocarea", "average_precision", "precision@recall")
 
     @property
-    def fixes_the_count(self) -> bool:
-        """Whether the number of positive labels is given."""
-        return self.needs_k or self.name == "prbep"
+    def has_threshold(self) -> bool:
+        """Whether the sign of scores is what is measured."""
+        return self.name in ("error", "f1", "fbeta")
 
     @property
-    def has_threshold(self) -> bool:
+    def has_intercept(self) -> bool:
         """Whether a constant added to all scores is worth learning.
 
-        It makes none to rankings, nor where the number of positive labels is given. With a floor of
-        the precision it would make up for any ranking: negative rows above 0 are mostly forbidden.
+        It makes no difference to rankings, nor to the break-even point. With a floor of the
+        precision it would make up for any ranking: negative rows above 0 are mostly forbidden.
         """
-        return self.name in ("error", "f1", "fbeta")
+        return self.has_threshold or self.needs_k
 
     @property
     def takes_row_weights(self) -> bool:

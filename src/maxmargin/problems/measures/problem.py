@@ -5,11 +5,9 @@ labels z are the mean of ``z_i x_i / 2``; those of a ranking are the mean over a
 positive and a negative row of ``(x_i - x_j) / 2``, or minus that where the pair is swapped. So a
 wrong label, or a swapped pair, changes the features by its row or by the difference of its rows.
 
-Where labels have to have k positive ones and the truth has another number, it stands for the mean
-of all labellings with k that are as right as can be (Kar, Narasimhan & Jain 2015): k / P of each
-positive row, or all of those and a share of each negative row. Joachims compares with the truth
-itself. That is no output then, slacks do not bound the loss, and w may well do nothing but tell P
-rows from k: with k far below P its ranking can be worse than none.
+Precision and recall of k rows are those of labels with at least k positive ones where k is at most
+P, the number of positive rows, else of labels with at most k, as in SVM-perf: so the gold labels
+are always allowed.
 """
 
 from __future__ import annotations
@@ -34,8 +32,11 @@ from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Bools, Floats, Ints
 from .measure import Measure
 from .search import LabelSearch, RankingSearch
+from .table_kernels import AT_LEAST, AT_MOST, BREAK_EVEN
 
 __all__ = ["MeasureProblem"]
+
+COUNTED = (BREAK_EVEN, AT_LEAST, AT_MOST)
 
 
 class MeasureProblem(NativeProblem):
@@ -141,10 +142,7 @@ class MeasureProblem(NativeProblem):
         """Twice what each row counts in the joint features of an output."""
         shares = self.search.shares
         if isinstance(self.search, LabelSearch):
-            signs = y.astype(np.float64)
-            if np.array_equal(y, self.labels):
-                signs = 2.0 * np.where(y > 0, *self.search.chosen) - 1.0
-            return np.abs(shares) * signs
+            return np.abs(shares) * y
         # Of a positive row, its pairs with negative ones below minus those with ones above.
         ranked = shares[y]
         above = np.cumsum(np.minimum(ranked, 0.0)), np.cumsum(np.maximum(ranked, 0.0))
@@ -171,9 +169,13 @@ class MeasureProblem(NativeProblem):
         if self.measure.ranks:
             return np.argsort(-scores, kind="stable")
         labels: Bools = scores > 0.0
-        if self.measure.fixes_the_count and isinstance(self.search, LabelSearch):
-            labels = np.zeros(len(scores), dtype=bool)
-            labels[np.argsort(-scores, kind="stable")[: self.search.terms.count]] = True
+        if isinstance(self.search, LabelSearch) and self.search.terms.kind in COUNTED:
+            kind, count = self.search.terms.kind, self.search.terms.count
+            best = np.zeros(len(scores), dtype=bool)
+            best[np.argsort(-scores, kind="stable")[:count]] = True
+            labels = (
+                labels | best if kind == AT_LEAST else labels & best if kind == AT_MOST else best
+            )
         elif self.measure.needs_floor:  # which only the given labels can tell
             wrong = self.search.best(LARGE * scores, Formulation()).coefficients != 0.0
             labels = (self.labels > 0) != wrong

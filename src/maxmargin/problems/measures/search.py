@@ -18,11 +18,12 @@ from ...types import Bools, Floats, Ints
 from .measure import Measure
 from .ranking_kernels import place_negatives_at, precision_loss, swap_pairs
 from .table_kernels import (
+    AT_LEAST,
+    AT_MOST,
+    BREAK_EVEN,
     ERROR,
     F_BETA,
-    PRECISION_OF_COUNT,
     RECALL_AT_PRECISION,
-    RECALL_OF_COUNT,
     best_table,
     flip_lowest_and_highest,
     flip_violated,
@@ -35,9 +36,7 @@ KINDS = {
     "error": ERROR,
     "f1": F_BETA,
     "fbeta": F_BETA,
-    "prbep": PRECISION_OF_COUNT,
-    "precision@k": PRECISION_OF_COUNT,
-    "recall@k": RECALL_OF_COUNT,
+    "prbep": BREAK_EVEN,
     "recall@precision": RECALL_AT_PRECISION,
 }
 
@@ -50,7 +49,11 @@ class Search(Protocol):
 
 
 class TableTerms(NamedTuple):
-    """A measure of contingency tables, for kernels; ``count`` is -1 unless it is given."""
+    """A measure of contingency tables, for kernels.
+
+    ``count`` is the number of positive labels, or the least or largest one, and ``highest`` what k
+    rows reach at best.
+    """
 
     kind: int
     n_pos: int
@@ -58,6 +61,7 @@ class TableTerms(NamedTuple):
     beta2: float
     count: int  # type: ignore[assignment]
     floor: float
+    highest: float
 
 
 def _asked(formulation: Formulation) -> str:
@@ -88,21 +92,19 @@ class LabelSearch:
         weights = np.ones(n) if row_weights is None else row_weights
         self.shares: Floats = np.where(positive, weights, -weights) / weights.sum()
         P, N = len(self.positive_rows), len(self.negative_rows)
-        count = -1
-        if measure.fixes_the_count:
-            count = P if measure.name == "prbep" else int(measure.k or 0)
+        kind, count, highest = KINDS.get(measure.name, AT_MOST), P, 1.0
+        if measure.needs_k:
+            count = int(measure.k or 0)
             if count > n:
                 raise ValueError(f"k must be at most the number of rows, {n}; got k={count}")
+            kind = AT_LEAST if count <= P else AT_MOST
+            highest = min(count, P) / (P if measure.name == "recall@k" else count)
         beta = 1.0 if measure.name == "f1" else float(measure.beta)
         floor = float(measure.floor) if measure.needs_floor and measure.floor else 1.0
-        self.terms = TableTerms(KINDS[measure.name], P, N, beta * beta, count, floor)
-        # How far the rows of either kind are chosen by the truth, see `MeasureProblem`.
-        self.chosen = (1.0, 0.0) if count < 0 else (min(1.0, count / P), max(0.0, (count - P) / N))
+        self.terms = TableTerms(kind, P, N, beta * beta, count, floor, highest)
 
     def loss(self, predicted: Bools) -> float:
-        """The loss of labels of all rows; the truth has none, with whatever number of labels."""
-        if not np.any(predicted != (self.shares > 0.0)):
-            return 0.0
+        """The loss of labels of all rows."""
         if self.weighted:
             wrong = predicted != (self.shares > 0.0)
             return float(np.abs(self.shares[wrong]).sum())
@@ -126,7 +128,7 @@ class LabelSearch:
         kept, taken = np.zeros(terms.n_pos + 1), np.zeros(terms.n_neg + 1)
         np.cumsum(positive / n, out=kept[1:])
         np.cumsum(negative[::-1] / n, out=taken[1:])
-        kept = kept[::-1] - (1.0 - self.chosen[0]) * kept[-1] + self.chosen[1] * taken[-1]
+        kept = kept[::-1].copy()
         table = np.zeros(2, np.int64)
         value, loss = best_table(terms, mode, kept, taken, table)
         if not value > 0.0:
@@ -141,9 +143,6 @@ class LabelSearch:
             limits[1] = negative[terms.n_neg - b]
             ties[1] = b - (terms.n_neg - np.searchsorted(negative, limits[1], "right"))
         flip_lowest_and_highest(scores, self.shares, limits, ties, coefficients)
-        if self.chosen != (1.0, 0.0):
-            coefficients[self.positive_rows] -= (1.0 - self.chosen[0]) / n
-            coefficients[self.negative_rows] += self.chosen[1] / n
         return Candidate(loss, coefficients)
 
 

@@ -18,21 +18,21 @@ from ..._jit import kernel
 from ...search.modes import DEVIATION
 from ...search.violation import violation
 
-ERROR, F_BETA, PRECISION_OF_COUNT, RECALL_OF_COUNT = 0, 1, 2, 3
-RECALL_AT_PRECISION = 4
+ERROR, F_BETA, BREAK_EVEN, AT_LEAST, AT_MOST, RECALL_AT_PRECISION = 0, 1, 2, 3, 4, 5
 NOTHING = -1e300  # value of no table
 
 
 @kernel(inline=True)
 def allowed_false(terms, a):
     """First and last number of negative rows labelled positive, next to a positive ones."""
-    if terms.count >= 0:
-        b = terms.count - a
-        return (b, b) if 0 <= b <= terms.n_neg else (1, 0)
-    last = terms.n_neg
+    first, last = np.int64(0), terms.n_neg
+    if terms.kind == BREAK_EVEN or terms.kind == AT_LEAST:
+        first = max(first, terms.count - a)
+    if terms.kind == BREAK_EVEN or terms.kind == AT_MOST:
+        last = min(last, terms.count - a)
     if terms.kind == RECALL_AT_PRECISION:
         last = np.int64(min(float(last), a * (1.0 - terms.floor) / terms.floor + 1e-9))
-    return 0, last
+    return first, last
 
 
 @kernel(inline=True)
@@ -43,11 +43,9 @@ def table_loss(terms, a, b):
         return (P - a + b) / (P + N)
     if terms.kind == F_BETA:
         return (b + terms.beta2 * (P - a)) / (a + b + terms.beta2 * P)
-    if terms.kind == PRECISION_OF_COUNT:
-        return (min(terms.count, terms.n_pos) - a) / float(terms.count)
-    if terms.kind == RECALL_OF_COUNT:
-        return (min(terms.count, terms.n_pos) - a) / P
-    return (P - a) / P
+    if terms.kind == AT_LEAST:
+        return terms.highest * b / max(a + b, 1)
+    return terms.highest * (P - a) / P
 
 
 @kernel(inline=True)
