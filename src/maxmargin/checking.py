@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from .formulation import Formulation, Rescaling
 from .plane_rows import Planes, entries, split_bounds, validate_bounds, validate_planes
@@ -29,11 +31,13 @@ def check_problem(
     """Test a problem and raise an error that names the first thing that is wrong with it.
 
     Checked, on random weights and the first examples: losses are non-negative and zero at the
-    truth; the rows of an overridden oracle agree with ``joint_feature`` of ``most_violated``'s
-    candidate; the oracle's value is no worse than that of the truth, of the prediction and of
-    random candidates, and, where all outputs can be listed, equals the best of them; no candidate
-    found at other weights is better; a candidate asked for alone is the same; the prediction has
-    the best score. A problem without ``X``, ``Y`` and ``joint_feature``, as native ones may be, or
+    gold output and its copies; no method changes x, y or the weights; features of an output are the
+    same whenever they are computed; the rows of an overridden oracle agree with ``joint_feature``
+    of ``most_violated``'s candidate, and have the right sign; the oracle's value is no worse than
+    that of the gold output, of the prediction and of random candidates, and, where all outputs can
+    be listed, equals the best of them; no candidate found at other weights is better; a candidate
+    asked for alone is the same; no output that was found, drawn or listed has a better score than
+    the prediction. A problem without ``X``, ``Y`` and ``joint_feature``, as native ones may be, or
     whose losses depend on more than outputs, is tested by its answers alone. Where an oracle gives
     bounds, nothing may be above those; of one that is not ``exact`` and gives none, only the form
     of its answers is tested.
@@ -81,10 +85,9 @@ def check_problem(
             f"{type(problem).__name__} holds its examples in a form of its own; to compare outputs "
             "check_problem needs X, Y, joint_feature, loss and predict"
         )
-    for i in range(n if in_python else 0):
-        _check_answers(problem, i)
     indices = np.arange(n)
     weights = [problem.draw_weights(rng) * (k > 0) for k in range(n_weights)]
+    outcomes = [_Example(problem, i, weights) for i in range(n if in_python else 0)]
     for rescaling in rescalings:
         formulation = Formulation(rescaling)
         search = search_of(problem, rescaling, False)
@@ -101,10 +104,24 @@ def check_problem(
                     f"{answers[-1].method} has changed the weights that it was given: weight "
                     f"{np.argmax(given != w)}, for one, to {given[np.argmax(given != w)]:.6g}"
                 )
+            for outcome in outcomes:
+                outcome.check_unchanged(answers[-1].method)
+            # An oracle with bounds may miss the best, and so may predict.
+            if outcomes and bounds is None and answers[-1].problem_is_exact:
+                found = _relative_scores(planes, weights)
+                best = _relative_scores(problem.predictions(indices, w.copy()), weights)
+                for outcome, *rows in zip(outcomes, found, best, strict=True):
+                    outcome.scores.append(("the gold output", np.zeros(n_weights)))
+                    outcome.scores += [("the oracle's candidate", row) for row in rows]
+                _check_signs(outcomes, best[:, len(answers) - 1], w)
             for i in range(n):
                 answers[-1].check_against_truth(i)
                 if in_python:
-                    _check_example(problem, answers[-1], i, outputs, candidates, rng)
+                    outcomes[i].check_answer(
+                        answers[-1], len(answers) - 1, outputs, candidates, rng
+                    )
+        for outcome in outcomes:
+            outcome.check_predictions()
         if n_weights:
             alone, _ = split_bounds(search(indices[-1:], weights[-1]))
             answers[-1].check_alone(alone, n - 1)
@@ -198,6 +215,16 @@ class _Answer(NamedTuple):
                 f"{rival:.6g}: {self.method} does not find the best"
             )
 
+    def refuse_above(self, i: int, best: float) -> None:
+        """Raise ValueError if this answer is better than the best output that there is."""
+        found = float(self.values_of(self.planes)[i])
+        if found > best + _tolerance(best):
+            raise ValueError(
+                f"{self.name} candidate for example {i} has value {found:.6g}, above that of every "
+                f"listed output, {best:.6g}: {self.method} returns a wrong loss or row, or outputs "
+                "does not list every output"
+            )
+
     def check_against(self, name: str, planes: Planes) -> None:
         """No row of another answer, for the same examples, is better."""
         for i, rival in enumerate(self.values_of(planes)):
@@ -219,78 +246,181 @@ def _tolerance(value: float) -> float:
     return 1e-8 * (1.0 + abs(value))
 
 
-def _check_answers(problem: Problem, i: int) -> None:
-    """Check what the problem's methods return for one example, before its search uses them."""
-    x, y = problem.X[i], problem.Y[i]
-    features = problem.joint_feature(x, y)
-    if features is None:
-        raise ValueError(f"joint_feature returned None for example {i}; is a return missing?")
-    n_features = problem.n_features or 0
-    if not isinstance(features, Mapping):
-        size = int(features.shape[-1] if hasattr(features, "shape") else len(features))
-        if size != n_features:
-            raise ValueError(
-                f"joint_feature returned {size} features for example {i}, but n_features is "
-                f"{n_features}"
+class _Example:
+    """One example: what the problem's methods say of it, and the scores of outputs that were met.
+
+    Scores are relative to that of the gold output, one for each of the weights.
+    """
+
+    def __init__(self, problem: Problem, i: int, weights: list[Floats]) -> None:
+        self.problem, self.i, self.weights = problem, i, weights
+        self.x, self.y = problem.X[i], problem.Y[i]
+        self.content = _content(self.x), _content(self.y)
+        features = problem.joint_feature(self.x, self.y)
+        if features is None:
+            raise ValueError(f"joint_feature returned None for example {i}; is a return missing?")
+        self.psi = _dense(features, problem.n_features, i)
+        self.check_unchanged("joint_feature")
+        self._check_gold_loss("loss(y, y)", self.y, "")
+        if self.content[1] is not None:
+            self._check_gold_loss(
+                "loss(y, y_hat)", copy.deepcopy(self.y), ", where y_hat is a copy of y"
             )
-    _dense(features, n_features, i)
-    loss = problem.loss(y, y)
-    if loss is None:
-        raise ValueError(f"loss(y, y) returned None for example {i}; is a return missing?")
-    if np.ndim(loss) != 0:
-        raise ValueError(f"loss(y, y) is {loss!r} for example {i}; it must be a number")
-    if loss != 0:
-        raise ValueError(f"loss(y, y) is {loss} for example {i}; it must be 0")
+        self.check_unchanged("loss")
+        self.scores: list[tuple[str, Floats]] = []
+        self.predicted: dict[int, tuple[str, float]] = {}
 
+    def _check_gold_loss(self, name: str, y_hat: Any, which: str) -> None:
+        """The loss of the gold output, or of one that equals it."""
+        loss = self.problem.loss(self.y, y_hat)
+        if loss is None:
+            raise ValueError(f"{name} returned None for example {self.i}; is a return missing?")
+        if np.ndim(loss) != 0:
+            raise ValueError(f"{name} is {loss!r} for example {self.i}; it must be a number")
+        if loss != 0:
+            raise ValueError(f"{name} is {loss} for example {self.i}{which}; it must be 0")
 
-def _check_example(
-    problem: Problem,
-    answer: _Answer,
-    i: int,
-    outputs: Callable[[Any], Iterable[Any]] | None,
-    candidates: Callable[[Any, np.random.Generator], Any] | None,
-    rng: np.random.Generator,
-) -> None:
-    """Check the oracle's answer for one example against what the problem's methods say."""
-    x, y, w = problem.X[i], problem.Y[i], answer.w
-    psi_truth = _dense(problem.joint_feature(x, y), problem.n_features, i)
+    def check_unchanged(self, method: str) -> None:
+        """No method has changed the example, nor what its features are."""
+        for name, old, value in zip("xy", self.content, (self.x, self.y), strict=True):
+            if old is not None and _content(value) != old:
+                raise ValueError(
+                    f"{method} has changed {name} of example {self.i}; it must leave it as it is "
+                    "(work on a copy)"
+                )
+        again = _dense(self.problem.joint_feature(self.x, self.y), self.problem.n_features, self.i)
+        if not np.allclose(again, self.psi, rtol=1e-9, equal_nan=True):
+            k = int(np.argmax(~np.isclose(again, self.psi, rtol=1e-9, equal_nan=True)))
+            raise ValueError(
+                f"joint_feature gives the gold output of example {self.i} other features a second "
+                f"time: feature {k} was {self.psi[k]:.6g} and is {again[k]:.6g}; they must depend "
+                "on x and y alone"
+            )
 
-    def candidate_value(y_hat: Any) -> float:
-        loss = problem.loss(y, y_hat)
+    def relative_scores(self, y_hat: Any) -> Floats:
+        """Scores of an output minus those of the gold one, for all weights."""
+        psi = _dense(self.problem.joint_feature(self.x, y_hat), self.problem.n_features, self.i)
+        return np.array([w @ (psi - self.psi) for w in self.weights])
+
+    def loss(self, y_hat: Any) -> float:
+        """The loss of an output, checked."""
+        loss = self.problem.loss(self.y, y_hat)
         if not loss >= 0:
-            raise ValueError(f"loss(y, y_hat) is {loss} for example {i}; it must be >= 0")
-        unit = problem.loss_unit
+            raise ValueError(f"loss(y, y_hat) is {loss} for example {self.i}; it must be >= 0")
+        unit = self.problem.loss_unit
         if unit > 0 and abs(loss - unit * round(loss / unit)) > 1e-9 * loss:
             raise ValueError(
-                f"loss(y, y_hat) is {loss} for example {i}, which is no multiple of the problem's "
-                f"loss_unit {unit:g}"
+                f"loss(y, y_hat) is {loss} for example {self.i}, which is no multiple of the "
+                f"problem's loss_unit {unit:g}"
             )
-        psi = _dense(problem.joint_feature(x, y_hat), len(w), i)
-        return answer.value(loss, float(w @ (psi_truth - psi)))
+        return loss
 
-    rescaling = answer.formulation.rescaling
-    own_oracle = not problem.trusted and type(problem).oracle is not Problem.oracle
-    if own_oracle and rescaling in problem.rescalings:
-        _check_row(problem, answer.planes, i, psi_truth, w, rescaling)
-    predicted = problem.predict(x, w)
-    if predicted is None and y is not None:
-        raise ValueError(f"predict returned None for example {i}; is a return missing?")
-    rivals: list[tuple[str, Any]] = [("the prediction", predicted)]
-    rivals += [("another candidate", candidates(x, rng)) for _ in range(5)] if candidates else []
-    listed = list(outputs(x)) if outputs else []
-    if outputs and not listed:
-        raise ValueError(f"outputs(x) lists nothing for example {i}; it must list every output")
-    rivals += [("a listed output", y_hat) for y_hat in listed]
-    for name, y_hat in rivals:
-        answer.refuse_better(i, f"{name} ({y_hat!r})", candidate_value(y_hat))
-    if listed and answer.problem_is_exact:
-        scores = [float(w @ _dense(problem.joint_feature(x, y_hat), len(w), i)) for y_hat in listed]
-        score = float(w @ _dense(problem.joint_feature(x, problem.predict(x, w)), len(w), i))
-        if score < max(scores) - _tolerance(score):
-            raise ValueError(
-                f"predict gives example {i} an output of score {score:.6g}, but the best has "
-                f"{max(scores):.6g}"
-            )
+    def predict(self, k: int) -> tuple[str, Any, Floats]:
+        """The prediction at the k-th weights: its name, what it is, and its scores."""
+        w = self.weights[k].copy()
+        y_hat = self.problem.predict(self.x, w)
+        if not np.array_equal(w, self.weights[k]):
+            raise ValueError("predict has changed the weights that it was given")
+        if y_hat is None and self.y is not None:
+            raise ValueError(f"predict returned None for example {self.i}; is a return missing?")
+        self.check_unchanged("predict")
+        scores = self.relative_scores(y_hat)
+        self.predicted[k] = repr(y_hat), float(scores[k])
+        return "the prediction", y_hat, scores
+
+    def check_answer(
+        self,
+        answer: _Answer,
+        k: int,
+        outputs: Callable[[Any], Iterable[Any]] | None,
+        candidates: Callable[[Any, np.random.Generator], Any] | None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Check the oracle's answer at the k-th weights against what the methods say."""
+        problem, i, rescaling = self.problem, self.i, answer.formulation.rescaling
+        if _has_own_oracle(problem) and rescaling in problem.rescalings:
+            _check_row(problem, answer.planes, i, self.psi, answer.w, rescaling)
+        rivals = [self.predict(k)]
+        for _ in range(5 if candidates else 0):
+            y_hat = candidates(self.x, rng) if candidates else None
+            rivals.append(("another candidate", y_hat, self.relative_scores(y_hat)))
+        listed = list(outputs(self.x)) if outputs else []
+        if outputs and not listed:
+            raise ValueError(f"outputs(x) lists nothing for example {i}; it must list every output")
+        rivals += [("a listed output", y_hat, self.relative_scores(y_hat)) for y_hat in listed]
+        best = 0.0
+        for name, y_hat, scores in rivals:
+            loss = self.loss(y_hat)
+            value = answer.value(loss, -float(scores[k]))
+            best = max(best, value)
+            if loss > 0.0 or rescaling != "none":  # which is a search among wrong outputs
+                answer.refuse_better(i, f"{name} ({y_hat!r})", value)
+            if name == "a listed output" or answer.bounds is None:
+                self.scores.append((f"{name} ({y_hat!r})", scores))
+        if listed and answer.problem_is_exact and answer.bounds is None:
+            answer.refuse_above(i, best)
+
+    def check_predictions(self) -> None:
+        """No output that was met has a better score than the prediction."""
+        if not self.scores or not getattr(self.problem, "exact", True):
+            return
+        for k, (shown, score) in self.predicted.items():
+            name, scores = max(self.scores, key=lambda met: met[1][k])
+            gold = float(self.weights[k] @ self.psi)
+            if score < scores[k] - _tolerance(gold) - _tolerance(score):
+                raise ValueError(
+                    f"predict gives example {self.i} an output of score {gold + score:.6g} "
+                    f"({shown}), but {name} has {gold + scores[k]:.6g}: predict does not find the "
+                    "best"
+                )
+
+
+def _content(value: Any) -> Any:
+    """What plain data holds, to be compared with what it holds later; None if that is unknown."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.shape, value.tobytes()
+    if sp.issparse(value):
+        rows = value.tocsr(copy=True)
+        rows.sum_duplicates()
+        return rows.shape, rows.indptr.tobytes(), rows.indices.tobytes(), rows.data.tobytes()
+    if isinstance(value, (str, bytes, int, float, np.generic)):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        parts = [_content(part) for part in value]
+    elif isinstance(value, dict):
+        parts = [_content(part) for item in value.items() for part in item]
+    else:
+        return None
+    return None if any(part is None for part in parts) else parts
+
+
+def _relative_scores(planes: Planes, weights: list[Floats]) -> Floats:
+    """Scores of the rows' candidates minus those of the gold outputs, for all weights."""
+    shape = len(planes.losses), len(weights[0])
+    rows = sp.csr_matrix((planes.values, planes.indices, planes.indptr), shape)
+    return np.asarray(-(rows @ np.stack(weights, axis=1)), dtype=np.float64)
+
+
+def _check_signs(outcomes: list[_Example], scores: Floats, w: Floats) -> None:
+    """Refuse an oracle whose rows have the wrong sign; ``scores`` are the best that it finds."""
+    problem = outcomes[0].problem
+    if not _has_own_oracle(problem) or not w.any():
+        return
+    expected = []
+    for outcome in outcomes:
+        y_hat = problem.predict(outcome.x, w.copy())
+        psi = _dense(problem.joint_feature(outcome.x, y_hat), len(w), outcome.i)
+        expected.append(w @ (psi - outcome.psi))
+    if np.any(scores) and np.allclose(scores, np.negative(expected)):
+        raise ValueError(
+            "the oracle's rows have the opposite sign: a row is psi(x, y_i) - psi(x, y), the "
+            "features of the gold output minus those of the candidate"
+        )
+
+
+def _has_own_oracle(problem: Problem) -> bool:
+    """Whether the user has written the oracle."""
+    return not problem.trusted and type(problem).oracle is not Problem.oracle
 
 
 def _check_row(
@@ -314,6 +444,13 @@ def _check_row(
 
 def _dense(features: Any, n_features: int | None, i: int) -> Floats:
     """Turn any joint feature vector of example i into a dense one, checking its size."""
+    if n_features and not isinstance(features, Mapping):
+        size = int(features.shape[-1] if hasattr(features, "shape") else len(features))
+        if size != n_features:
+            raise ValueError(
+                f"joint_feature returned {size} features for example {i}, but n_features is "
+                f"{n_features}"
+            )
     indices, values = entries(features)
     if len(indices) and (indices.min() < 0 or (n_features and indices.max() >= n_features)):
         wrong = indices.min() if indices.min() < 0 else indices.max()

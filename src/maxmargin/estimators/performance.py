@@ -192,7 +192,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
             return MeasureProblem(X, labels, measure, sample_weight=weights, **options)
 
         with np.errstate(over="ignore"):  # the solver refuses what is too large
-            total = float(len(y) if weights is None else weights.sum())
+            total = float(len(labels) if weights is None else weights.sum())
         trained = self._train(problem, data, np.array([total]))
         self._warn_if_degenerate(trained, measure)
         return self
