@@ -33,14 +33,21 @@ class LinearProgramProblem(SlotProblem):
     loss : {"hamming", "normalized-hamming", "zero-one"}
         Number of wrong variables, their share, or 1 if there are any.
     relaxed : bool
-        Search among all numbers from 0 to 1, which is much faster and gives bounds: exact where
-        the best are whole, and else an output near by, with the value of the relaxation as its
-        bound. Training then searches with margin rescaling only, and through it with slack
-        rescaling. Not for the zero-one loss. Predictions are exact all the same.
+        Search among all numbers from 0 to 1 first. Where the best are whole, that is exact.
+        Elsewhere the integer program is solved at the root of its search tree alone, without
+        branching: the best output found there, and a bound on all. See *Notes* for when it pays.
+        Training then searches with margin rescaling only, and through it with slack rescaling.
+        Not for the zero-one loss. Predictions are exact all the same.
 
     Notes
     -----
     The search is exact up to the precision of HiGHS, about 1e-6.
+
+    ``relaxed=True`` pays where relaxations are mostly whole. Training to a gap of 1 % then takes a
+    third of the time for assignments of 6 to 6 (0.5 s and 1.9 s), and two thirds to five sixths for
+    packings of 30 and 100 vertices. For knapsacks, whose relaxations are hardly ever whole, it
+    takes about the same: 2.1 s and 1.7 s with 12 items, 1.7 s and 1.9 s with 60. It also pays where
+    branching would take too long: then there are bounds, and training may end with loose ones.
 
     Examples
     --------
@@ -171,9 +178,14 @@ class LinearProgramProblem(SlotProblem):
         """An output near the best of the relaxation, and the bound of that."""
         program, unit = self.scores_of(x, w), self._unit(len(gold))
         gains = program.gains + np.where(gold == 1, -unit, unit)
-        numbers, total = program.solve(gains, np.zeros(len(gold)), np.ones(len(gold)), whole=False)
+        limits = np.zeros(len(gold)), np.ones(len(gold))
+        numbers, total = program.solve(gains, *limits, whole=False)
+        if np.abs(numbers - np.rint(numbers)).max(initial=0.0) > FEASIBLE:
+            numbers, total = program.solve(gains, *limits, whole=True, most_nodes=1)
         bound = total - float(gains @ gold)
-        found = (numbers > 0.5).astype(np.int64)
+        if np.isnan(numbers).any():  # the root has bounds, but no output
+            return gold, max(bound, 0.0)
+        found = np.rint(numbers).astype(np.int64)
         if not _is_allowed(program.constraints, found) or gains @ found < gains @ gold:
             return gold, max(bound, 0.0)
         return found, max(bound, float(gains @ (found - gold)))
@@ -201,9 +213,17 @@ class _Program:
         return float(self.gains @ labels)
 
     def solve(
-        self, gains: Floats, least: Floats, most: Floats, whole: bool
+        self,
+        gains: Floats,
+        least: Floats,
+        most: Floats,
+        whole: bool,
+        most_nodes: int | None = None,
     ) -> tuple[Floats, float]:
-        """Numbers within these bounds that maximise the gain, and a bound on the gain of all."""
+        """Numbers within these bounds that maximise the gain, and a bound on the gain of all.
+
+        With ``most_nodes``, the best found within that many nodes, or NaN if none was.
+        """
         if len(gains) == 0:
             return np.empty(0), 0.0
         if not np.isfinite(gains).all():
@@ -214,10 +234,14 @@ class _Program:
             integrality=np.full(len(gains), int(whole)),
             bounds=Bounds(least, most),
             constraints=self.constraints,
-            options={"mip_rel_gap": 0.0},
+            options={"mip_rel_gap": 0.0}
+            | ({} if most_nodes is None else {"node_limit": most_nodes}),
         )
         if found.status == INFEASIBLE:
             raise NoOutput("no output satisfies the constraints")
+        if most_nodes is not None and found.mip_dual_bound is not None:
+            numbers = np.full(len(gains), np.nan) if found.x is None else found.x
+            return numbers, -scale * float(found.mip_dual_bound)
         if found.x is None:
             raise ValueError(f"the search for the best output failed: {found.message}")
         return found.x, -scale * float(found.fun)
