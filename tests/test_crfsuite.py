@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.cli import main
+from maxmargin.cli import main, make_parser
+from maxmargin.cli.dropins import crfsuite
 from maxmargin.formats import read_crfsuite
 
 DATA = """\
@@ -159,6 +160,28 @@ def test_online_algorithms(corpus, tmp_path, algorithm, solver):
     assert main(["crfsuite", "learn", *options, str(corpus)]) == 0
     tagger = mm.load(path)
     assert tagger.solver == solver and tagger.result_.n_passes == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], {"C": 0.5, "min_count": 0}),
+        (["-a", "l2sgd"], {"C": 0.5, "min_count": 0}),
+        (["-a", "ap"], {"solver": "perceptron", "max_passes": 100, "min_count": 0}),
+        (["-a", "pa"], {"solver": "mira", "max_passes": 100, "min_count": 0}),
+    ],
+)
+def test_defaults_are_those_of_crfsuite(options, expected):
+    arguments = make_parser().parse_args(["crfsuite", "learn", *options])
+    assert crfsuite._parameters(arguments) == expected
+    others = {"model": None, "type": "1d", "split": None, "holdout": None, "data": ["-"]}
+    assert {name: getattr(arguments, name) for name in others} == others
+
+
+def test_online_algorithms_make_a_pass_at_least(corpus, capsys):
+    given = ["-a", "ap", "-p", "max_iterations=0"]
+    assert main(["crfsuite", "learn", *given, str(corpus)]) == 2
+    assert "-p max_iterations must be at least 1, got 0" in capsys.readouterr().err
 
 
 def test_parameters_are_noted_or_refused(corpus, tmp_path, capsys):

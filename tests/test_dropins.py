@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 import maxmargin as mm
 from conftest import find_data
-from maxmargin.cli import main
+from maxmargin.cli import main, make_parser
 from maxmargin.formats import write_svmlight
 from maxmargin.persistence import load_model
 
@@ -31,6 +31,29 @@ def weights_of(path, tool):
     estimator, extra = load_model(path)
     assert extra["tool"] == tool
     return extra.get("weights", 1.0) * np.asarray(estimator.result_.w)
+
+
+# ----- defaults, as the tools' own help texts have them ------------------------------------------
+
+LEARNING = {"v": 1, "c": 0.01, "p": 1, "o": 2, "t": 0, "model": "svm_struct_model"}
+CLASSIFYING = {"v": 2, "model": "svm_struct_model", "output": "svm_predictions"}
+DEFAULTS = {
+    "svm-hmm-learn": {**LEARNING, "e": 0.1, "l": 1, "order": 1, "emissions": 0},
+    "svm-multiclass-learn": {**LEARNING, "e": 0.1, "l": 0},
+    "svm-perf-learn": {**LEARNING, "e": 0.1, "l": 2, "bias": 1.0, "fraction": 0.0},
+    "svm-rank-learn": {**LEARNING, "e": 0.001, "l": 1},
+    **{f"{tool}-classify": CLASSIFYING for tool in ("svm-hmm", "svm-multiclass")},
+    **{f"{tool}-classify": CLASSIFYING for tool in ("svm-perf", "svm-rank")},
+}
+
+
+@pytest.mark.parametrize("command", DEFAULTS)
+def test_defaults_are_those_of_the_tool(command):
+    """What is not listed is None: an option without effect, or -w, which is chosen for speed."""
+    given = vars(make_parser().parse_args([command, "data"]))
+    other = ("run", "parser_", "debug", "data")
+    found = {k: v for k, v in given.items() if v is not None and k not in other}
+    assert found == DEFAULTS[command]
 
 
 # ----- svm-multiclass ---------------------------------------------------------------------------

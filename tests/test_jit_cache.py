@@ -175,7 +175,7 @@ def test_unknown_numba_internals_mean_no_cache(monkeypatch, caplog):
     monkeypatch.setattr(_numba, "stamp_cache", changed)
     with caplog.at_level(logging.DEBUG, logger=_jit.__name__):
         compiled = _jit.kernel(_add_one)
-    assert compiled(1) == 2
+        assert compiled(1) == 2
     assert "without a cache" in caplog.text and "_cache_file" in caplog.text
 
 

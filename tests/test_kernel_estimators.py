@@ -19,7 +19,7 @@ import maxmargin as mm
 from brute import ChainTwin, MulticlassTwin, all_planes
 from brute_measures import LabelTwin
 from exact_qp import solve_exactly
-from maxmargin.features import KernelMap, kernel_map
+from maxmargin.features import KernelMap, kernel_basis, kernel_map
 from maxmargin.formulation import Formulation
 from maxmargin.problems.measures.measure import Measure
 
@@ -278,7 +278,7 @@ def test_predictions_some_rows_at_a_time(monkeypatch, fitted, digits):
         )
 
     whole = answers()
-    monkeypatch.setattr(kernel_map, "VALUES_AT_A_TIME", 60)
+    monkeypatch.setattr(kernel_basis, "VALUES_AT_A_TIME", 60)
     parts = answers()
     assert np.allclose(parts[0], whole[0])
     assert parts[1] == whole[1] and parts[3] == whole[3]
@@ -433,7 +433,7 @@ def test_fixed_labels_some_rows_at_a_time(monkeypatch):
     fixed[3] = [2] * len(new[3])
     whole = tagger.predict(new, fixed=fixed)
     assert whole[3] == fixed[3]
-    monkeypatch.setattr(kernel_map, "VALUES_AT_A_TIME", 60)
+    monkeypatch.setattr(kernel_basis, "VALUES_AT_A_TIME", 60)
     assert tagger.predict(new, fixed=fixed) == whole
     assert [answers[0][0] for answers in tagger.predict_k(new, 2, fixed=fixed)] == whole
 

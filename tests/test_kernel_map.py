@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from maxmargin.features import KernelMap, kernel_map, pivoted_cholesky
+from maxmargin.features import KernelMap, kernel_basis, kernel_map, pivoted_cholesky
 
 BASES = kernel_map.BASES
 
@@ -222,7 +222,7 @@ def test_single_precision_stays_single():
 def test_rows_are_transformed_some_at_a_time(monkeypatch):
     X = rows(0, 50)
     Z = (fitted := make("rbf", n_basis=9)).fit_transform(X)
-    monkeypatch.setattr(kernel_map, "VALUES_AT_A_TIME", 40)
+    monkeypatch.setattr(kernel_basis, "VALUES_AT_A_TIME", 40)
     assert np.allclose(fitted.transform(X), Z)
 
 

@@ -85,25 +85,49 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     compiled = numba.njit(**options)(function)
     if compiled is function:  # NUMBA_DISABLE_JIT=1
         return function
+    # Most of the kernels that a process imports are never called: what only calls need is made by
+    # the first one. But for the stamp, which has to be that of the code just imported.
     try:
-        _numba.stamp_cache(compiled, fingerprint(function.__module__))
-        _numba.tolerate_cache_errors(compiled._cache)
+        stamp = fingerprint(function.__module__)
     except Exception as error:
-        # A cache without the full stamp could run stale code, so rather none than Numba's own.
-        logger.debug("%s is compiled without a cache: %s", function.__qualname__, error)
-        compiled = numba.njit(**options)(function)
-    borrowed = numba.njit(**options)(function)
+        _refuse_cache(function, error)
+    else:
+        _numba.open_cache_later(compiled, lambda: _open_cache(compiled, stamp))
+
+    def borrowed() -> Any:
+        made = numba.njit(**options)(function)
+        _numba.make_borrowed(made)
+        _numba.simplify_flags(made)
+        if not counts:
+            _numba.refuse_to_return_arrays(made)
+        return made
+
     _numba.compile_aside(compiled)
     _numba.lend_to_kernels(compiled, borrowed)
     _numba.simplify_flags(compiled)
-    _numba.simplify_flags(borrowed)
     _numba.widen_integers(compiled)
     if not counts:
         _numba.refuse_to_return_arrays(compiled)
-        _numba.refuse_to_return_arrays(borrowed)
     return compiled
 
 
+def _open_cache(compiled: Any, stamp: str) -> bool:
+    """Give a dispatcher its cache; returns whether it has one."""
+    try:
+        _numba.stamp_cache(compiled, stamp)
+        _numba.tolerate_cache_errors(compiled._cache)
+    except Exception as error:
+        _refuse_cache(compiled, error)
+        return False
+    return True
+
+
+def _refuse_cache(function: Any, error: Exception) -> None:
+    """A cache without the full stamp could run stale code, so rather none than Numba's own."""
+    logger.debug("%s is compiled without a cache: %s", function.__qualname__, error)
+
+
+@functools.cache
 def fingerprint(module: str) -> str:
     """Hash the sources that the kernels of a module could have been compiled from.
 

@@ -7,7 +7,9 @@ test, and pyproject.toml bounds the versions of Numba to those tested.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -23,6 +25,8 @@ from ._compiling import complain_of_cache, in_compiler_thread, note_compilation
 __all__ = [
     "compile_aside",
     "lend_to_kernels",
+    "make_borrowed",
+    "open_cache_later",
     "prefetch",
     "refuse_to_return_arrays",
     "simplify_flags",
@@ -66,13 +70,12 @@ class _BorrowedCompiler(Compiler):  # type: ignore[misc]
         return _BorrowedCompiler._pipelines
 
 
-def lend_to_kernels(compiled: Any, borrowed: Any) -> None:
-    """Let other kernels use ``borrowed``, a dispatcher of the same function, in place of this one.
+def make_borrowed(borrowed: Any) -> None:
+    """Let a dispatcher make code for other kernels only.
 
     A kernel that is called by kernels needs no machine code of its own and no wrappers for Python
-    and C, which take Numba more time than all the rest. ``borrowed`` makes none of them.
+    and C, which take Numba more time than all the rest.
     """
-    add_overload_of_lender = compiled.add_overload
     borrowed._compiler.pipeline_class = _BorrowedCompiler
     customize = borrowed._compiler._customize_flags
 
@@ -80,14 +83,6 @@ def lend_to_kernels(compiled: Any, borrowed: Any) -> None:
         flags = customize(flags)
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         return flags
-
-    def add_overload_that_borrows(result: Any) -> None:
-        # What borrowed code needs of Python (to print, say) is set where machine code is made.
-        for name in (variable.name for variable in result.library._final_module.global_variables):
-            environment = lookup_environment(name)
-            if environment is not None:
-                result.library.codegen.set_env(name, environment)
-        add_overload_of_lender(result)
 
     def add_overload(result: Any) -> None:
         # The key under which kernels find the code is a function elsewhere; there is none here.
@@ -97,9 +92,24 @@ def lend_to_kernels(compiled: Any, borrowed: Any) -> None:
 
     borrowed._compiler._customize_flags = without_machine_code
     borrowed.add_overload = add_overload
+
+
+def lend_to_kernels(compiled: Any, make: Callable[[], Any]) -> None:
+    """Let other kernels use a dispatcher of the same function, see above, in place of this one."""
+    borrowed = cache(make)
+    add_overload_of_lender = compiled.add_overload
+
+    def add_overload_that_borrows(result: Any) -> None:
+        # What borrowed code needs of Python (to print, say) is set where machine code is made.
+        for name in (variable.name for variable in result.library._final_module.global_variables):
+            environment = lookup_environment(name)
+            if environment is not None:
+                result.library.codegen.set_env(name, environment)
+        add_overload_of_lender(result)
+
     compiled.add_overload = add_overload_that_borrows
-    compiled.get_call_template = borrowed.get_call_template
-    compiled.get_overload = borrowed.get_overload
+    compiled.get_call_template = lambda *args: borrowed().get_call_template(*args)
+    compiled.get_overload = lambda *args: borrowed().get_overload(*args)
 
 
 def widen_integers(compiled: Any) -> None:
@@ -202,6 +212,29 @@ def compile_aside(compiled: Any) -> None:
     compiled.compile = compile_in_thread
 
 
+class _LaterCache:
+    """Stands for the cache of a dispatcher until something of it is needed."""
+
+    _lock = threading.RLock()
+
+    def __init__(self, compiled: Any, open_it: Callable[[], bool]) -> None:
+        self._compiled, self._none, self._open = compiled, compiled._cache, open_it
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:
+            if self._compiled._cache is self and not self._open():
+                self._compiled._cache = self._none
+        return getattr(self._compiled._cache, name)
+
+
+def open_cache_later(compiled: Any, open_it: Callable[[], bool]) -> None:
+    """Let a function set the cache of a dispatcher when it is needed; it returns whether it did.
+
+    To open one takes longer than to import the kernel.
+    """
+    compiled._cache = _LaterCache(compiled, open_it)
+
+
 def stamp_cache(compiled: Any, stamp: str) -> None:
     """Turn on the dispatcher's cache and extend its version; raise if either fails."""
     compiled.enable_caching()
@@ -212,16 +245,16 @@ def stamp_cache(compiled: Any, stamp: str) -> None:
     cache_file._version = (cache_file._version, cache_file._source_stamp, stamp)
 
 
-def tolerate_cache_errors(cache: Any) -> None:
+def tolerate_cache_errors(kept: Any) -> None:
     """Compile where the cache cannot be read, and go on where it cannot be written."""
-    load, save = cache.load_overload, cache.save_overload
+    load, save = kept.load_overload, kept.save_overload
 
     def load_or_compile(*args: Any) -> Any:
         found = None
         try:
             found = load(*args)
         except Exception as error:  # whatever a damaged file makes of unpickling
-            complain_of_cache("read", cache.cache_path, error)
+            complain_of_cache("read", kept.cache_path, error)
         if found is None:
             note_compilation()
         return found
@@ -230,6 +263,6 @@ def tolerate_cache_errors(cache: Any) -> None:
         try:
             save(*args)
         except Exception as error:  # it reads the index first, which may be damaged
-            complain_of_cache("written", cache.cache_path, error)
+            complain_of_cache("written", kept.cache_path, error)
 
-    cache.load_overload, cache.save_overload = load_or_compile, save_or_go_on
+    kept.load_overload, kept.save_overload = load_or_compile, save_or_go_on

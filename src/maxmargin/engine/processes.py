@@ -17,9 +17,6 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-import joblib
-from joblib.parallel import get_active_backend
-
 from .._warn import warn_user
 from ..types import Floats, Ints
 
@@ -53,6 +50,8 @@ class Processes:
     """
 
     def __init__(self, count: int, search: Any) -> None:
+        from joblib.parallel import get_active_backend
+
         backend, _ = get_active_backend()
         # Threads would share a problem that does not say that they may. And who has started this
         # process has done so with the number of cores in mind.
@@ -73,6 +72,8 @@ class Processes:
         How long the first ones take tells whether the others are sent, and how many at a time; what
         is found does not depend on it.
         """
+        import joblib
+
         few = FIRST if self.count > 1 else len(examples)
         first, rest = examples[:few], examples[few:]
         began = time.perf_counter()
@@ -135,6 +136,8 @@ def _search(path: str, examples: Ints, w: Floats) -> Any:
 
 def _packed(thing: Any) -> bytes:
     """It as bytes, also where its class is of a script or a notebook."""
+    import joblib
+
     return pickle.dumps(joblib.wrap_non_picklable_objects(thing, False))
 
 

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -107,6 +106,8 @@ def extends(problem: Problem, earlier: Problem) -> bool:
 
 def fingerprint(problem: Problem) -> str | None:
     """Hash of all that a problem holds; None where that cannot be told."""
+    import joblib
+
     try:
         # A user's own __getstate__ may leave out what its oracle needs; ours leave out caches.
         own = isinstance(problem, NativeProblem) and hasattr(problem, "__getstate__")

@@ -11,6 +11,7 @@ nested, or come from several threads at once, and none waits for another's work.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -23,7 +24,6 @@ from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
-import joblib
 import numpy as np
 
 from ..types import Floats, Ints
@@ -61,6 +61,10 @@ def check_n_jobs(n_jobs: Any) -> None:
 def count_threads(n_jobs: Any) -> int:
     """How many threads that asks for: None is 1, or what joblib's context says; -1 all cores."""
     check_n_jobs(n_jobs)
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):  # then it has no context
+        return 1
+    import joblib
+
     return int(joblib.effective_n_jobs(n_jobs))
 
 
@@ -97,6 +101,8 @@ class _Pool:
             self.users.add(user)
             if max(user.n_threads, self.wanted) <= self._size:
                 return  # to count the cores takes as long as to hand over work
+            import joblib
+
             size = max(user.n_threads, min(self.wanted, joblib.cpu_count()))
             if size > self._size:
                 self._size = size

@@ -14,9 +14,6 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
 from ..declared import declared_types
@@ -30,6 +27,7 @@ from ..progress import ProgressDisplay
 from ..registry import import_name
 from ..result import Callback, Result
 from ..search.limits import as_weights
+from ..sklearn_bases import CallbackSupport, Estimator, check_fitted
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import check_numbers, checked_weights
 from ..solvers.compacting import Compaction
@@ -44,10 +42,11 @@ from .choosing import Choice
 from .fitting import AllOrNothing
 from .parameters import SharedParameters
 from .seeds import seed_of
-from .sklearn_callbacks import CallbackSupportMixin, iteration_callback
+from .sklearn_callbacks import iteration_callback
 from .stream import Stream
 
 __all__ = [
+    "ConditionalMethod",
     "MaxMarginEstimator",
     "OnlineMethod",
     "Savable",
@@ -150,7 +149,7 @@ class Savable(AllOrNothing):
 
     def _check_fitted(self) -> None:
         """Raise NotFittedError before the first fit."""
-        check_is_fitted(self, "coef_")
+        check_fitted(self, "coef_")
 
     def _get_weights(self) -> Floats:
         """All weights, flat."""
@@ -208,7 +207,7 @@ class PathRequest(NamedTuple):
         return points
 
 
-class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParameters, BaseEstimator):
+class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, Estimator):
     """Base class of the estimators."""
 
     #: Set by `path` on an estimator of its own, and what its fit leaves there.
@@ -222,7 +221,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
         """An estimator of the same parameters; a client of a cluster is shared, not copied."""
         draft = copy.copy(self)
         draft.cluster = None
-        cloned = BaseEstimator.__sklearn_clone__(draft)
+        cloned = super(MaxMarginEstimator, draft).__sklearn_clone__()
         cloned.cluster = self.cluster
         return cloned
 
@@ -557,8 +556,8 @@ class MaxMarginEstimator(DocLinks, CallbackSupportMixin, Savable, SharedParamete
             )
 
 
-class OnlineMethod:
-    """A method that an estimator has only while its solver is an online one; a decorator.
+class ConditionalMethod:
+    """A method that an estimator has only under a condition; a decorator.
 
     Like scikit-learn's ``available_if``, which however says no more than that there is no such
     attribute.
@@ -570,13 +569,25 @@ class OnlineMethod:
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self.method
+        self.check(estimator)
+        return MethodType(self.method, estimator)
+
+    def check(self, estimator: Any) -> None:
+        """Raise AttributeError unless the estimator has it."""
+        raise NotImplementedError
+
+
+class OnlineMethod(ConditionalMethod):
+    """A method that an estimator has only while its solver is an online one; a decorator."""
+
+    def check(self, estimator: Any) -> None:
+        """See `ConditionalMethod`."""
         if not is_online(estimator.solver):
             names = [repr(name) for name in SOLVERS if is_online(name)]
             raise AttributeError(
                 f"{self.method.__name__} needs a solver that takes examples as they come, "
                 f"{', '.join(names[:-1])} or {names[-1]}; got solver={estimator.solver!r}"
             )
-        return MethodType(self.method, estimator)
 
 
 def _beginning(earlier: Result | None) -> Result | None:
@@ -652,6 +663,8 @@ def warn_unless_converged(result: Result, solver: Solver, where: str = "") -> No
         if result.relative_to_oracle
         else "no certified gap"
     )
+    from sklearn.exceptions import ConvergenceWarning
+
     warn_user(
         f"{where}{ended} with {reached} before {asked} was met; "
         + (f"{advice}, or allow a larger gap" if advice else "allow a larger gap"),

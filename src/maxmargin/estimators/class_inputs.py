@@ -6,18 +6,79 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _num_samples
 
 from ..engine.rows import check_columns
 from ..given import LARGEST, first_unusable
 
-__all__ = ["canonical", "check_finite", "check_lengths"]
+__all__ = ["are_classes", "canonical", "check_classes", "check_lengths", "check_rows", "one_column"]
+
+FLOATS = (np.float64, np.float32)
+
+
+def check_rows(estimator: Any, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
+    """Inputs, with outputs if there are some, as arrays that scikit-learn finds in order.
+
+    Sets, or checks, the number and names of the features. Features that are NaN, infinite or too
+    large to compute with are refused. Plain matrices need no scikit-learn, which takes long to
+    import.
+    """
+    if _is_plain(estimator, X, reset) and all(_is_plain_column(column) for column in y):
+        estimator.n_features_in_ = X.shape[1]
+        found = (X, *y)
+    else:
+        from sklearn.utils.validation import validate_data
+
+        options |= {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
+        checked = validate_data(estimator, X, *y, reset=reset, **options)
+        found = checked if y else (checked,)
+    _check_finite(found[0])
+    return found if y else found[0]
+
+
+def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
+    """Whether nothing can be wrong with inputs but their values."""
+    if type(X) not in (np.ndarray, sp.csr_matrix, sp.csr_array) or X.dtype not in FLOATS:
+        return False
+    if X.ndim != 2 or not min(X.shape) or hasattr(estimator, "feature_names_in_"):
+        return False
+    return reset or X.shape[1] == getattr(estimator, "n_features_in_", None)
+
+
+def _is_plain_column(y: Any) -> bool:
+    """Whether outputs are numbers or strings, one behind the other."""
+    if type(y) is not np.ndarray or y.ndim != 1 or not y.flags.c_contiguous:
+        return False
+    return y.dtype.kind in "biuU" or (y.dtype == np.float64 and bool(np.isfinite(y).all()))
+
+
+def check_classes(y: Any) -> None:
+    """Refuse outputs that are real numbers, as scikit-learn does."""
+    if not are_classes(y):
+        from sklearn.utils.multiclass import check_classification_targets
+
+        check_classification_targets(y)
+
+
+def are_classes(y: Any) -> bool:
+    """Whether outputs are classes beyond doubt: scikit-learn warns of as many as half the rows."""
+    if not _is_plain_column(y) or (y.dtype.kind == "f" and (y != np.rint(y)).any()):
+        return False
+    return len(y) <= 20 or 2 * len(np.unique(y)) < len(y)
+
+
+def one_column(y: Any) -> Any:
+    """Outputs as one column; ValueError where they are none."""
+    if _is_plain_column(y):
+        return y
+    from sklearn.utils.validation import column_or_1d
+
+    return column_or_1d(y)
 
 
 def check_lengths(X: Any, y: Any) -> None:
     """Refuse X and y of different lengths; what has no length is left to scikit-learn."""
     try:
-        n_inputs, n_outputs = _num_samples(X), _num_samples(y)
+        n_inputs, n_outputs = _length(X), _length(y)
     except TypeError:
         return
     if n_inputs != n_outputs:
@@ -25,6 +86,17 @@ def check_lengths(X: Any, y: Any) -> None:
             f"X has {n_inputs} examples but y has {n_outputs}; first without a partner: "
             f"{min(n_inputs, n_outputs)}"
         )
+
+
+def _length(values: Any) -> int:
+    """How many rows there are; TypeError where that cannot be told."""
+    if isinstance(values, list) or (isinstance(values, np.ndarray) and values.ndim):
+        return len(values)
+    if sp.issparse(values):
+        return int(values.shape[0])
+    from sklearn.utils.validation import _num_samples
+
+    return int(_num_samples(values))
 
 
 def canonical(X: Any) -> Any:
@@ -39,7 +111,7 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def check_finite(X: Any) -> None:
+def _check_finite(X: Any) -> None:
     """Refuse features that are NaN, infinite or too large to compute with, naming the first."""
     values = X.data if sp.issparse(X) else X
     entry = first_unusable(values)

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
-from sklearn.base import clone
 
 from .._warn import warn_user
 from ..checkpoints import HELD_OUT, part_of
 from ..declared import from_values
+from ..sklearn_bases import clone
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator
@@ -268,6 +267,8 @@ class Confidences(MaxMarginEstimator):
             temperature = np.exp(log_temperature)
             error = np.logaddexp(0.0, typical / temperature)
             return float(error - weights[possible] @ likelihoods(temperature)[possible])
+
+        from scipy.optimize import minimize_scalar
 
         bounds = np.log(typical) + np.array([-1.0, 1.0]) * np.log(1e4)
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-3}).x

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight
 
 from ..types import Floats, Ints
 
@@ -89,6 +88,8 @@ def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
     """Sample weights as floats; None stays None."""
     if sample_weight is None:
         return None
+    from sklearn.utils.validation import _check_sample_weight
+
     weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64)
     negative = np.flatnonzero(weights < 0)
     if len(negative):

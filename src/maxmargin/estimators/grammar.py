@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from ..doc_links import DocLinks
 from ..problems.grammar.data import count_rules, encode
@@ -16,6 +15,7 @@ from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import derive, relative_frequencies
+from ..sklearn_bases import Estimator
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import checked_k
@@ -281,7 +281,7 @@ class _Constituents(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCFGParser(DocLinks, ParserMixin, BaseEstimator):
+class PCFGParser(DocLinks, ParserMixin, Estimator):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters

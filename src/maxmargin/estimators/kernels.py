@@ -13,14 +13,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..declared import Count
+from ..features.kernel_basis import KernelBasis, KernelState, rows_at_a_time, slices_of_rows
 from ..features.kernel_functions import PRECOMPUTED
-from ..features.kernel_map import (
-    KernelBasis,
-    KernelMap,
-    KernelState,
-    rows_at_a_time,
-    slices_of_rows,
-)
 from ..types import Floats, Ints
 from .seeds import seed_of
 
@@ -58,7 +52,7 @@ class KernelMethods:
     n_features_in_: int
     kernel_report_: KernelReport
     _kernel_basis: KernelBasis | None = None
-    _kernel_map: KernelMap | None = None
+    _kernel_map: Any = None
 
     # ----- training -----------------------------------------------------------------------------
 
@@ -68,6 +62,8 @@ class KernelMethods:
         self.__dict__.pop("kernel_report_", None)
         if isinstance(self.kernel, str) and self.kernel == "linear":
             return X
+        from ..features.kernel_map import KernelMap
+
         names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_basis", "basis")
         options = {name: getattr(self, name) for name in names}
         seed = None if self.basis == "pivots" else seed_of(self.random_state)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from ..declared import Count
 from ..features import FeatureDictionary, WindowFeatures, pack_sequences
@@ -18,6 +17,7 @@ from ..problems.chain.constraints import ChainConstraints
 from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
 from ..problems.chain.histories.tuples import LabelTuples, label_tuples
+from ..sklearn_bases import clone
 from ..types import Ints, Ints32
 from .token_inputs import TokenInputs
 

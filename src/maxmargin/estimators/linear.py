@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn.utils.validation import check_is_fitted
-
+from ..sklearn_bases import check_fitted
 from ..types import Floats
 from .base import MaxMarginEstimator
 from .checked_weights import CheckedWeights
@@ -16,7 +15,7 @@ class LinearEstimator(MaxMarginEstimator):
 
     def _check_fitted(self) -> None:
         """See `Savable`."""
-        check_is_fitted(self, "result_")
+        check_fitted(self, "result_")
 
     def _get_weights(self) -> Floats:
         """See `Savable`."""

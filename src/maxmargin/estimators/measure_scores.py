@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
-from sklearn.metrics import (
-    accuracy_score,
-    average_precision_score,
-    fbeta_score,
-    precision_recall_curve,
-    roc_auc_score,
-)
 
 from ..problems.measures.measure import Measure
 from ..types import Bools, Floats
@@ -23,24 +18,31 @@ def measure_of_scores(
     """The measure in [0, 1], larger is better; see `PerformanceSVM.score`."""
     name = measure.name
     if name == "error":
-        return float(accuracy_score(positive, scores > 0.0, sample_weight=row_weights))
+        return float(np.average(positive == (scores > 0.0), weights=row_weights))
     if name == "rocarea":
-        return float(roc_auc_score(positive, scores, sample_weight=row_weights))
+        right, wrong = _counts(positive, scores, row_weights)
+        if not right[-1] or not wrong[-1]:
+            return _undefined("roc_auc_score", positive, scores, row_weights)
+        both = np.trapezoid(np.append(0.0, right), np.append(0.0, wrong))
+        return float(both / (right[-1] * wrong[-1]))
     if name == "average_precision":
-        return float(average_precision_score(positive, scores, sample_weight=row_weights))
+        right, wrong = _counts(positive, scores, row_weights)
+        if not right[-1]:
+            return _undefined("average_precision_score", positive, scores, row_weights)
+        return float(np.diff(right, prepend=0.0) @ _share(right, right + wrong) / right[-1])
     if name in ("f1", "fbeta"):
-        beta = 1.0 if name == "f1" else measure.beta
-        labels = scores > 0.0
-        return float(
-            fbeta_score(positive, labels, beta=beta, sample_weight=row_weights, zero_division=0.0)
-        )
+        square = 1.0 if name == "f1" else measure.beta**2
+        weights = np.ones(len(scores)) if row_weights is None else row_weights
+        found, true = float(weights @ (scores > 0.0)), float(weights @ positive)
+        both = float(weights @ (positive & (scores > 0.0)))
+        return (1.0 + square) * both / (found + square * true) if both else 0.0
     if not positive.any():
         raise ValueError(f"y has no positive row, so measure={name!r} is not defined")
     if measure.needs_floor:
-        precision, recall, _ = precision_recall_curve(positive, scores, sample_weight=row_weights)
+        right, wrong = _counts(positive, scores, row_weights)
+        precision, recall = _share(right, right + wrong), _share(right, right[-1:])
         value, other = (recall, precision) if name == "recall@precision" else (precision, recall)
-        # The last point, of no row at all, has a precision by convention alone.
-        return float(value[:-1][other[:-1] >= measure.floor].max(initial=0.0))
+        return float(value[other >= (measure.floor or 0.0)].max(initial=0.0))
     if row_weights is not None:
         raise ValueError(f"measure={name!r} counts rows, and takes no sample_weight")
     n_positive = int(positive.sum())
@@ -49,6 +51,27 @@ def measure_of_scores(
         raise ValueError(f"X has {len(scores)} rows, fewer than k={count}")
     found = _positive_among_best(positive, scores, count)
     return found / (n_positive if name == "recall@k" else count)
+
+
+def _counts(positive: Bools, scores: Floats, row_weights: Floats | None) -> tuple[Floats, Floats]:
+    """Positive and negative rows above each threshold that matters, the highest first."""
+    weights = np.ones(len(scores)) if row_weights is None else row_weights
+    order = np.argsort(-scores, kind="stable")
+    last = np.flatnonzero(np.diff(scores[order], append=-np.inf))
+    right = np.cumsum((weights * positive)[order])[last]
+    wrong = np.cumsum((weights * ~positive)[order])[last]
+    return right, wrong
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """Shares; 0 of nothing."""
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0.0)
+
+
+def _undefined(name: str, positive: Bools, scores: Floats, row_weights: Floats | None) -> float:
+    """What scikit-learn makes of a measure that is not defined, with its warning."""
+    measure = getattr(importlib.import_module("sklearn.metrics"), name)
+    return float(measure(positive, scores, sample_weight=row_weights))
 
 
 def _positive_among_best(positive: Bools, scores: Floats, count: int) -> float:

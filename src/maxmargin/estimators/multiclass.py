@@ -7,9 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
@@ -20,10 +17,11 @@ from ..problems.classes.class_features import ClassFeatureProblem, described_cla
 from ..problems.classes.marginals import ClassDistribution
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
+from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import canonical, check_classes, check_lengths, check_rows, one_column
 from .confidence import Confidences
 from .example_weights import example_weights
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
@@ -36,12 +34,10 @@ from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
 
-FLOATS = (np.float64, np.float32)
-
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstimator):
+class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
     """Multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
@@ -280,11 +276,8 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Examples as arrays; raises ValueError that says what is wrong with them."""
         check_lengths(X, y)
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
-        check_classification_targets(y)
+        X, y = check_rows(self, X, y, reset=reset)
+        check_classes(y)
         return X, y
 
     def _describe_classes(self, prior: Any = None) -> Any:
@@ -452,7 +445,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         float
         """
         self._check_fitted()
-        labels = column_or_1d(y)
+        labels = one_column(y)
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if len(unknown):
             warn_user(
@@ -559,10 +552,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
     def _scores(self, X: Any) -> Floats:
         """Scores of all classes."""
         weights = self._weights
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X = check_rows(self, X, reset=False)
 
         def scores(inputs: Any) -> Floats:
             rows = make_rows(inputs, fit_intercept=self._has_intercept)

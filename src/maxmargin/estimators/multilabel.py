@@ -10,9 +10,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Names
 from ..engine.rows import Rows, make_rows
@@ -24,9 +21,10 @@ from ..problems.multilabel.problem import (
     label_scores,
     predict_labels,
 )
+from ..sklearn_bases import Classifier
 from ..types import Bools, Floats, Ints
-from .base import OnlineMethod, checked_k
-from .class_inputs import canonical, check_finite, check_lengths
+from .base import ConditionalMethod, OnlineMethod, checked_k
+from .class_inputs import canonical, check_lengths, check_rows
 from .example_weights import example_weights
 from .explanation import (
     Evidence,
@@ -43,19 +41,22 @@ from .parameters import with_inherited_parameters
 
 __all__ = ["MultilabelSVM"]
 
-FLOATS = (np.float64, np.float32)
 
+class _MethodWithoutEdges(ConditionalMethod):
+    """A method that needs labels with scores of their own; a decorator."""
 
-def _has_no_edges(estimator: MultilabelSVM) -> bool:
-    """Whether labels have scores of their own; AttributeError otherwise."""
-    if len(estimator.edges_) if hasattr(estimator, "edges_") else estimator.edges is not None:
-        raise AttributeError("labels with edges between them have no scores of their own")
-    return True
+    def check(self, estimator: Any) -> None:
+        """See `ConditionalMethod`."""
+        if len(estimator.edges_) if hasattr(estimator, "edges_") else estimator.edges is not None:
+            raise AttributeError(
+                f"{self.method.__name__} needs labels without edges: others have no scores of "
+                "their own"
+            )
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
     """Any number of labels for each example, certified by a duality gap; the search is exact.
 
     Parameters
@@ -274,7 +275,7 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         )
         return Explanation(own.astype(int), None, decisions, n)
 
-    @available_if(_has_no_edges)
+    @_MethodWithoutEdges
     def decision_function(self, X: Any) -> Floats:
         """Scores of the labels, of which those above 0 are predicted; without edges only.
 
@@ -367,11 +368,7 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
         """Inputs as a matrix; raises ValueError that says what is wrong."""
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
-        return X
+        return check_rows(self, X, reset=reset)
 
     # ----- persistence --------------------------------------------------------------------------
 

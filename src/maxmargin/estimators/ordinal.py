@@ -9,9 +9,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names
@@ -20,9 +17,10 @@ from ..engine.rows import make_rows, row_scores
 from ..given import is_one_of
 from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
+from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
 from .base import checked_k
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import are_classes, canonical, check_lengths, check_rows, one_column
 from .example_weights import example_weights
 from .explanation import (
     Evidence,
@@ -38,14 +36,13 @@ from .parameters import with_inherited_parameters
 
 __all__ = ["OrdinalSVM"]
 
-FLOATS = (np.float64, np.float32)
 OrdinalLoss = Literal["absolute", "pairs"]
 LOSSES = get_args(OrdinalLoss)
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class OrdinalSVM(ClassifierMixin, LinearEstimator):
+class OrdinalSVM(Classifier, LinearEstimator):
     """Grades, that is classes in an order: by thresholds on a linear score.
 
     Parameters
@@ -126,8 +123,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         check_lengths(X, y)
         order = self._given_order(y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
-        check_finite(X)
+        X, y = check_rows(self, X, y)
         self.classes_ = self._found_grades(y) if order is None else order
         grades = self._encoded(y)
         weights = example_weights(sample_weight, None, X, grades)
@@ -180,10 +176,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
         ndarray of shape (n_examples,)
         """
         weights = self._weights
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X = check_rows(self, X, reset=False)
         scores = scores_of_rows(make_rows(X), weights[: self.n_features_in_], self.n_jobs)
         return np.asarray(scores, dtype=np.float64)
 
@@ -322,7 +315,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
                     f"y[{i}] is {value!r:.40}, which has no order beside y[0], {y[0]!r:.40}; give "
                     "the grades from the lowest to the highest as grades=[...]"
                 )
-        if type_of_target(y, input_name="y") == "continuous":
+        if not are_classes(y) and _is_continuous(y):
             raise ValueError(
                 f"Unknown label type: y has {len(np.unique(y))} different real values; if these "
                 "are grades, give them as grades=numpy.unique(y)"
@@ -340,7 +333,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
 
     def _encoded(self, y: Any) -> Ints:
         """Numbers of grades, from 0; ValueError for one that the model does not know."""
-        values = column_or_1d(y).tolist()
+        values = one_column(y).tolist()
         labels = FlatLabels(values, np.array([0, len(values)]))
         codes = LabelEncoder(self.classes_).encode(labels).astype(np.int64)
         if codes.min(initial=0) < 0:
@@ -398,3 +391,10 @@ def _pairs(X: Any, grades: Ints, weights: Floats | None) -> RankingProblem:
     """All examples as the documents of one query."""
     offsets = [0, len(grades)]
     return RankingProblem(X, grades, offsets, "normalized-swaps", document_weights=weights)
+
+
+def _is_continuous(y: NDArray[Any]) -> bool:
+    """Whether scikit-learn takes outputs for real numbers."""
+    from sklearn.utils.multiclass import type_of_target
+
+    return bool(type_of_target(y, input_name="y") == "continuous")

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
-from sklearn.exceptions import ConvergenceWarning
-
 from .._warn import warn_user
 from ..defaults import TOL
 from ..given import is_one_of
@@ -86,6 +84,8 @@ class PartialLabels(MaxMarginEstimator):
         warn_unless_converged(found.result, solver)
         is_told = not found.result.converged or found.result.status == "interrupted"
         if self.partial == "alternate" and not found.settled and not is_told:
+            from sklearn.exceptions import ConvergenceWarning
+
             n_rounds = len(found.rounds)
             limit = "max_rounds" if n_rounds >= self.max_rounds else "max_time"
             warn_user(

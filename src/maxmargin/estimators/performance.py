@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import validate_data
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names
@@ -19,9 +16,10 @@ from ..engine.native import scores_of_rows
 from ..engine.rows import make_rows
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
+from ..sklearn_bases import Classifier
 from ..types import Bools, Floats
 from .base import checked_k
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import canonical, check_classes, check_lengths, check_rows
 from .example_weights import example_weights
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .kernels import KernelModel, KernelParameters
@@ -31,12 +29,10 @@ from .parameters import with_inherited_parameters
 
 __all__ = ["PerformanceSVM"]
 
-FLOATS = (np.float64, np.float32)
-
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
+class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
     """SVM for two classes that is trained for a measure of the whole sample.
 
     The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
@@ -160,12 +156,13 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         """
         measure = self._measure()
         check_lengths(X, y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
-        check_finite(X)
-        check_classification_targets(y)
+        X, y = check_rows(self, X, y)
+        check_classes(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
             listed = ", ".join(repr(label) for label in self.classes_.tolist()[:5])
+            from sklearn.utils.multiclass import type_of_target
+
             kind = type_of_target(y)
             only = f"Only binary classification is supported. The type of the target is {kind}. "
             raise ValueError(
@@ -236,10 +233,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         ndarray of shape (n_rows,)
         """
         weights = self._weights
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X = check_rows(self, X, reset=False)
 
         def scores(inputs: Any) -> Floats:
             rows = make_rows(inputs, fit_intercept=self._has_intercept)

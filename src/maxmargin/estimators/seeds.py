@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 __all__ = ["seed_of"]
 
@@ -17,6 +16,8 @@ def seed_of(random_state: Any) -> Any:
         return random_state
     if isinstance(random_state, Integral) and int(random_state) >= 0:
         return random_state
+    from sklearn.utils import check_random_state
+
     try:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError:

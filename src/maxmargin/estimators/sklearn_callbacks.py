@@ -14,19 +14,7 @@ from typing import Any, NamedTuple
 
 from ..result import Progress
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
-
-    def with_callbacks(method: Any) -> Any:
-        """The method as it is."""
-        return method
-
-
-__all__ = ["CallbackSupportMixin", "iteration_callback", "telling_callbacks"]
+__all__ = ["iteration_callback", "telling_callbacks"]
 
 
 class _Fit(NamedTuple):
@@ -40,7 +28,6 @@ def telling_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Let a fit of a draft tell scikit-learn's callbacks that it begins and ends."""
     names = inspect.signature(fit)
 
-    @with_callbacks
     def fit_and_tell(draft: Any, *args: Any, **kwargs: Any) -> Any:
         given = dict(names.bind(draft, *args, **kwargs).arguments)
         given.pop("self", None)
@@ -61,7 +48,11 @@ def telling_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fit)
     def fit_maybe_telling(draft: Any, *args: Any, **kwargs: Any) -> Any:
         has_callbacks = hasattr(draft, "_skl_callbacks") or hasattr(draft, "_parent_callback_ctx")
-        return (fit_and_tell if has_callbacks else fit)(draft, *args, **kwargs)
+        if not has_callbacks:
+            return fit(draft, *args, **kwargs)
+        from sklearn.callback import with_callbacks
+
+        return with_callbacks(fit_and_tell)(draft, *args, **kwargs)
 
     return fit_maybe_telling
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from ..engine.threads import in_ranges
 from ..features import (
@@ -21,6 +20,7 @@ from ..features import (
 from ..features.containers import as_list, frame_columns
 from ..features.tokens import TokenPieces
 from ..formats import TokenColumns
+from ..sklearn_bases import clone
 from ..types import Ints
 
 __all__ = ["VECTORS_WORTH_CUTTING", "TokenInputs"]

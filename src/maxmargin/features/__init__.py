@@ -1,15 +1,19 @@
 """From the user's data to packed feature matrices."""
 
+from typing import TYPE_CHECKING, Any
+
 from ..problems.classes.taxonomy import Taxonomy
 from .class_features import ClassFeatures
 from .crf_templates import CrfTemplates, read_templates
 from .dictionary import FeatureDictionary
-from .kernel_map import KernelMap
 from .packing import PackedSequences, holds_named_features, pack_sequences
 from .storing import StoredLabels, StoredSequences
 from .substitution import AMINO_ACIDS, blosum62, log_odds_scores
 from .templates import chunking_templates, ner_templates, words_templates
 from .window import WindowFeatures
+
+if TYPE_CHECKING:
+    from .kernel_map import KernelMap as KernelMap
 
 __all__ = [
     "AMINO_ACIDS",
@@ -31,3 +35,12 @@ __all__ = [
     "read_templates",
     "words_templates",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs scikit-learn on first use (PEP 562)."""
+    if name == "KernelMap":
+        from .kernel_map import KernelMap
+
+        return KernelMap
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

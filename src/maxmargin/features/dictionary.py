@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from ..declared import from_values
 from ..given import first_unusable, unusable
+from ..sklearn_bases import Estimator
 from ..types import Floats, Ints
 from .packing import (
     PackedSequences,
@@ -37,7 +36,7 @@ class _State(NamedTuple):
     feature_names: list[str]
 
 
-class FeatureDictionary(BaseEstimator):
+class FeatureDictionary(Estimator):
     """Number the features of tokens given as dicts or as lists of strings.
 
     In a dict, a number is the value of the feature named by its key, a boolean is 0 or 1, and a
@@ -100,6 +99,8 @@ class FeatureDictionary(BaseEstimator):
         PackedSequences
         """
         if not hasattr(self, "feature_names_"):
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError("this FeatureDictionary is not fitted yet: call fit first")
         return self._transform(_flatten(X))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,15 +14,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..declared import Count, SparseParts, as_sparse, sparse_parts
 from ..engine.one_core import one_core
 from ..types import Floats, Ints
-from .kernel_functions import FLOATS, KERNELS, PRECOMPUTED, Kernel, make_kernel
+from .kernel_basis import KernelBasis, columns_of, slices_of_rows
+from .kernel_functions import FLOATS, PRECOMPUTED, make_kernel
 from .pivoted_cholesky import BASES as UNLABELLED
 from .pivoted_cholesky import pivoted_cholesky
 from .support_rows import least_margins
 
-__all__ = ["KernelBasis", "KernelMap", "KernelState", "rows_at_a_time", "slices_of_rows"]
+__all__ = ["KernelMap"]
 
 #: Coefficients of basis vectors count as zero below this share of the largest.
 ZERO = 1e-8
@@ -32,80 +31,6 @@ BASES = (*UNLABELLED, SUPPORTS)
 #: Basis vectors are drawn from so many times their number of rows, which a model of this share of
 #: their number finds; there are at least so many of both.
 CANDIDATES, FIRST_RANK, LEAST = 2, 0.25, 50
-VALUES_AT_A_TIME = 2**24  # of kernels, in predictions: 128 MB
-
-
-@dataclass(frozen=True)
-class KernelBasis:
-    """Basis vectors and their kernel: all that predictions need."""
-
-    kernel: Kernel
-    indices: Ints  # rows of the training data
-    vectors: Any  # dense or CSR; None where values are precomputed
-
-    def __len__(self) -> int:
-        """Number of basis vectors."""
-        return len(self.indices)
-
-    def values(self, X: Any) -> NDArray[Any]:
-        """The kernel's values of rows with the basis vectors."""
-        with one_core():
-            if self.vectors is None:
-                return _columns_of(X, self.indices)
-            return self.kernel(X, self.vectors)
-
-    def subset(self, chosen: NDArray[Any]) -> KernelBasis:
-        """Some of the basis vectors."""
-        vectors = None if self.vectors is None else self.vectors[chosen]
-        return KernelBasis(self.kernel, self.indices[chosen], vectors)
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the vectors."""
-        if self.vectors is None:
-            return self.indices.nbytes
-        if sp.issparse(self.vectors):
-            return sum(part.nbytes for part in sparse_parts(self.vectors)[:3])
-        return int(self.vectors.nbytes)
-
-    def to_state(self) -> KernelState:
-        """What a model file keeps; ValueError for a function of the user's."""
-        if self.kernel.function is not None:
-            raise ValueError(
-                "a model file cannot keep a kernel that is a function of your own; pickle the "
-                "estimator, or train it with kernel='precomputed'"
-            )
-        dense = None if sp.issparse(self.vectors) else self.vectors
-        sparse = sparse_parts(self.vectors) if sp.issparse(self.vectors) else None
-        return KernelState(*self.kernel[:4], self.indices, dense, sparse)
-
-
-class KernelState(NamedTuple):
-    """What a file keeps of basis vectors and their kernel."""
-
-    kernel: str
-    gamma: float
-    degree: Count
-    coef0: float
-    indices: NDArray[np.integer]
-    dense: NDArray[np.floating] | None
-    sparse: SparseParts | None
-
-    def basis(self, n_features: int) -> KernelBasis:
-        """The basis, for inputs of so many features; ValueError where parts do not fit."""
-        if self.kernel not in KERNELS:
-            raise ValueError(f"unknown kernel {self.kernel!r:.40}")
-        kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        indices = self.indices.astype(np.int64)
-        if self.kernel == PRECOMPUTED:
-            if len(indices) and not 0 <= indices.min() <= indices.max() < n_features:
-                raise ValueError(f"basis vectors beyond the {n_features} training rows")
-            return KernelBasis(kernel, indices, None)
-        vectors = self.dense if self.sparse is None else as_sparse(*self.sparse)
-        if vectors is None or vectors.shape != (len(indices), n_features):
-            found = None if vectors is None else vectors.shape
-            raise ValueError(f"basis vectors of {found}, expected {(len(indices), n_features)}")
-        return KernelBasis(kernel, indices, vectors)
 
 
 class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -244,7 +169,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             _check_square(X)
 
         def columns(rows: Ints) -> NDArray[Any]:
-            return _columns_of(X, rows) if is_precomputed else kernel(X, X[rows])
+            return columns_of(X, rows) if is_precomputed else kernel(X, X[rows])
 
         n = int(X.shape[0])
         diagonal = kernel.diagonal(X)
@@ -357,24 +282,6 @@ def _supports(
         return None
     with one_core():
         return least_margins(columns, diagonal, codes, count, rank=rank, generator=generator)
-
-
-def rows_at_a_time(width: int) -> int:
-    """How many rows of so many values are held at a time."""
-    return max(1, VALUES_AT_A_TIME // max(width, 1))
-
-
-def slices_of_rows(n_rows: int, width: int) -> Iterator[slice]:
-    """Slices of as many rows of so many values as are held at a time."""
-    size = rows_at_a_time(width)
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
-
-
-def _columns_of(values: Any, columns: Ints) -> NDArray[Any]:
-    """Columns of precomputed values."""
-    chosen = values[:, columns]
-    return chosen.toarray() if sp.issparse(chosen) else np.ascontiguousarray(chosen)
 
 
 def _check_square(values: Any) -> None:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from ..formats.columns import TokenColumns
 from ..formats.opening import PathLike
 from ..formats.writing import write_atomically
+from ..sklearn_bases import clone
 from ..types import Ints, Ints32
 from .packing import PackedSequences
 from .storing import PackedWriter

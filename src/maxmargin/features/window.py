@@ -17,12 +17,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from ..declared import from_values
 from ..formats.columns import TokenColumns
 from ..formats.opening import PathLike
+from ..sklearn_bases import Estimator
 from ..types import Ints, Ints32
 from .crf_templates import is_crf_template, parse_crf_template, read_templates
 from .packing import PackedSequences
@@ -80,7 +79,7 @@ class _State(NamedTuple):
     bounds: Ints
 
 
-class WindowFeatures(BaseEstimator):
+class WindowFeatures(Estimator):
     """Features of each token from the words, tags and other columns around it.
 
     Parameters
@@ -215,6 +214,8 @@ class WindowFeatures(BaseEstimator):
         CodedTokens
         """
         if not hasattr(self, "templates_"):
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError("this WindowFeatures is not fitted yet: call fit first")
         data = as_token_columns(X)
         if len(data.columns) != len(self.columns_):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import warnings
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,10 @@ _LARGEST_EXACT = 2**53  # whole numbers up to here are all floating-point number
 # Stricter than Python, which reads 1_0 and digits of other scripts too.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)", re.IGNORECASE)
+
+# Lines that are likely to be fine: all numbers are looked at later.
+_LINE = re.compile(rb"[0-9.eE+-]+(?:[ \t]+qid:[0-9]+)?(?:[ \t]+[0-9]+:[0-9.eE+-]+)*")
+_AT_A_TIME = 2**24  # bytes of lines
 
 # What can be read back as a label: not the numbers that are none.
 _LABEL = re.compile(r"(?!(?:nan|[+-]?inf(?:inity)?)\Z)[^\s:,#]+", re.IGNORECASE)
@@ -103,7 +108,7 @@ def read_svmlight(
     data = _read_fast(path, n_features) if has_labels and not multilabel else None
     if data is not None:
         return data
-    # The fast reader cannot say where an error is, nor read labels that are words.
+    # The fast way cannot say where an error is, nor read labels that are words.
     return _read_carefully(path, n_features, has_labels, multilabel, encoding)
 
 
@@ -164,39 +169,59 @@ def write_svmlight(
 
 
 def _read_fast(path: Source, n_features: int | None) -> SvmlightData | None:
-    """Read with scikit-learn's compiled parser; None where it fails or something looks wrong."""
-    from sklearn.datasets import load_svmlight_file
-
+    """Read many lines at a time; None where something looks wrong."""
+    parts = []
     with open_binary(path) as stream:
-        try:
-            X, y, qid = load_svmlight_file(
-                _PlainLines(stream), n_features=n_features, zero_based=False, query_id=True
-            )
-        except (ValueError, IndexError, OverflowError):
-            return None
-    if X.nnz == 0 or not np.isfinite(X.data).all() or not np.isfinite(y).all():
+        while lines := stream.readlines(_AT_A_TIME):
+            part = _read_lines([own for line in lines if (own := line.partition(b"#")[0].strip())])
+            if part is None:
+                return None
+            parts.append(part)
+    if not parts:
         return None
-    if len(qid) not in (0, X.shape[0]) or X.shape[1] > LARGEST_INDEX:
+    y, qid, sizes, indices, values = map(np.concatenate, zip(*parts, strict=True))
+    if not len(values) or len(qid) not in (0, len(y)):
         return None
-    if np.abs(y).max() >= _LARGEST_EXACT:  # which label it was is lost
+    indptr = np.append(0, np.cumsum(sizes, dtype=np.int64))
+    rises = np.diff(indices, prepend=0.0) > 0
+    rises[indptr[:-1][sizes > 0]] = True
+    if not rises.all() or not 1 <= indices.min() <= indices.max() <= LARGEST_INDEX:
         return None
-    # Made anew, its indices have 32 bits where that suffices: others' estimators refuse 64.
-    X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    width = int(indices.max()) if n_features is None else n_features
+    if indices.max() > width or not np.isfinite(values).all():
+        return None
+    if not max(np.abs(y).max(), np.abs(qid).max(initial=0)) < _LARGEST_EXACT:  # NaN, or digits lost
+        return None
+    X = sparse.csr_matrix((values, indices.astype(np.int64) - 1, indptr), shape=(len(y), width))
     return SvmlightData(X, _whole_if_possible(y), qid.astype(np.int64) if len(qid) else None)
 
 
-class _PlainLines:
-    """Lines of a file for scikit-learn, which takes 1_0 for 10."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-        self.read = stream.read
-
-    def __iter__(self) -> Iterator[bytes]:
-        for line in self.stream:
-            if b"_" in line and b"_" in line.partition(b"#")[0]:
-                raise ValueError
-            yield line
+def _read_lines(lines: list[bytes]) -> tuple[Floats, Floats, Ints, Floats, Floats] | None:
+    """Labels, queries, numbers of pairs, indices and values; None where something looks wrong."""
+    if not all(map(_LINE.fullmatch, lines)):
+        return None
+    n_queries = sum(b"qid:" in line for line in lines)
+    if n_queries not in (0, len(lines)):
+        return None
+    ahead = 2 if n_queries else 1  # numbers before the pairs
+    sizes = np.array([line.count(b":") for line in lines], dtype=np.int64) - (ahead - 1)
+    text = b" ".join(lines).replace(b"qid:", b"").replace(b":", b" ")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy warns of what is no number
+            numbers = np.fromstring(text, sep=" ")
+    except (ValueError, DeprecationWarning):
+        return None
+    ends = np.cumsum(ahead + 2 * sizes)
+    if len(numbers) != ends[-1:].sum():
+        return None
+    starts = ends - ahead - 2 * sizes
+    in_pairs = np.ones(len(numbers), dtype=bool)
+    in_pairs[starts] = False
+    in_pairs[starts + ahead - 1] = False
+    pairs = numbers[in_pairs]
+    queries = numbers[starts + 1] if n_queries else np.empty(0)
+    return numbers[starts], queries, sizes, pairs[::2], pairs[1::2]
 
 
 def _whole_if_possible(labels: Floats) -> NDArray[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 from ..types import Floats
 
@@ -12,6 +11,8 @@ __all__ = ["cheapest_tree"]
 
 def cheapest_tree(costs: Floats) -> list[tuple[int, int]]:
     """Edges of the spanning tree of least total cost, from the lower triangle of the costs."""
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
     lower = np.tril(np.ones(costs.shape, dtype=bool), -1)
     # A cost of 0 would be no edge at all.
     shifted = np.where(lower, costs - costs[lower].min(initial=0.0) + 1.0, 0.0)

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -169,6 +168,8 @@ class Solver:
 
     def settings(self, problem: Any, formulation: Formulation, C: float) -> dict[str, str]:
         """What has to be the same for a training that goes on, but for the examples."""
+        import joblib
+
         options = {f.name: repr(getattr(self, f.name)) for f in fields(self)}
         return {
             "version of maxmargin": __version__,
@@ -187,6 +188,8 @@ class Solver:
         self, problem: Any, formulation: Formulation, C: float, weights: Floats
     ) -> dict[str, str]:
         """What has to be the same for a training that goes on."""
+        import joblib
+
         given = problem.before_training() if isinstance(problem, Growing) else problem
         return self.settings(problem, formulation, C) | {
             "number of examples": repr(problem.n_examples),

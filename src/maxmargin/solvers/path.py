@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from ..engine.state import SolverState
 from ..formulation import Formulation
@@ -178,6 +177,8 @@ def _end(excess: Callable[..., float], arguments: tuple[float, float], sign: flo
         inner, outer = outer, 4.0 * outer
         if outer > np.log(FAR):
             return sign * np.inf
+    from scipy.optimize import brentq
+
     root: float = brentq(lambda x: excess(sign * x, *arguments), inner, outer, xtol=1e-12)
     return sign * max(inner, root - 1e-9)  # on the side that is certified
 

@@ -88,9 +88,11 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     given = dict(_assignment(text) for text in arguments.set)
     online = SOLVERS.get(arguments.algorithm)
     found: dict[str, Any] = {"min_count": math.ceil(_number(given, "feature.minfreq", 0.0))}
-    passes, c2 = _number(given, "max_iterations", 0.0), _number(given, "c2", 1.0)
+    passes, c2 = _number(given, "max_iterations", 100.0), _number(given, "c2", 1.0)
     if online is not None:
-        found.update(solver=online, max_passes=passes or None)
+        if passes < 1:
+            raise UsageError(f"-p max_iterations must be at least 1, got {passes:g}")
+        found.update(solver=online, max_passes=passes)
         ignored = ["c2"]
     else:
         if c2 <= 0:

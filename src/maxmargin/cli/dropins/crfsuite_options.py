@@ -61,7 +61,8 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="c2, feature.minfreq and (ap, pa) max_iterations; others have no effect",
+        help="c2 (default 1), feature.minfreq (default 0) and (ap, pa) max_iterations (default "
+        "100); others have no effect",
     )
     parser.add_argument(
         "-t", "--type", default="1d", choices=["1d", "crf1d"], help="first-order chains"

@@ -63,14 +63,18 @@ def _finite(text: str) -> float:
 
 _OWN_SOLVER = "is of SVM-struct's own solver, and has no effect here"
 _LINEAR = "is of kernels, and has no effect with the linear one"
-_VERBOSITY = Option("-v", "v", "verbosity; 0 for silence (default 1)", default=1)
+
+
+def _verbosity(default: int) -> Option:
+    """How much is printed."""
+    return Option("-v", "v", f"verbosity; 0 for silence (default {default})", default=default)
 
 
 def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Option, ...]:
     """What the learners of SVM-struct have in common; ``losses`` are what -l takes."""
     listed = ", ".join(f"{number}: {words}" for number, words in losses.items())
     return (
-        _VERBOSITY,
+        _verbosity(1),
         Option("-c", "c", "C of C/n times the sum of slacks (default 0.01)", positive_number, 0.01),
         Option("-p", "p", "1: slacks, 2: squared slacks (default 1)", default=1, choices=(1, 2)),
         Option(
@@ -113,7 +117,7 @@ def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Op
 
 def classify_options() -> tuple[Option, ...]:
     """What the classifiers of SVM-struct have in common."""
-    return (_VERBOSITY, Option("-y", "y", note=_OWN_SOLVER))
+    return (_verbosity(2), Option("-y", "y", note=_OWN_SOLVER))
 
 
 def make_parser(commands: Any, name: str, description: str) -> argparse.ArgumentParser:

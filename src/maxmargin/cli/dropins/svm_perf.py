@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import precision_score, recall_score
 
 from ...estimators.measure_scores import measure_of_scores
 from ...estimators.performance import PerformanceSVM
@@ -114,8 +113,8 @@ def _measures(positive: Bools, scores: Floats) -> list[str]:
     chosen = scores > 0
     values = {
         "Accuracy": np.mean(chosen == positive),
-        "Precision": precision_score(positive, chosen, zero_division=0.0),
-        "Recall": recall_score(positive, chosen, zero_division=0.0),
+        "Precision": positive[chosen].mean() if chosen.any() else 0.0,
+        "Recall": chosen[positive].mean() if positive.any() else 0.0,
         "F1": measure_of_scores(Measure("f1"), positive, scores),
     }
     if positive.any() and not positive.all():

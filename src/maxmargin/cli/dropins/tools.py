@@ -15,7 +15,7 @@ HMM = StructTool(
     "TAG qid:SEQUENCE INDEX:VALUE ... # comment",
     "the tag of each line",
     (
-        *learn_options(0.5, {0: "a sequence is right or wrong", 1: "number of wrong tags"}, 1),
+        *learn_options(0.1, {0: "a sequence is right or wrong", 1: "number of wrong tags"}, 1),
         Option("--t", "order", "order of transitions (default 1)", int, 1, (0, 1, 2, 3)),
         Option("--e", "emissions", "order of emissions (default 0)", int, 0, (0, 1)),
         _BEAM,

@@ -13,7 +13,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -107,6 +106,8 @@ class OutputTexts:
 
 def _content(y: Any) -> str | None:
     """Hash of an object; None where that cannot be told."""
+    import joblib
+
     try:
         return str(joblib.hash(y))
     except Exception:  # whatever a user's objects raise when they are pickled

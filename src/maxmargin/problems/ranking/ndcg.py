@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ..._jit import kernel
 from ...types import Floats, Ints
@@ -151,6 +150,8 @@ def _assign_places(queries: Queries, tables: GainTables, q: int, ranked: Ranked,
     slopes = queries.units[q] * (m - 1 - 2 * places) / 2.0
     shares = tables.gains[first : first + m] / tables.ideals[q]
     values = np.outer(ranked.scores[start:end], slopes) - np.outer(shares, tables.discounts[:m])
+    from scipy.optimize import linear_sum_assignment
+
     documents, chosen = linear_sum_assignment(values, maximize=True)
     ranked.order[start:end][chosen] = documents
 

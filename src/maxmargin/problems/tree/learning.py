@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics import mutual_info_score
 
 from ...search.spanning_tree import cheapest_tree
 from ...types import Bools, Floats, Ints
@@ -16,6 +15,8 @@ def tree_of_labels(codes: Ints, n_labels: Ints) -> list[tuple[int, int]]:
 
     Negative codes are labels that are not known; pairs with such are not counted.
     """
+    from sklearn.metrics import mutual_info_score
+
     V = codes.shape[1]
     information = np.zeros((V, V))
     for a in range(V):

@@ -1,0 +1,163 @@
+"""scikit-learn's base classes, for estimators that are imported without scikit-learn.
+
+To import scikit-learn takes longer than most commands do. So the classes here stand for its base
+classes, and get those as their bases when scikit-learn is imported, whoever imports it: whoever can
+see the difference has imported it. Until then an estimator knows its parameters; whatever else
+scikit-learn would do for it is done by importing it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["CallbackSupport", "Classifier", "Estimator", "check_fitted", "clone"]
+
+_HOME = "sklearn.base"
+#: How the names begin that users know and that estimators have by scikit-learn alone.
+_LATER = ("set_", "get_", "_repr_")
+
+
+class _Alone:
+    """What estimators are while nobody has imported scikit-learn: parameters."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(_LATER):
+            _import_sklearn()
+            return getattr(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        _import_sklearn()
+        return repr(self)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Names of the parameters, in alphabetical order."""
+        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by their names, with ``deep`` also those of estimators among them."""
+        found = {}
+        for name in self._get_param_names():
+            value = found[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                found |= {f"{name}__{inner}": v for inner, v in value.get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; those of an estimator among them by ``name__parameter``."""
+        if not params.keys() <= set(self._get_param_names()):
+            _import_sklearn()
+            return self.set_params(**params)
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+
+class _NoClassifier:
+    """Bases are replaced one by one: none of those before may be that of two classes."""
+
+
+class _NoCallbacks:
+    """As above; it stays for scikit-learn before 1.9."""
+
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator as Estimator
+    from sklearn.base import ClassifierMixin as Classifier
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+else:
+
+    class Estimator(_Alone):
+        """Stands for ``BaseEstimator``."""
+
+    class Classifier(_NoClassifier):
+        """Stands for ``ClassifierMixin``."""
+
+    class CallbackSupport(_NoCallbacks):
+        """Stands for ``CallbackSupportMixin``, which scikit-learn has since 1.9."""
+
+
+def _inherit(base: ModuleType) -> None:
+    """Make scikit-learn's classes the bases of those above."""
+    Estimator.__bases__ = (base.BaseEstimator,)
+    Classifier.__bases__ = (base.ClassifierMixin,)
+    with contextlib.suppress(ImportError):
+        callback = importlib.import_module("sklearn.callback")
+        CallbackSupport.__bases__ = (callback.CallbackSupportMixin,)
+    for cls in _subclasses(Estimator):  # as if they had been written just now
+        super(Estimator, cls).__init_subclass__()
+
+
+def _import_sklearn() -> Any:
+    """The module of its base classes, which are then those of estimators."""
+    base = importlib.import_module(_HOME)
+    if Estimator.__bases__ == (_Alone,):  # imported before, or past the watch
+        _inherit(base)
+    return base
+
+
+def _subclasses(cls: Any) -> Iterator[Any]:
+    """A class and all that inherit from it."""
+    yield cls
+    for sub in cls.__subclasses__():
+        yield from _subclasses(sub)
+
+
+class _Watch(MetaPathFinder):
+    """Sees scikit-learn being imported."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The specification that others find, of a loader that tells."""
+        if name != _HOME:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        found = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            load: Any = spec.loader.exec_module
+
+            def load_and_inherit(module: ModuleType) -> None:
+                load(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                _import_sklearn()
+
+            spec.loader.exec_module = load_and_inherit  # type: ignore[method-assign]
+        return spec
+
+
+if _HOME in sys.modules:
+    _import_sklearn()  # waits, if another thread is importing it
+else:
+    sys.meta_path.insert(0, _Watch())
+
+
+# ----- functions of scikit-learn's that are short ------------------------------------------------
+
+
+def check_fitted(estimator: Any, attribute: str) -> None:
+    """Raise scikit-learn's NotFittedError where the attribute is missing."""
+    if not hasattr(estimator, attribute):
+        importlib.import_module("sklearn.utils.validation").check_is_fitted(estimator, attribute)
+
+
+def clone(estimator: Any) -> Any:
+    """An unfitted estimator of the same parameters, as scikit-learn's ``clone`` makes it."""
+    if _HOME in sys.modules or not isinstance(estimator, Estimator):
+        return _import_sklearn().clone(estimator)
+    params = estimator.get_params(deep=False).items()
+    return type(estimator)(
+        **{name: clone(v) if hasattr(v, "get_params") else copy.deepcopy(v) for name, v in params}
+    )
