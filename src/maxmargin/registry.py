@@ -105,7 +105,15 @@ SEGMENT = Task(
     scores="precision, recall and F1 of the segments of every type, as conlleval has them",
     losses=("segments", "hamming", "f1", "zero-one"),
     unit="block",
-    options=("intercept", "templates", "label_column", "min_count", "max_length", "separator"),
+    options=(
+        "intercept",
+        "templates",
+        "label_column",
+        "min_count",
+        "max_length",
+        "on_violation",
+        "separator",
+    ),
 )
 MULTICLASS = Task(
     "multiclass",
@@ -198,7 +206,7 @@ DEPEND = Task(
     losses=("hamming", "normalized-hamming", "zero-one"),
     unit="commented block",
     answers=("k", "scores"),
-    options=("projective", "relations", "hash_bits"),
+    options=("projective", "on_violation", "relations", "hash_bits"),
 )
 PARSE = Task(
     "parse",

@@ -32,9 +32,16 @@ from ..types import Bools, Floats, Ints, Ints32
 from .arc_explanation import Sentence, arc_evidence
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
-from .examples import lasting
+from .examples import examples_at, lasting
 from .explanation import Explanation, alone, decision, decisions_by_place
-from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
+from .known_arcs import (
+    allowed_arcs,
+    arc_choices,
+    check_on_crossing,
+    labels_of_arcs,
+    projective_heads,
+    some_trees,
+)
 from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
 from .parameters import with_inherited_parameters
@@ -63,7 +70,14 @@ class DependencyParser(PartConfidences, PartialLabels):
     ----------
     projective : bool, default=True
         Find the best tree without crossing arcs (Eisner's algorithm), or the best of all trees
-        (Chu-Liu/Edmonds). Training trees may have crossing arcs in both cases.
+        (Chu-Liu/Edmonds).
+    on_violation : {"keep", "raise", "drop", "repair"}, default="keep"
+        What to do with training trees that have crossing arcs, which a projective parser never
+        predicts: train on them as they are; raise ValueError, which says where; leave them out; or
+        make them projective (Nivre & Nilsson 2005: the shortest arc over words that do not descend
+        from its head moves to the head of its head, with its label, until there is none). All but
+        "raise" warn, with a count. Without effect for ``projective=False``, and for heads known in
+        part.
     labeled : bool, default=False
         Learn labels of the arcs too.
     loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
@@ -102,6 +116,7 @@ class DependencyParser(PartConfidences, PartialLabels):
     """
 
     projective: bool = True
+    on_violation: Literal["keep", "raise", "drop", "repair"] = "keep"
     labeled: bool = False
     loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming"
     single_root: bool = True
@@ -133,6 +148,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
+        check_on_crossing(self.on_violation)
         fields = _fields(X)
         arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
         if _is_partial(arcs, self.labeled):
@@ -141,6 +157,18 @@ class DependencyParser(PartConfidences, PartialLabels):
             return self._fit_partial(fields, arcs, sample_weight)
         self._forget_rounds()
         trees = _flat_trees(arcs, self.labeled)
+        if self.projective:
+            heads, kept = projective_heads(trees.heads, fields.bounds, self.on_violation)
+            trees = trees._replace(heads=heads)
+            if not kept.all():
+                chosen = np.flatnonzero(kept)
+                X, y = examples_at(X, chosen), examples_at(y, chosen)
+                if sample_weight is not None:
+                    given = as_sample_weights(sample_weight)
+                    sample_weight = checked_weights(given, len(kept))[kept]
+                fields = _fields(X)
+                arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
+                trees = _flat_trees(arcs, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints32 | None = None
         if trees.labels is not None:

@@ -38,6 +38,8 @@ def plan(arguments: argparse.Namespace) -> Plan:
         raise UsageError(
             f"--hash-bits must be from {HASH_BITS[0]} to {HASH_BITS[-1]}, got {arguments.hash_bits}"
         )
+    if arguments.on_violation and arguments.projective is False:
+        raise UsageError("--on-violation is of no use with --no-projective")
     return Plan([], partial(_make, arguments))
 
 
@@ -52,6 +54,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     chosen = {} if arguments.hash_bits is None else {"hash_bits": arguments.hash_bits}
     estimator = DependencyParser(
         projective=arguments.projective is not False,
+        on_violation=arguments.on_violation or "keep",
         labeled=wanted and has_relations,
         **chosen,
         **shared_parameters(arguments, DEPEND),
