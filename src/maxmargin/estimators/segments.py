@@ -31,7 +31,7 @@ from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, Seg
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
-from .examples import examples_at
+from .examples import answers_empty, examples_at, is_empty, passes_empty
 from .explanation import (
     Evidence,
     Explanation,
@@ -39,6 +39,7 @@ from .explanation import (
     decision,
     decisions_by_place,
     names_at_once,
+    no_decisions,
     token_name,
 )
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels, label_objects
@@ -283,6 +284,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         self.n_features_in_ = n_features
         self._decoder = SegmentDecoder(layout)
 
+    @answers_empty(lambda _: [])
     def predict(self, X: Any) -> list[list[tuple[int, int, Any]]]:
         """Best segments of each sequence.
 
@@ -294,7 +296,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         Returns
         -------
         list of lists of (start, stop, label)
-            Segments of each sequence, from left to right. As an array, it is one of lists.
+            Segments of each sequence, from left to right, none of an empty one. As an array, it is
+            one of lists.
         """
         self._check_fitted()
         if not self._takes_words(X):
@@ -324,6 +327,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         found = self._decoder.decode(rows, offsets, self._weights)
         return segments_by_sequence(found, offsets, label_objects(self.classes_))
 
+    @passes_empty
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """F1 of the segments, of all sequences and labels together.
 
@@ -366,6 +370,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         """
         self._check_fitted()
         n, layout, w = checked_k(n, "n"), self._decoder.layout, self._weights
+        if is_empty(x):
+            return no_decisions(y_hat, n)
         packed = self._packed([x])
         tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), self.classes_.tolist()
         rows = sparse_rows(tokens, self._has_intercept)

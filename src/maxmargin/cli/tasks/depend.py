@@ -74,7 +74,7 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
 
 def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     """The file, with the trees found."""
-    treebank = _read(source, arguments)
+    treebank = _read(source, arguments, keep_empty=True)
     k = number_of_answers(arguments)
     if k is not None:
         treebank = _answers(treebank, model.estimator.predict_k(treebank, k))
@@ -130,10 +130,12 @@ def examples(model: Model, arguments: argparse.Namespace) -> Examples:
     return Examples(treebank, None)
 
 
-def _read(source: Source, arguments: argparse.Namespace) -> ConlluTreebank:
+def _read(
+    source: Source, arguments: argparse.Namespace, *, keep_empty: bool = False
+) -> ConlluTreebank:
     """Read a treebank, heads or not."""
     refuse_other_kinds(source, DEPEND, arguments.encoding)
-    return read_conllu(source, encoding=arguments.encoding)
+    return read_conllu(source, encoding=arguments.encoding, keep_empty=keep_empty)
 
 
 def _has_relations(treebank: ConlluTreebank) -> bool:
