@@ -211,6 +211,17 @@ def test_metrics():
         label_scores([[]], [[]])
 
 
+class Slow:
+    """A standard input that sends one block at a time."""
+
+    def __init__(self, text):
+        self.blocks = [f"{block}\n\n".encode() for block in text.strip("\n").split("\n\n")]
+        self.buffer = self
+
+    def read1(self, _):
+        return self.blocks.pop(0) if self.blocks else b""
+
+
 @pytest.fixture
 def treebank(tmp_path):
     """Sentences with and without words."""
@@ -245,6 +256,11 @@ def test_treebanks_on_the_command_line(treebank, tmp_path, capsys, monkeypatch):
         rows = [line for line in printed.splitlines() if line[:1].isdigit() and line[1] == "\t"]
         alone = capsys.readouterr().out.splitlines()
         assert rows == [line for line in alone if line[:1].isdigit()]
+    assert main(["predict", model, str(treebank)]) == 0
+    expected = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", Slow(text))
+    assert main(["predict", model, "-"]) == 0  # sentence by sentence
+    assert capsys.readouterr().out == expected
     with pytest.raises(ValueError, match="a sentence without words"):
         read_conllu(treebank)
     kept = read_conllu(treebank, keep_empty=True)

@@ -204,7 +204,7 @@ DEPEND = Task(
     scores="unlabelled and labelled attachment (UAS, LAS) of all words and without punctuation, "
     "sentences right, and labelled attachment of every relation",
     losses=("hamming", "normalized-hamming", "zero-one"),
-    unit="commented block",
+    unit="sentence",
     answers=("k", "scores"),
     options=("projective", "on_violation", "relations", "hash_bits"),
 )

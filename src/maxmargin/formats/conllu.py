@@ -162,7 +162,7 @@ def read_conllu(
                 numbers.append(own)
             elif any(not line.startswith("#") for _, line in rest):
                 raise ValueError(f"{path}:{start}: a sentence without words")
-    if not any(rows):
+    if not rows:
         raise ValueError(f"{path}: no words found, expected ten columns per line")
     return ConlluTreebank(rows, others, str(path), numbers)
 
