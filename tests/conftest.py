@@ -38,6 +38,16 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def default_signals():
+    """Signals that end a process do so, whatever the shell, nohup or a runner has ignored."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def pytest_runtest_setup(item):
     """Estimators without a seed draw theirs here: no outcome may depend on luck."""
     import numpy as np

@@ -5,15 +5,13 @@ import os
 import re
 import subprocess
 import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_digits
 
 import maxmargin as mm
-from cli_corpus import write_corpus
-from maxmargin.__main__ import run
+from cli_corpus import posix, write_corpus
 from maxmargin.cli import main
 
 COMMANDS = (["inspect"], ["cross-validate"], ["path"], ["convert"])
@@ -294,13 +292,31 @@ def test_demo_without_matplotlib(folder, capsys, monkeypatch):
     assert not (folder / "none.png").exists()
 
 
-def test_an_interrupt_of_the_imports_shows_no_traceback(monkeypatch, capsys):
-    """Ctrl-C in the first moments, when the commands are not there yet to answer it."""
-
-    class Interrupted(ModuleType):
-        def __getattr__(self, name):
-            raise KeyboardInterrupt
-
-    monkeypatch.setitem(sys.modules, "maxmargin.cli", Interrupted("maxmargin.cli"))
-    assert run() == 130
-    assert capsys.readouterr() == ("", "")
+@posix
+@pytest.mark.parametrize("when", ["imports", "parsing", "exit"])
+def test_an_early_interrupt_shows_no_traceback(tmp_path, when):
+    """Ctrl-C when the commands are not there yet to answer it, or are over."""
+    script = [
+        "import atexit, os, signal, sys",
+        "from maxmargin.__main__ import run",
+        "def interrupt(*_):",
+        "    os.kill(os.getpid(), signal.SIGINT)",
+        "    for _ in range(1000): pass",
+    ]
+    if when == "imports":  # which make an error of their own of it
+        stub = "from __main__ import interrupt\ntry:\n    interrupt()\n"
+        stub += "except KeyboardInterrupt:\n    raise ImportError('PLEASE READ THIS') from None\n"
+        (tmp_path / "argparse.py").write_text(stub)
+    elif when == "parsing":
+        script += ["import argparse", "argparse.ArgumentParser.parse_known_args = interrupt"]
+    else:
+        script += ["atexit.register(interrupt)"]
+    found = subprocess.run(
+        [sys.executable, "-c", "\n".join([*script, "sys.exit(run())"]), "inspect", "none.mm"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )
+    errors = found.stderr.splitlines()
+    assert found.returncode == 130 and errors[-1] == "maxmargin: interrupted"
+    assert len(errors) == (2 if when == "exit" else 1)

@@ -74,6 +74,7 @@ def test_wrong_use(corpus_folder, capsys):
 
 
 @posix
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_processes_that_are_ended_go_on(tmp_path, number):
     """A signal saves the best model too, and the checkpoint stays beside it."""

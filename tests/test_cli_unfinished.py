@@ -14,6 +14,8 @@ from maxmargin.cli import main
 from maxmargin.estimators.sequence import SequenceTagger
 from maxmargin.progress import ProgressDisplay
 
+pytestmark = pytest.mark.usefixtures("default_signals")
+
 
 def test_an_unfinished_model_does_not_replace_another(corpus_folder, capsys):
     before = (corpus_folder / "model.mm").read_bytes()

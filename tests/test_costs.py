@@ -131,7 +131,6 @@ def test_partial_fit_with_costs():
         ({"class_weight": {"Q": 2.0}}, "'Q', which is no class of y"),
         ({"class_weight": {"A": -2.0}}, "is -2.0; weights must be finite"),
         ({"class_weight": "even"}, "must be None, 'balanced' or a mapping"),
-        ({"class_weight": "balanced", "loss": "zero-one"}, "counts sequences"),
     ],
 )
 def test_what_is_refused(options, message):
@@ -300,8 +299,6 @@ def test_class_weights_of_trees():
     assert np.allclose(costs.max(axis=1), expected)
     costs = problem_of(labeler(class_weight={"b": 3.0}), X, y).true_labels.costs
     assert np.array_equal(costs.max(axis=1), [1.0, 3.0, 1.0, 3.0, 1.0])
-    with pytest.raises(ValueError, match="counts examples"):
-        labeler(class_weight="balanced", loss="zero-one").fit(X, y)
     with pytest.raises(ValueError, match="tables of 1 nodes, expected 2"):
         labeler(loss=[1.0 - np.eye(3)]).fit(X, y)
 
@@ -347,7 +344,6 @@ def test_class_weights_of_sets():
         ({"loss": (1.0, 2.0, 3.0)}, r"expected \(3, 2\)"),
         ({"loss": (-1.0, 2.0)}, "missing label 0 costs -1.0"),
         ({"loss": {"a": 1.0}}, "the costs of a missed and of an added label"),
-        ({"loss": "f1", "class_weight": "balanced"}, "does not add up"),
         ({"class_weight": [{}]}, "1 labels, expected 3"),
         ({"class_weight": [{}, {1: -2.0}, {}]}, r"label 1: class_weight\[1\] is -2.0"),
     ],
@@ -364,8 +360,29 @@ def test_class_weight_of_a_sample():
     peer.set_params(max_iter=10**6, C=1.0)
     found, expected = (each.fit(X, Y[:, 0]).coef_ for each in (model, peer))
     assert np.allclose(found, expected, atol=1e-3)
-    with pytest.raises(ValueError, match="class_weight is for measure='error'"):
-        mm.PerformanceSVM(measure="f1", class_weight="balanced").fit(X, Y[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "data", "why"),
+    [
+        (lambda: tagger(loss="zero-one"), sentences(), "counts sequences"),
+        (lambda: labeler(loss="zero-one"), nodes(), "counts examples"),
+        (lambda: sets(loss="f1"), label_sets(), "does not add up over them"),
+        (
+            lambda: mm.PerformanceSVM(measure="f1"),
+            (label_sets()[0], label_sets()[1][:, 0]),
+            "does not add up over rows",
+        ),
+    ],
+    ids=["tagger", "labeler", "sets", "measure"],
+)
+def test_losses_that_do_not_add_up_ignore_class_weight(make, data, why):
+    """Otherwise no search over losses could set it for those that do."""
+    limits = {"max_passes": 2, "tol": None, "random_state": 0}
+    with pytest.warns(UserWarning, match=f"class_weight has no effect: .*{why}"):
+        found = make().set_params(class_weight="balanced", **limits).fit(*data)
+    expected = make().set_params(**limits).fit(*data)
+    assert np.array_equal(found.result_.w, expected.result_.w)
 
 
 # ----- the metric --------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.problems.dependency.problem import check_trees, count_crossing
+from maxmargin.problems.dependency.problem import check_trees
+from maxmargin.problems.dependency.projectivity import crossing_trees
 
 LABELS = ["B-X", "I-X", "O"]
 TREE = [(0, 1), (1, 2)]
@@ -174,7 +175,7 @@ def all_trees(n, projective, single_root=True):
             check_trees(np.array(heads, np.int32), bounds, single_root=single_root)
         except ValueError:
             continue
-        if not projective or not count_crossing(np.array(heads, np.int32), bounds):
+        if not projective or not crossing_trees(np.array(heads, np.int32), bounds).any():
             yield heads
 
 

@@ -197,8 +197,8 @@ def test_bad_lengths_are_named(score):
         score([["O"]], [["O"], ["O"]])
     with pytest.raises(ValueError, match="sequence 1 has 1 labels in y_true, 2 in y_pred"):
         score([["O"], ["O"]], [["O"], ["O", "O"]])
-    with pytest.raises(ValueError, match="sequence 1 is empty"):
-        score([["O"], []], [["O"], []])
+    with pytest.raises(ValueError, match="all sequences are empty"):
+        score([[], []], [[], []])
     with pytest.raises(ValueError, match="sequence 0 of y_pred is 'OO'"):
         score([["O", "O"]], ["OO"])
     with pytest.raises(ValueError, match="at least one sequence"):

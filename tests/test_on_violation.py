@@ -108,10 +108,11 @@ def test_on_the_command_line(tmp_path, capsys):
     )
     data.write_text(text)
     train = ["train", "tag", str(data), "-o", model, "-q"]
-    assert main([*train, "--constraints", "bio"]) == 1
+    assert main([*train, "--constraints", "bio", "--on-violation", "raise"]) == 1
     assert "train.txt:2: label 'I-L' follows 'O'" in capsys.readouterr().err
-    assert main([*train, "--constraints", "bio", "--on-violation", "repair"]) == 0
+    assert main([*train, "--constraints", "bio"]) == 0
     assert "3 labels broke" in capsys.readouterr().err
+    assert mm.load(model).on_violation == "repair"
     assert main([*train, "--constraints", "bio", "--on-violation", "drop"]) == 0
     assert mm.load(model).on_violation == "drop"
     assert main([*train, "--on-violation", "drop"]) == 2
@@ -126,3 +127,52 @@ def test_the_official_spanish_data():
         model.fit(X, Y)
     with pytest.warns(UserWarning, match="1 of 8323 sequences break"):
         model.set_params(on_violation="drop").fit(X, Y)
+
+
+SEGMENTED = [[(0, 2, "P")], [(0, 3, "P")], [(1, 2, "L")]]
+
+
+def segmenter(**parameters):
+    return mm.SequenceSegmenter(
+        features=WindowFeatures(["w[0]"]), random_state=0, tol=1e-6, max_length=2, **parameters
+    )
+
+
+def test_segments_that_are_too_long():
+    X = [["a", "b"], ["a", "b", "c"], ["c", "a"]]
+    with pytest.raises(ValueError, match=r"sequence 1: .* 3 tokens.*1 of 3 sequences.*'drop'"):
+        segmenter().fit(X, SEGMENTED)
+    with pytest.warns(UserWarning, match="1 of 3 sequences have longer segments than max_length"):
+        found = segmenter(on_violation="drop").fit(X, SEGMENTED, sample_weight=[1.0, 2.0, 3.0])
+    fitted = WindowFeatures(["w[0]"]).fit(X)
+    some = [0, 2]
+    expected = segmenter().set_params(features=fitted)
+    expected.fit([X[i] for i in some], [SEGMENTED[i] for i in some], sample_weight=[1.0, 3.0])
+    known = [found.features_.transform([[w]]).tokens.indices[0] for w in "ab"]
+    own = [expected.features_.transform([[w]]).tokens.indices[0] for w in "ab"]
+    rows = (len(found.classes_) + 1) + 2 * len(found.classes_)
+    for i, j in zip(known, own, strict=True):
+        assert np.allclose(
+            found.coef_[i * rows : (i + 1) * rows], expected.coef_[j * rows : (j + 1) * rows]
+        )
+    with pytest.raises(ValueError, match="all sequences have segments that are too long"):
+        segmenter(on_violation="drop").fit(X[1:2], SEGMENTED[1:2])
+    with pytest.raises(ValueError, match="on_violation must be 'raise' or 'drop', got 'repair'"):
+        segmenter(on_violation="repair").fit(X, SEGMENTED)
+    online = segmenter(on_violation="drop", solver="perceptron", max_passes=None)
+    with pytest.warns(UserWarning, match="1 of 3 sequences have longer segments"):
+        online.partial_fit(X, SEGMENTED)
+    with pytest.warns(UserWarning, match="1 of 3 sequences have longer segments"):
+        online.partial_fit(X, SEGMENTED)
+
+
+def test_segments_on_the_command_line(tmp_path, capsys):
+    data, model = tmp_path / "train.txt", str(tmp_path / "m.mm")
+    data.write_text("a B-P\nb I-P\n\na B-P\nb I-P\nc I-P\n\nc O\na B-L\n")
+    train = ["train", "segment", str(data), "-o", model, "-q"]
+    assert main([*train, "--max-length", "2"]) == 0
+    assert "1 of 3 sequences have longer segments than" in capsys.readouterr().err
+    assert main([*train, "--max-length", "2", "--on-violation", "raise"]) == 1
+    assert "has 3 tokens, more than --max-length, 2" in capsys.readouterr().err
+    assert main([*train, "--max-length", "2", "--on-violation", "repair"]) == 2
+    assert main([*train, "--on-violation", "drop"]) == 2

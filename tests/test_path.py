@@ -315,13 +315,38 @@ def test_search_passes_over_scores_that_are_no_numbers():
         mm.SearchCV(digits(), [0.01], cv=2, scoring=score).fit(X, Y)
 
 
-def test_an_interrupt_ends_a_search():
-    def interrupt(progress):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("when", ["first", "second", "scoring"])
+def test_an_interrupted_search_keeps_the_best_so_far(when):
+    whole = mm.SearchCV(digits(), [0.01, 0.1], cv=3, refit=False).fit(X, Y)
+    scored = []
 
-    estimator = digits(callbacks=[interrupt], on_interrupt="return")
-    with pytest.warns(match="interrupted"), pytest.raises(KeyboardInterrupt, match="fold 0"):
-        mm.SearchCV(estimator, [0.01, 0.1], cv=2).fit(X, Y)
+    def interrupt(progress):
+        if when == "first" or (when == "second" and len(scored) == 2):
+            raise KeyboardInterrupt
+
+    def score(model, X, y):
+        scored.append(model)
+        if when == "scoring" and len(scored) == 4:
+            raise KeyboardInterrupt
+        return model.score(X, y)
+
+    def search(on_interrupt):
+        scored.clear()
+        estimator = digits(callbacks=[interrupt], on_interrupt=on_interrupt)
+        return mm.SearchCV(estimator, [0.01, 0.1], cv=3, scoring=score).fit(X, Y)
+
+    with pytest.raises(KeyboardInterrupt):
+        search("raise")
+    with pytest.warns(match="the search was interrupted; the best C so far, by 1 folds"):
+        found = search("return")
+    if when == "first":
+        assert found.best_C_ == 0.01 and np.isnan(found.scores_[0, 1])
+        assert found.best_estimator_.result_.status == "interrupted"
+    else:
+        assert np.array_equal(found.scores_, whole.scores_[:1])
+        assert found.best_C_ == whole.Cs_[np.argmax(whole.scores_[0])]
+        assert found.best_estimator_.result_.converged
+    assert len(found.predict(X)) == len(X)
 
 
 def test_a_search_is_what_its_estimator_is():

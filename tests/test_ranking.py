@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -125,14 +125,21 @@ def test_check_estimator():
     assert sum(r["status"] == "passed" for r in results) > 40
 
 
+def test_losses_without_places_ignore_k():
+    expected, found = (ranker(k=k).fit(X, Y, qid=QID) for k in (None, 5))
+    assert np.array_equal(found.coef_, expected.coef_)
+    grid = {"loss": ["swaps", "average-precision", "ndcg"], "k": [5]}
+    for parameters in ParameterGrid(grid):
+        ranker(max_passes=1, tol=None, **parameters).fit(X, Y, qid=QID)
+
+
 @pytest.mark.parametrize(
     ("parameters", "arguments", "message"),
     [
         ({"loss": "pairs"}, {}, "loss must be one of 'swaps', .* got 'pairs'"),
-        ({"k": 3}, {}, "k is a whole number of places >= 1 for loss='ndcg', got 3 for 'swaps'"),
-        ({"loss": "ndcg", "k": 0}, {}, "k is a whole number of places"),
-        ({"loss": "ndcg", "k": 2.5}, {}, "k is a whole number of places .*got 2.5"),
-        ({"loss": "ndcg", "k": "3"}, {}, "k is a whole number of places .*got '3'"),
+        ({"k": 0}, {}, "k must be None or a whole number of places"),
+        ({"loss": "ndcg", "k": 2.5}, {}, "k must be None or a whole number of places .*got 2.5"),
+        ({"loss": "ndcg", "k": "3"}, {}, "k must be None or a whole number of places .*got '3'"),
         ({"loss": "ndcg"}, {"y": Y - 1}, r"relevance of document \d+ is -1.0; it must be in 0"),
         ({"loss": "ndcg", "slack": "l2"}, {}, "sqrt_loss=False only; the losses 'swaps'"),
         ({"loss": "average-precision", "rescaling": "slack"}, {}, "rescaling='margin'"),

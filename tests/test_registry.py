@@ -46,7 +46,7 @@ def test_type_checkers_see_the_same_names():
     seen = set()
     for node in ast.walk(ast.parse(Path(mm.__file__).read_text())):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            seen |= {alias.asname for line in node.body for alias in line.names}
+            seen |= {alias.asname for line in node.body for alias in line.names} - {None}
     assert {*seen, "__version__"} == set(mm.__all__)
 
 

@@ -7,18 +7,18 @@
     tagger.save("tagger.mm"); mm.load("tagger.mm")
 
 Names are imported when they are first used: scikit-learn and Numba take a second to load, which
-``import maxmargin`` alone should not cost.
+``import maxmargin`` alone should not cost. It imports next to nothing: until ``__main__`` listens,
+Ctrl-C shows a traceback.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from ._version import __version__ as __version__
 
-from ._version import __version__
-from .registry import ESTIMATORS, import_name
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._jit import kernel as kernel
     from .checking import check_problem as check_problem
     from .cluster import ClusterSolver as ClusterSolver
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .weight_constraints import WeightConstraints as WeightConstraints
 
 _HOME = {
-    **{entry.name: entry.module for entry in ESTIMATORS},
     "AssignmentProblem": "problems.general.assignment",
     "BoundedPlanes": "plane_rows",
     "CandidateProblem": "problems.general.candidates",
@@ -81,20 +80,25 @@ _HOME = {
 }
 _FOLDERS = ("datasets", "features", "formats", "metrics", "report", "solvers")
 
-__all__ = ["__version__", *_HOME]
-
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
+    import importlib
+
+    from .registry import ESTIMATORS, import_name
+
     if name in _FOLDERS:
         return importlib.import_module(f".{name}", __name__)
-    if name not in _HOME:
+    home = {**{entry.name: entry.module for entry in ESTIMATORS}, **_HOME}
+    if name == "__all__":
+        return ["__version__", *home]
+    if name not in home:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = import_name(_HOME[name], name)
+    value = import_name(home[name], name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     """Public names, whether imported yet or not."""
-    return sorted({*_FOLDERS, *__all__})
+    return sorted({*_FOLDERS, *__getattr__("__all__")})

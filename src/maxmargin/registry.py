@@ -105,7 +105,15 @@ SEGMENT = Task(
     scores="precision, recall and F1 of the segments of every type, as conlleval has them",
     losses=("segments", "hamming", "f1", "zero-one"),
     unit="block",
-    options=("intercept", "templates", "label_column", "min_count", "max_length", "separator"),
+    options=(
+        "intercept",
+        "templates",
+        "label_column",
+        "min_count",
+        "max_length",
+        "on_violation",
+        "separator",
+    ),
 )
 MULTICLASS = Task(
     "multiclass",
@@ -196,9 +204,9 @@ DEPEND = Task(
     scores="unlabelled and labelled attachment (UAS, LAS) of all words and without punctuation, "
     "sentences right, and labelled attachment of every relation",
     losses=("hamming", "normalized-hamming", "zero-one"),
-    unit="commented block",
+    unit="sentence",
     answers=("k", "scores"),
-    options=("projective", "relations", "hash_bits"),
+    options=("projective", "on_violation", "relations", "hash_bits"),
 )
 PARSE = Task(
     "parse",

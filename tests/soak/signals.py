@@ -25,9 +25,10 @@ PATIENCE = 20.0  # seconds from the signal to the end, on a busy machine
 LINEAR = [name for name, solver in SOLVERS.items() if "l1" in solver.slacks]
 
 
-def listen_to_interrupts():
-    """A job in the background inherits deaf ears for Ctrl-C; its child must not."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def listen_to_signals():
+    """What a shell, nohup or a runner ignores stays ignored in its jobs; a child listens to all."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Child:
@@ -41,7 +42,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=listen_to_interrupts,
+            preexec_fn=listen_to_signals,
             cwd=Path(__file__).parents[2],
         )
         self.listener = threading.Thread(target=self._listen, daemon=True)

@@ -140,6 +140,7 @@ def _before_title(content: bytes) -> int:
 UNITS = {
     "line": Unit(_after_line, re.compile(rb"(?:#.*)?")),
     "block": Unit(_after_block, re.compile(rb"(?:-DOCSTART-.*)?")),
+    "sentence": Unit(_after_block, re.compile(rb"")),  # one of comments alone has no words
     "commented block": Unit(_after_block, re.compile(rb"(?:#.*)?")),
     "tree": Unit(_after_tree, re.compile(rb"")),
     "titled": Unit(_before_title, re.compile(rb"(?:[#;].*)?")),

@@ -24,9 +24,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "min_count": {"type": non_negative, "metavar": "N", "help": "drop features rarer than this"},
     "constraints": {"choices": ["bio"], "help": "forbid I-X but after B-X or I-X"},
     "on_violation": {
-        "choices": ["raise", "drop", "repair"],
-        "help": "what to do with sequences that break the constraints: end with an error "
-        "(default), leave them out, or change I-X to B-X where it continues nothing",
+        "choices": ["raise", "drop", "repair", "keep"],
+        "help": "what to do with training examples that break the constraints, have longer "
+        "segments than --max-length, or, without --no-projective, crossing arcs: end with an "
+        "error, leave them out (default of segment), repair them (default of tag: change I-X to "
+        "B-X where it continues nothing; depend: lift crossing arcs) or train on them as they are "
+        "(depend, default)",
     },
     "boundary_weights": {"action": "store_true", "help": "weights for first and last"},
     "order": {
@@ -99,6 +102,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 
+# What each task can do with examples that break its rules.
+VIOLATIONS = {
+    "tag": ("raise", "drop", "repair"),
+    "segment": ("raise", "drop"),
+    "depend": ("raise", "drop", "repair", "keep"),
+}
+
 
 def add_task_options(parser: argparse.ArgumentParser) -> None:
     """Describe the options, those of the same tasks together."""
@@ -117,6 +127,9 @@ def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
             tasks = [repr(other) for other in _tasks_with(name)]
             noun = "task" if len(tasks) == 1 else "tasks"
             raise UsageError(f"{_flag(name)} is for the {noun} {_listed(tasks)} only")
+    if arguments.on_violation and arguments.on_violation not in VIOLATIONS[task.name]:
+        able = _listed([repr(name) for name in VIOLATIONS[task.name]])
+        raise UsageError(f"--on-violation of {task.name} is {able}, got {arguments.on_violation!r}")
     if arguments.loss is not None and not task.losses:
         raise UsageError(f"--loss is not for the task {task.name!r}")
     if arguments.loss is not None and arguments.loss not in task.losses:

@@ -244,13 +244,13 @@ class SequenceAligner(MaxMarginEstimator):
         Returns
         -------
         list of ndarray of shape (n_pairs, 2), or ndarray of int
-            With ``task="align"`` the paired positions of each example, with ``task="rank"`` the
-            number of the candidate.
+            With ``task="align"`` the paired positions of each example, none where a sequence is
+            empty; with ``task="rank"`` the number of the candidate, -1 where there is none.
         """
         if self.task == "align":
             return self.align(X)
         scores = self.decision_function(X)
-        return np.array([int(np.argmax(row)) for row in scores], dtype=np.int64)
+        return np.array([int(np.argmax(row)) if len(row) else -1 for row in scores], dtype=np.int64)
 
     def predict_k(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """The k best alignments of each pair of sequences, or the k best candidates, with scores.
@@ -375,8 +375,8 @@ class SequenceAligner(MaxMarginEstimator):
         X = as_list(X)
         groups = split_pairs(X, 1)
         for i, candidates in enumerate(groups):
-            if not is_list(candidates) or len(candidates) == 0:
-                raise ValueError(f"X[{i}] must be (native, list of candidates), at least one")
+            if not is_list(candidates):
+                raise ValueError(f"X[{i}] must be (native, list of candidates), got {X[i]!r:.60}")
         natives = [x for x, group in zip(split_pairs(X), groups, strict=True) for _ in group]
         candidates = [y for group in groups for y in group]
         scores = self._align(natives, candidates)[1]

@@ -29,6 +29,7 @@ from .base import checked_k
 from .chain_explanation import ChainInputs, chain_evidence
 from .chain_parts import ChainPart
 from .chain_weights import ChainWeights
+from .examples import answers_empty, is_empty, passes_empty
 from .explanation import (
     Evidence,
     Explanation,
@@ -36,6 +37,7 @@ from .explanation import (
     decision,
     decisions_by_place,
     names_at_once,
+    no_decisions,
     token_name,
 )
 from .kernels import KernelMethods, sequences_at_a_time
@@ -57,6 +59,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
 
     n_jobs: int | None
 
+    @answers_empty(lambda _: [])
     def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
         """Best labels of each sequence.
 
@@ -72,7 +75,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
         Returns
         -------
         list of list
-            Labels of the tokens of each sequence. As an array, it is one of lists.
+            Labels of the tokens of each sequence, none of an empty one. As an array, it is one of
+            lists.
         """
         self._check_fitted()
 
@@ -147,6 +151,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
                 self.n_jobs, part.offsets, unit, from_vectors, VECTORS_WORTH_CUTTING, own_kind
             )
 
+    @answers_empty(lambda _: [([], 0.0)])
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence, with their scores.
 
@@ -182,6 +187,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             )
         )
 
+    @answers_empty(lambda tagger: np.zeros((0, len(tagger.classes_))))
     def _tables(self, X: Any, fixed: Any, read: Callable[[Any], list[Floats]]) -> list[Floats]:
         """See `PartConfidences`: of some sequences at a time, by the thread that scores them."""
         self._check_fitted()
@@ -249,6 +255,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         labels: list[Any] = label_objects(self.classes_)[codes].tolist()
         return labels
 
+    @passes_empty
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right label.
 
@@ -289,6 +296,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             )
         return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
 
+    @answers_empty(lambda _: 0.0)
     def score_outputs(self, X: Any, y: Any) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given labels; `predict` gives those of the largest.
 
@@ -337,6 +345,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
         self._check_fitted()
         self._refuse_kernel("explain")
         decoder, w, n = self._decoder, self._weights, checked_k(n, "n")
+        if is_empty(x):
+            return no_decisions(y_hat, n)
         tokens, offsets = self._packed([x])
         own = self._decoded([x], tokens, offsets)
         labels, classes = self._labels(own), self.classes_.tolist()

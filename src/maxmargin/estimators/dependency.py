@@ -32,9 +32,16 @@ from ..types import Bools, Floats, Ints, Ints32
 from .arc_explanation import Sentence, arc_evidence
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
-from .examples import lasting
-from .explanation import Explanation, alone, decision, decisions_by_place
-from .known_arcs import allowed_arcs, arc_choices, labels_of_arcs, some_trees
+from .examples import answers_empty, examples_at, is_empty, lasting, passes_empty
+from .explanation import Explanation, alone, decision, decisions_by_place, no_decisions
+from .known_arcs import (
+    allowed_arcs,
+    arc_choices,
+    check_on_crossing,
+    labels_of_arcs,
+    projective_heads,
+    some_trees,
+)
 from .known_labels import flatten_fixed
 from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
 from .parameters import with_inherited_parameters
@@ -63,7 +70,14 @@ class DependencyParser(PartConfidences, PartialLabels):
     ----------
     projective : bool, default=True
         Find the best tree without crossing arcs (Eisner's algorithm), or the best of all trees
-        (Chu-Liu/Edmonds). Training trees may have crossing arcs in both cases.
+        (Chu-Liu/Edmonds).
+    on_violation : {"keep", "raise", "drop", "repair"}, default="keep"
+        What to do with training trees that have crossing arcs, which a projective parser never
+        predicts: train on them as they are; raise ValueError, which says where; leave them out; or
+        make them projective (Nivre & Nilsson 2005: the shortest arc over words that do not descend
+        from its head moves to the head of its head, with its label, until there is none). All but
+        "raise" warn, with a count. Without effect for ``projective=False``, and for heads known in
+        part.
     labeled : bool, default=False
         Learn labels of the arcs too.
     loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
@@ -102,6 +116,7 @@ class DependencyParser(PartConfidences, PartialLabels):
     """
 
     projective: bool = True
+    on_violation: Literal["keep", "raise", "drop", "repair"] = "keep"
     labeled: bool = False
     loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming"
     single_root: bool = True
@@ -133,6 +148,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         X, y = lasting(X), lasting(y)
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
+        check_on_crossing(self.on_violation)
         fields = _fields(X)
         arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
         if _is_partial(arcs, self.labeled):
@@ -141,6 +157,18 @@ class DependencyParser(PartConfidences, PartialLabels):
             return self._fit_partial(fields, arcs, sample_weight)
         self._forget_rounds()
         trees = _flat_trees(arcs, self.labeled)
+        if self.projective:
+            heads, kept = projective_heads(trees.heads, fields.bounds, self.on_violation)
+            trees = trees._replace(heads=heads)
+            if not kept.all():
+                chosen = np.flatnonzero(kept)
+                X, y = examples_at(X, chosen), examples_at(y, chosen)
+                if sample_weight is not None:
+                    given = as_sample_weights(sample_weight)
+                    sample_weight = checked_weights(given, len(kept))[kept]
+                fields = _fields(X)
+                arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
+                trees = _flat_trees(arcs, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints32 | None = None
         if trees.labels is not None:
@@ -220,6 +248,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         self._set_decoder(templates, n_labels)
         return self
 
+    @answers_empty(lambda _: [])
     def predict(self, X: Any, fixed: Any = None) -> list[Any]:
         """Best tree of each sentence.
 
@@ -236,7 +265,8 @@ class DependencyParser(PartConfidences, PartialLabels):
         Returns
         -------
         list
-            For each sentence a list of heads; with ``labeled``, a list of pairs (head, label).
+            For each sentence a list of heads; with ``labeled``, a list of pairs (head, label). A
+            sentence without words has an empty one.
         """
         weights = self._weights
         if fixed is not None:
@@ -259,6 +289,7 @@ class DependencyParser(PartConfidences, PartialLabels):
             outputs.extend(arcs[root + 1 : end] for root, end in pairwise(nodes.tolist()))
         return outputs
 
+    @answers_empty(lambda _: [([], 0.0)])
     def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[Any, float]]]:
         """The k best trees of each sentence, with their scores.
 
@@ -287,6 +318,7 @@ class DependencyParser(PartConfidences, PartialLabels):
             for trees in ranked
         ]
 
+    @passes_empty
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the right head; with ``labeled``, with the right head and label.
 
@@ -327,6 +359,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         shares = as_floats(sample_weight, "sample_weight")
         return float(np.average(right, weights=np.repeat(shares, np.diff(fields.bounds) - 1)))
 
+    @answers_empty(lambda _: 0.0)
     def score_outputs(self, X: Any, y: Any = None) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.
 
@@ -357,6 +390,7 @@ class DependencyParser(PartConfidences, PartialLabels):
                 )
         return self._decoder.score(fields, trees.heads, codes, weights)
 
+    @answers_empty(lambda parser: parser._no_arcs())
     def predict_margins(self, X: Any, fixed: Any = None) -> list[Floats]:
         """By how much each arc beats the best other one into the same token (max-marginals).
 
@@ -378,6 +412,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         return super().predict_margins(X, fixed)
 
     @CalibratedMethod
+    @answers_empty(lambda parser: parser._no_arcs())
     def predict_proba(self, X: Any, fixed: Any = None) -> list[Floats]:
         """Probabilities of all heads of each token; the parser has to be calibrated.
 
@@ -418,6 +453,9 @@ class DependencyParser(PartConfidences, PartialLabels):
         """
         weights, n = self._weights, checked_k(n, "n")
         X = x if isinstance(x, ConlluTreebank) else [as_tuples(x)]
+        sentences = X.rows if isinstance(X, ConlluTreebank) else X
+        if len(sentences) == 1 and is_empty(sentences[0]):
+            return no_decisions(y_hat, n)
         fields = _fields(X)
         if len(fields.bounds) != 2:
             raise ValueError(f"x must be one sentence, got {len(fields.bounds) - 1}")
@@ -455,6 +493,10 @@ class DependencyParser(PartConfidences, PartialLabels):
             evidence = arc_evidence(sentence, own, rival, weights)
             decisions.append(decision(t, name_of(t), arc, other, evidence))
         return Explanation(own, None, tuple(decisions), n)
+
+    def _no_arcs(self) -> Floats:
+        """Values of the arcs of a sentence without words, where there is only the root."""
+        return np.zeros((0, 1) if self.labels_ is None else (0, 1, len(self.labels_)))
 
     def _distribution(self, X: Any, fixed: Any = None) -> TreeDistribution:
         """See `Confidences`."""

@@ -8,9 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._warn import warn_user
 from ..types import Floats, Ints
 
-__all__ = ["class_factors", "example_weights"]
+__all__ = ["class_factors", "example_weights", "used_class_weight"]
+
+
+def used_class_weight(class_weight: Any, has_effect: bool, otherwise: str) -> Any:
+    """The parameter ``class_weight``; None, with a warning, where the loss has no use for it.
+
+    A search over losses may set it for those that have.
+    """
+    if class_weight is None or has_effect:
+        return class_weight
+    warn_user(f"class_weight has no effect: {otherwise}")
+    return None
 
 
 def example_weights(

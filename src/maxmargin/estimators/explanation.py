@@ -27,6 +27,7 @@ __all__ = [
     "differing_parts",
     "input_evidence",
     "names_at_once",
+    "no_decisions",
     "one_row",
     "token_name",
 ]
@@ -167,6 +168,13 @@ def decision(
 def alone(place: int, name: str, chosen: Any) -> Decision:
     """A decision where nothing else is possible."""
     return Decision(place, name, chosen, None, np.inf, ())
+
+
+def no_decisions(y_hat: Any, n: int) -> Explanation:
+    """The explanation of an example without tokens, for which only the empty output is possible."""
+    if y_hat is not None and len(y_hat) > 0:
+        raise ValueError(f"x is empty, but y_hat has {len(y_hat)} entries")
+    return Explanation([], None if y_hat is None else [], (), n)
 
 
 def decisions_by_place(

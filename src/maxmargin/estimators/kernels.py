@@ -184,7 +184,7 @@ class KernelParameters(KernelMethods):
     coef0 : float, default=0.0
         Of "poly".
     kernel_params : dict, optional
-        Further arguments of a kernel that is a function.
+        Further arguments of a kernel that is a function; others ignore them.
     n_basis : int, optional
         Rank of the approximation by which kernels other than "linear" are trained; by default they
         are exact, which takes memory for a square of the number of inputs, and time for its cube.

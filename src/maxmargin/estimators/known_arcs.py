@@ -9,12 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from .._warn import warn_user
+from ..given import is_one_of
 from ..problems.dependency.partial import ANY, ArcChoices
+from ..problems.dependency.problem import check_trees
+from ..problems.dependency.projectivity import crossing_trees, projectivised
 from ..types import Bools, Ints, Ints32
 from .known_labels import choice_of
 from .labels import FlatLabels, is_hashable
 
-__all__ = ["allowed_arcs", "arc_choices", "labels_of_arcs", "some_trees"]
+__all__ = [
+    "allowed_arcs",
+    "arc_choices",
+    "check_on_crossing",
+    "labels_of_arcs",
+    "projective_heads",
+    "some_trees",
+]
+
+ON_CROSSING = ("keep", "raise", "drop", "repair")
 
 
 def allowed_arcs(
@@ -112,3 +125,41 @@ def some_trees(offsets: Ints, choices: list[ArcChoices]) -> tuple[Ints32, Ints32
         if is_known[i]:
             heads[first:end], labels[first:end] = zip(*(arcs[0] for arcs in single), strict=True)
     return heads, labels, is_known
+
+
+# ----- training trees with crossing arcs ------------------------------------------------------
+
+
+def check_on_crossing(on_violation: Any) -> None:
+    """Raise ValueError unless this can be done with trees that have crossing arcs."""
+    if not is_one_of(on_violation, ON_CROSSING):
+        listed = ", ".join(map(repr, ON_CROSSING))
+        raise ValueError(f"on_violation must be one of {listed}, got {on_violation!r:.40}")
+
+
+def projective_heads(heads: Ints32, bounds: Ints, on_violation: str) -> tuple[Ints32, Bools]:
+    """The heads, repaired if that is wanted, and which trees to train on; raises, or warns."""
+    crosses = crossing_trees(heads, bounds)
+    if not crosses.any():
+        return heads, ~crosses
+    check_trees(heads, bounds, single_root=False)
+    first = f"the first is sentence {int(np.argmax(crosses))}"
+    count = f"{np.count_nonzero(crosses)} of {len(crosses)} training trees have crossing arcs"
+    if on_violation == "drop" and not crosses.all():
+        warn_user(f"{count} and are left out; {first}")
+        return heads, ~crosses
+    if on_violation == "repair":
+        heads, starts = heads.copy(), bounds - np.arange(len(bounds))
+        for i in np.flatnonzero(crosses):
+            own = slice(starts[i], starts[i + 1])
+            heads[own] = projectivised(heads[own].tolist())
+        warn_user(f"{count} and were made projective; {first}")
+        return heads, np.ones(len(crosses), np.bool_)
+    message = f"{count}, which projective=True never predicts; {first}"
+    if on_violation == "keep":
+        warn_user(
+            f"{message}. projective=False predicts them; on_violation='repair' trains on the "
+            "nearest projective trees, on_violation='drop' leaves them out"
+        )
+        return heads, np.ones(len(crosses), np.bool_)
+    raise ValueError(f"{message}. Set projective=False, or on_violation='repair' or 'keep'")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..metrics.costs import as_reals, cost_matrix
 from ..types import Bools, Floats, Ints
-from .example_weights import class_factors
+from .example_weights import class_factors, used_class_weight
 from .labels import LabelEncoder, flatten_labels
 
 __all__ = [
@@ -103,13 +103,14 @@ def costs_of_sets(
     """Costs of missing and of adding each label, if there are any or weights of on and off."""
     n_labels = gold.shape[1]
     costs = None if isinstance(loss, str) else _pair_costs(loss, n_labels)
+    class_weight = used_class_weight(
+        class_weight,
+        costs is not None or loss == "hamming",
+        f"it weighs labels, and loss={loss!r} does not add up over them; use loss='hamming', or a "
+        "table of costs",
+    )
     if class_weight is None:
         return costs
-    if costs is None and loss != "hamming":
-        raise ValueError(
-            f"class_weight weighs labels, and loss={loss!r} does not add up over them; use "
-            "loss='hamming', or a table of costs"
-        )
     by_label = isinstance(class_weight, (list, tuple))
     if by_label and len(class_weight) != n_labels:
         raise ValueError(

@@ -70,7 +70,8 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
     class_weight : mapping of 0 and 1 to weights, list of mappings, or "balanced", optional
         Multiplies the costs of labels that are on (1), which may be missed, and of those that are
         off (0), which may be added; a list has a mapping for each label. "balanced": ``n_examples /
-        (2 * n_examples)`` where the label is on, or off. For "hamming" and for costs.
+        (2 * n_examples)`` where the label is on, or off. For "hamming" and for costs; "f1" and
+        "zero-one" ignore it, with a warning.
     edges : None, "tree", "pairs" or sequence of pairs of labels, optional
         Which pairs of labels have a weight for being on together: none; those of a tree that is
         learned (of Chow and Liu: neighbours tell most about each other in the training data); all;

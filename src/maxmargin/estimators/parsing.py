@@ -88,8 +88,9 @@ class ParserMixin(GrammarParameters, Savable):
         -------
         list of Tree
             A sentence that the grammar cannot derive (an unknown tag or word, a sequence without a
-            derivation, more than ``max_length`` words) gets a flat tree whose ``is_fallback`` is
-            true. Where most tags (or words) are unknown, a UserWarning says what was expected.
+            derivation, no words, more than ``max_length`` words) gets a flat tree whose
+            ``is_fallback`` is true. Where most tags (or words) are unknown, a UserWarning says what
+            was expected.
         """
         weights = self._weights
         tokens = self._tokens(X)
@@ -153,7 +154,7 @@ class ParserMixin(GrammarParameters, Savable):
         -------
         float
         """
-        trees = self._trees(X if y is None else y)
+        trees = self._trees(X if y is None else y, may_be_empty=True)
         return bracket_scores(trees, self.predict(trees if y is None else X)).f1
 
     def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
@@ -204,7 +205,7 @@ class ParserMixin(GrammarParameters, Savable):
 
     def _is_short(self, sentence: Sequence[Token]) -> bool:
         """Whether a sentence is parsed at all."""
-        return self.max_length is None or len(sentence) <= self.max_length
+        return len(sentence) > 0 and (self.max_length is None or len(sentence) <= self.max_length)
 
     def _parse(
         self, tokens: list[list[Token]], decoder: GrammarDecoder, weights: Floats
@@ -224,14 +225,15 @@ class ParserMixin(GrammarParameters, Savable):
 
     # ----- data ---------------------------------------------------------------------------------
 
-    def _trees(self, y: Sequence[Any]) -> list[Tree]:
+    def _trees(self, y: Sequence[Any], *, may_be_empty: bool = False) -> list[Tree]:
         """Trees of any kind, cleaned; errors name the example."""
         if isinstance(y, (str, bytes, Tree)):
             raise ValueError(f"expected a list of trees, got {y!r:.60}")
         trees = []
         for i, value in enumerate(y.trees if isinstance(y, Treebank) else as_list(y, "y")):
             try:
-                trees.append(clean_tree(as_tree(value)))
+                tree = as_tree(value)
+                trees.append(tree if may_be_empty and not tree.words() else clean_tree(tree))
             except ValueError as error:
                 raise ValueError(f"tree {i}: {error}") from None
         return trees
@@ -262,8 +264,6 @@ class ParserMixin(GrammarParameters, Savable):
                 raise ValueError(
                     f"sentence {i} has {value!r:.40}, expected strings or pairs (word, tag)"
                 )
-        if not tokens:
-            raise ValueError(f"sentence {i} is empty")
         return tokens
 
     def _corpus(self, X: Sequence[Any], y: Sequence[Any] | None) -> Corpus:
@@ -307,6 +307,8 @@ class ParserMixin(GrammarParameters, Savable):
         for i, (mine, leaves) in enumerate(zip(given, tokens, strict=True)):
             expected = [getattr(token, field) for token in leaves]
             found = [getattr(token, field) for token in mine]
+            if not found:
+                raise ValueError(f"sentence {i} is empty, expected at least one {field}")
             if found != expected:
                 raise ValueError(
                     f"sentence {i} is {' '.join(found):.60}, but its tree, without null "

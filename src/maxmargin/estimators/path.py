@@ -258,6 +258,11 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
     refit : bool, default=True
         Train on all data with the best C at the end.
 
+    Notes
+    -----
+    If the estimator has ``on_interrupt="return"``, Ctrl-C ends the search with the best C by the
+    folds that are complete (by the C reached, in the first), and with its model of the last one.
+
     Attributes
     ----------
     Cs_ : ndarray of shape (n_Cs,)
@@ -312,6 +317,7 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         needed = self._needed_for_scores(fit_params)
         rows: list[Floats] = []
+        interrupted = False
         for train, test in folds.split(X, y, groups):
             params = _check_method_params(X, fit_params, indices=train)
             # Of precomputed kernels, columns are examples too.
@@ -320,18 +326,33 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
             own = clone(self.estimator)
             if getattr(own, "checkpoint", None) is not None:  # each fold has a file of its own
                 own.set_params(checkpoint=part_of(own.checkpoint, FOLD, len(rows)))
-            models = path(own, X_train, y_train, self.Cs_, **params)
-            if models.results[-1].status == "interrupted":
-                raise KeyboardInterrupt(f"the search was interrupted in fold {len(rows)}")
             held_out = _check_method_params(X, needed, indices=test)
-            rows.append(models.scores(X_test, y_test, self.scoring, **held_out))
+            row = np.full(len(self.Cs_), np.nan)
+            try:
+                found = path(own, X_train, y_train, self.Cs_, **params)
+                interrupted = found.results[-1].status == "interrupted"
+                if not interrupted or not rows:  # a part of a later fold would favour some C
+                    row[: len(found)] = found.scores(X_test, y_test, self.scoring, **held_out)
+                    rows, models = [*rows, row], found
+            except KeyboardInterrupt:
+                if own.on_interrupt == "raise" or not rows:
+                    raise
+                interrupted = True
+            if interrupted:
+                warn_user(
+                    f"the search was interrupted; the best C so far, by {len(rows)} folds, keeps "
+                    "the model that was trained in the last of them"
+                )
+                break
         self.scores_: Floats = np.array(rows)
         means = self.scores_.mean(axis=0)
         if np.all(np.isnan(means)):
             raise ValueError("no C has a score in all folds: every mean is not a number")
         best = int(np.nanargmax(means))
         self.best_C_, self.best_score_ = float(self.Cs_[best]), float(means[best])
-        if self.refit:
+        if self.refit and interrupted:
+            self.best_estimator_ = models.at(self.best_C_)
+        elif self.refit:
             chosen = clone(self.estimator).set_params(C=self.best_C_)
             self.best_estimator_ = chosen.fit(X, y, **fit_params)
         return self

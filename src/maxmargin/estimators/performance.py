@@ -20,7 +20,7 @@ from ..sklearn_bases import Classifier
 from ..types import Bools, Floats
 from .base import checked_k
 from .class_inputs import canonical, check_classes, check_lengths, check_rows
-from .example_weights import example_weights
+from .example_weights import example_weights, used_class_weight
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .kernels import KernelModel, KernelParameters
 from .linear import LinearEstimator
@@ -62,7 +62,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
     class_weight : mapping of class to weight, or "balanced", optional
         What rows of a class count, with "error" alone, together with ``sample_weight``; 1 for a
         class that is not listed. "balanced": ``n_rows / (2 * n_rows of the class)``, so that
-        training is for balanced accuracy.
+        training is for balanced accuracy. Other measures ignore it, with a warning.
     fit_intercept : bool, default=True
         Append a constant feature, regularised like the rest, for "error", F-beta, "precision@k"
         and "recall@k". The other measures are of rankings, and have no use for it.
@@ -170,11 +170,12 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
                 f"({listed}); {type(self).__name__} needs 2 classes (for more there are "
                 "MulticlassSVM and scikit-learn's OneVsRestClassifier)"
             )
-        if self.class_weight is not None and self.measure != "error":
-            raise ValueError(
-                f"class_weight is for measure='error'; {self.measure!r} does not add up over rows"
-            )
-        weights = example_weights(sample_weight, self.class_weight, X, np.asarray(y))
+        class_weight = used_class_weight(
+            self.class_weight,
+            self.measure == "error",
+            f"it is for measure='error', and {self.measure!r} does not add up over rows",
+        )
+        weights = example_weights(sample_weight, class_weight, X, np.asarray(y))
         if weights is not None:
             for label in self.classes_.tolist():
                 if not np.any(weights[y == label]):

@@ -44,7 +44,7 @@ class RankSVM(MaxMarginEstimator):
         which documents of a relevance above 0 are relevant (SVM-map). The last two take
         ``rescaling="margin"`` without square roots of losses.
     k : int, optional
-        Places that NDCG counts, for ``loss="ndcg"``; by default all.
+        Places that NDCG counts, for ``loss="ndcg"``; by default all. Other losses ignore it.
     monotonic_cst : array of shape (n_features,) or dict of name to int, optional
         As in scikit-learn: 1 where more of a feature may only raise a document's score, so that its
         weight is not negative; -1 where it may only lower it; 0, or no entry, where it may do

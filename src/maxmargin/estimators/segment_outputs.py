@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import chain, pairwise
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
 from ..given import is_list
-from ..types import Ints
+from ..types import Bools, Ints
 from .labels import FlatLabels, Wording
 
-__all__ = ["Segments", "labels_of", "longest_by_label", "read_segments"]
+__all__ = ["Segments", "labels_of", "longest_by_label", "read_segments", "sequences_within"]
 
 Segments = list[tuple[int, int, Any]]
 WORDING = Wording(part="segment")
@@ -82,7 +83,6 @@ def longest_by_label(
     """How many tokens a segment of each label has at most: what is given, or else what is seen.
 
     No more than the longest sequence has: nothing could be learned about longer ones.
-    Raises ValueError that names the first training segment that is longer than what is given.
     """
     given: Any = max_length
     if not isinstance(max_length, Mapping):
@@ -93,13 +93,33 @@ def longest_by_label(
         if label not in labels:
             raise ValueError(f"max_length has {label!r}, which is no label of a segment of y")
     seen = dict.fromkeys(labels, 1)
+    for start, stop, label in chain.from_iterable(segments):
+        seen[label] = max(seen[label], stop - start)
+    return [min(int(given.get(label, seen[label])), longest_sequence) for label in labels]
+
+
+def sequences_within(max_length: Any, segments: list[Segments], drop: bool) -> Bools:
+    """Which sequences have no segment that is too long; raises ValueError, or warns and drops."""
+    by_label = isinstance(max_length, Mapping)
+    fits, first = np.ones(len(segments), np.bool_), ""
     for i, own in enumerate(segments):
         for segment in own:
             start, stop, label = segment
-            seen[label] = max(seen[label], stop - start)
-            if stop - start > given.get(label, stop):
-                raise ValueError(
-                    f"sequence {i}: segment {segment!r} has {stop - start} tokens, more than "
-                    f"max_length, {given[label]}"
+            most = max_length.get(label) if by_label else max_length
+            if isinstance(most, Integral) and stop - start > most:
+                fits[i] = False
+                first = first or (
+                    f"sequence {i}: segment {segment!r:.60} has {stop - start} tokens, more than "
+                    f"max_length, {most}"
                 )
-    return [min(int(given.get(label, seen[label])), longest_sequence) for label in labels]
+    if fits.all():
+        return fits
+    count = f"{np.count_nonzero(~fits)} of {len(fits)} sequences"
+    if not drop:
+        raise ValueError(
+            f"{first} ({count} have longer ones); on_violation='drop' leaves such sequences out"
+        )
+    if not fits.any():
+        raise ValueError(f"all sequences have segments that are too long, the first: {first}")
+    warn_user(f"{count} have longer segments than max_length and are left out: {first}")
+    return fits

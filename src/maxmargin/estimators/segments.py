@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,8 +28,10 @@ from ..problems.segments.layout import (
     segments_by_sequence,
 )
 from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
+from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from .examples import answers_empty, examples_at, is_empty, passes_empty
 from .explanation import (
     Evidence,
     Explanation,
@@ -37,12 +39,19 @@ from .explanation import (
     decision,
     decisions_by_place,
     names_at_once,
+    no_decisions,
     token_name,
 )
 from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels, label_objects
 from .parameters import with_inherited_parameters
 from .segment_explanation import segment_evidence
-from .segment_outputs import Segments, labels_of, longest_by_label, read_segments
+from .segment_outputs import (
+    Segments,
+    labels_of,
+    longest_by_label,
+    read_segments,
+    sequences_within,
+)
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
 from .top_weights import strongest_by_label
 
@@ -75,6 +84,9 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         Number of tokens that a segment has at most, in training and in prediction; where it is not
         given, that of the label's longest segment of the training data; never more than the longest
         training sequence has. Time grows with it.
+    on_violation : {"raise", "drop"}, default="raise"
+        What to do with training sequences that have longer segments than ``max_length``: raise
+        ValueError, which says where; or leave them out, with a warning that counts them.
     last_tokens : bool, default=True
         Whether features of a segment's last token have weights of their own, as those of its first
         token do. Without them the model is nearer to that of a tagger, and smaller.
@@ -126,6 +138,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
 
     loss: SegmentLoss = "segments"
     max_length: Any = None
+    on_violation: Literal["raise", "drop"] = "raise"
     last_tokens: bool = True
     fit_intercept: bool = False
     features: Any = None
@@ -152,11 +165,10 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         self._check_parameters()
         packed = self._fit_features(X)
         segments = read_segments(y, packed.offsets)
+        packed, segments, weights = self._fitting(self.max_length, packed, segments, sample_weight)
         self._fit_labels(segments, labels_of(segments), packed)
         data = self._coded(packed, segments)
-        self._train(
-            lambda: self._problem(*data), (*data, self.loss), as_sample_weights(sample_weight)
-        )
+        self._train(lambda: self._problem(*data), (*data, self.loss), weights)
         return self
 
     @OnlineMethod
@@ -168,7 +180,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
         or with a model that was loaded, training goes on from the weights there are. Features
         and lengths are those of the first call: what is new in later ones has no weights. Features
-        are then ignored, longer segments refused.
+        are then ignored; ``on_violation`` says what becomes of longer segments.
 
         C multiplies the sum of the slacks of all sequences seen so far: `sgd` and `pegasos`
         minimise the objective that `fit` would have on the sequences of all calls together.
@@ -198,17 +210,33 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         if first:
             listed = labels_of(segments) if classes is None else flatten_labels([list(classes)])
             self._fit_labels(segments, listed, packed)
+        packed, segments, weights = self._fitting(self._longest(), packed, segments, sample_weight)
         data = self._coded(packed, segments)
-        # Refuses longer ones.
-        longest_by_label(self._longest(), segments, self.classes_.tolist(), _longest_of(packed))
-        self._train_online(self._problem(*data), data, as_sample_weights(sample_weight))
+        self._train_online(self._problem(*data), data, weights)
         return self
+
+    def _fitting(
+        self, longest: Any, packed: PackedSequences, segments: list[Segments], sample_weight: Any
+    ) -> tuple[PackedSequences, list[Segments], Floats | None]:
+        """The sequences without longer segments, and their weights; see `on_violation`."""
+        weights = as_sample_weights(sample_weight)
+        kept = sequences_within(longest, segments, self.on_violation == "drop")
+        if kept.all():
+            return packed, segments, weights
+        if weights is not None:
+            weights = checked_weights(weights, len(kept))[kept]
+        own = list(compress(segments, kept.tolist()))
+        return examples_at(packed, np.flatnonzero(kept)), own, weights
 
     def _check_parameters(self) -> None:
         """Raise ValueError for wrong ones, before the features are built."""
         if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
+        if not is_one_of(self.on_violation, ("raise", "drop")):
+            raise ValueError(
+                f"on_violation must be 'raise' or 'drop', got {self.on_violation!r:.40}"
+            )
         self._make_solver()
 
     def _fit_labels(
@@ -256,6 +284,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         self.n_features_in_ = n_features
         self._decoder = SegmentDecoder(layout)
 
+    @answers_empty(lambda _: [])
     def predict(self, X: Any) -> list[list[tuple[int, int, Any]]]:
         """Best segments of each sequence.
 
@@ -267,7 +296,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         Returns
         -------
         list of lists of (start, stop, label)
-            Segments of each sequence, from left to right. As an array, it is one of lists.
+            Segments of each sequence, from left to right, none of an empty one. As an array, it is
+            one of lists.
         """
         self._check_fitted()
         if not self._takes_words(X):
@@ -297,6 +327,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         found = self._decoder.decode(rows, offsets, self._weights)
         return segments_by_sequence(found, offsets, label_objects(self.classes_))
 
+    @passes_empty
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """F1 of the segments, of all sequences and labels together.
 
@@ -339,6 +370,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         """
         self._check_fitted()
         n, layout, w = checked_k(n, "n"), self._decoder.layout, self._weights
+        if is_empty(x):
+            return no_decisions(y_hat, n)
         packed = self._packed([x])
         tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), self.classes_.tolist()
         rows = sparse_rows(tokens, self._has_intercept)

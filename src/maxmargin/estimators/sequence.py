@@ -33,6 +33,7 @@ from .constraints import (
     sequences_that_obey,
     sequences_with_completion,
 )
+from .example_weights import used_class_weight
 from .examples import lasting
 from .kernels import KernelModel, KernelParameters
 from .known_labels import allowed_labels
@@ -65,7 +66,8 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         for each sequence, may learn better.
     class_weight : mapping of label to weight, or "balanced", optional
         Multiplies the costs of the tokens with this right label, 1 for labels that are not listed.
-        "balanced": ``n_tokens / (n_labels * n_tokens of the label)``. Not with "zero-one".
+        "balanced": ``n_tokens / (n_labels * n_tokens of the label)``. "zero-one" ignores it, with a
+        warning.
     fit_intercept : bool, default=False
         Append a constant feature to every token, regularised like the rest.
     boundary_weights : bool, default=False
@@ -425,16 +427,15 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
     def _costs(self, codes: Ints32, offsets: Ints, weights: Floats | None) -> Floats | None:
         """Costs of labels, if they are not all the same."""
         refuse_unknown_loss(self.loss, LOSSES)
-        if self.class_weight is not None and isinstance(self.loss, str) and self.loss == "zero-one":
-            raise ValueError(
-                "class_weight weighs tokens, and loss='zero-one' counts sequences; use another "
-                "loss, or sample_weight"
-            )
+        class_weight = used_class_weight(
+            self.class_weight,
+            not (isinstance(self.loss, str) and self.loss == "zero-one"),
+            "it weighs tokens, and loss='zero-one' counts sequences; use another loss, or "
+            "sample_weight",
+        )
         if weights is not None:
             weights = np.repeat(checked_weights(weights, len(offsets) - 1), np.diff(offsets))
-        return label_costs(
-            self.loss, self.class_weight, self.classes_, codes.astype(np.int64), weights
-        )
+        return label_costs(self.loss, class_weight, self.classes_, codes.astype(np.int64), weights)
 
     def _problem(
         self,

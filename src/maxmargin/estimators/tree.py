@@ -41,6 +41,7 @@ from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
+from .example_weights import used_class_weight
 from .examples import examples_at, lasting
 from .explanation import Evidence, Explanation, alone, decision, decisions_by_place
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
@@ -100,7 +101,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
     class_weight : mapping of label to weight, or "balanced", optional
         With labels: multiplies the costs of the nodes with this right label, 1 for labels that are
         not listed. "balanced": ``n_examples / (n_labels * n_examples of the label)`` at each node.
-        Not with "zero-one".
+        "zero-one" ignores it, with a warning.
     fit_intercept : bool, default=True
         With labels: append a constant feature to every node.
     patch : int, default=9
@@ -545,14 +546,15 @@ class TreeLabeler(PartConfidences, PartialLabels):
         """Costs of the labels of all nodes, if they are not all the same."""
         loss = "hamming" if self.loss is None else self.loss
         refuse_unknown_loss(loss, LABEL_LOSSES)
-        if self.class_weight is not None and isinstance(loss, str) and loss == "zero-one":
-            raise ValueError(
-                "class_weight weighs nodes, and loss='zero-one' counts examples; use another loss, "
-                "or sample_weight"
-            )
+        class_weight = used_class_weight(
+            self.class_weight,
+            not (isinstance(loss, str) and loss == "zero-one"),
+            "it weighs nodes, and loss='zero-one' counts examples; use another loss, or "
+            "sample_weight",
+        )
         if weights is not None:
             weights = checked_weights(weights, len(codes))
-        return costs_of_nodes(loss, self.class_weight, self.classes_, codes, weights)
+        return costs_of_nodes(loss, class_weight, self.classes_, codes, weights)
 
     def _edges(self) -> list[Any]:
         """The tree that is given."""

@@ -96,8 +96,6 @@ def make_kernel(
     """The kernel that these parameters ask for, with rows such as X; ValueError for bad ones."""
     if kernel_params is not None and not isinstance(kernel_params, Mapping):
         raise ValueError(f"kernel_params must be a dict, got {kernel_params!r:.60}")
-    if kernel_params and not callable(kernel):
-        raise ValueError("kernel_params are for a kernel that is a function of your own")
     if callable(kernel):
         return Kernel(_OWN, 0.0, 0, 0.0, kernel, dict(kernel_params or {}))
     if not isinstance(kernel, str) or kernel not in KERNELS:

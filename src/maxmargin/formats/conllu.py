@@ -123,7 +123,9 @@ def _with_arc(row: list[str], arc: Any) -> list[str]:
     return changed
 
 
-def read_conllu(path: Source, *, encoding: str = "utf-8") -> ConlluTreebank:
+def read_conllu(
+    path: Source, *, encoding: str = "utf-8", keep_empty: bool = False
+) -> ConlluTreebank:
     """Read a CoNLL-U file.
 
     Parameters
@@ -132,6 +134,9 @@ def read_conllu(path: Source, *, encoding: str = "utf-8") -> ConlluTreebank:
         Plain text, or ``.gz``, ``.xz``, ``.bz2``.
     encoding : str, default="utf-8"
         Text encoding.
+    keep_empty : bool, default=False
+        Keep sentences without words, such as comments between blank lines: a parser can predict
+        for them, but not be trained on them.
 
     Returns
     -------
@@ -142,7 +147,8 @@ def read_conllu(path: Source, *, encoding: str = "utf-8") -> ConlluTreebank:
     ------
     ValueError
         A word without ten columns, IDs that do not count 1, 2, ..., a head that is no word of the
-        sentence, or a file without words; the message names file and line.
+        sentence, a sentence of empty nodes alone unless ``keep_empty``, or a file without words;
+        the message names file and line.
     """
     rows: list[list[list[str]]] = []
     others: list[list[tuple[int, str]]] = []
@@ -150,7 +156,7 @@ def read_conllu(path: Source, *, encoding: str = "utf-8") -> ConlluTreebank:
     with open_text(path, encoding) as stream:
         for start, lines in _sentences(stream):
             words, rest, own = _read_sentence(path, start, lines)
-            if words:
+            if words or keep_empty:
                 rows.append(words)
                 others.append(rest)
                 numbers.append(own)

@@ -72,7 +72,7 @@ def read_fasta(path: Source, *, encoding: str = "utf-8") -> list[FastaRecord]:
 
 
 def read_fasta_groups(
-    path: Source, *, encoding: str = "utf-8"
+    path: Source, *, encoding: str = "utf-8", keep_empty: bool = False
 ) -> list[tuple[str, list[FastaRecord]]]:
     """Read a file of several sets of sequences, each below a line that begins with ``#``.
 
@@ -82,6 +82,8 @@ def read_fasta_groups(
         File to read.
     encoding : str, default="utf-8"
         Text encoding.
+    keep_empty : bool, default=False
+        Keep names without letters, as empty sequences.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def read_fasta_groups(
     letters: list[str] = []
     for number, line in _lines(path, encoding):
         if line[0] in ">#" and begun:
-            groups[-1][1].append(_record(path, begun, header, letters))
+            groups[-1][1].append(_record(path, begun, header, letters, keep_empty))
             begun, letters = 0, []
         if line[0] == "#":
             groups.append((line[1:].strip(), []))
@@ -112,7 +114,7 @@ def read_fasta_groups(
                 raise ValueError(f"{path}:{number}: expected '>' and a name, found {line:.30}")
             letters.append(_checked_letters(path, number, line))
     if begun:
-        groups[-1][1].append(_record(path, begun, header, letters))
+        groups[-1][1].append(_record(path, begun, header, letters, keep_empty))
     return [(title, records) for title, records in groups if records]
 
 
@@ -139,9 +141,11 @@ def _checked_letters(path: Source, number: int, line: str) -> str:
     return letters
 
 
-def _record(path: Source, number: int, header: str, letters: list[str]) -> FastaRecord:
+def _record(
+    path: Source, number: int, header: str, letters: list[str], keep_empty: bool
+) -> FastaRecord:
     """A record whose header is on this line."""
-    if not any(letters):
+    if not any(letters) and not keep_empty:
         raise ValueError(f"{path}:{number}: {header:.30} has no sequence")
     name, _, description = header.partition(" ")
     return FastaRecord(name, "".join(letters), description.strip())

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..tables import named_values, percent
 from .counts import Averages, TypeScores, score_table, scores_of
-from .sequences import flat_pair
+from .sequences import flat_pair, sums_of
 
 __all__ = ["AttachmentScores", "RelationScores", "attachment_scores", "relation_scores"]
 
@@ -78,7 +78,7 @@ def attachment_scores(
     if labeled == {True}:
         heads = np.array([a[0] == b[0] for a, b in zip(true, predicted, strict=True)])
         las = float(right[counts].mean())
-    wrong = np.add.reduceat((~right & counts).astype(np.int64), offsets[:-1])
+    wrong = sums_of((~right & counts).astype(np.int64), offsets)
     return AttachmentScores(float(heads[counts].mean()), las, float(np.mean(wrong == 0)))
 
 

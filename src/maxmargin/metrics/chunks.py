@@ -286,7 +286,7 @@ def _find_chunks(codes: Ints32, distinct: list[str], offsets: Ints) -> tuple[_Sp
     heads, types = head_of[codes], type_of[codes]
 
     previous_heads, previous_types = np.roll(heads, 1), np.roll(types, 1)
-    previous_heads[offsets[:-1]] = _OUTSIDE
+    previous_heads[offsets[offsets < len(codes)]] = _OUTSIDE
     breaks = (
         (heads == _BEGIN)
         | (heads == _SINGLE)

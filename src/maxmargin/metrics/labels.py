@@ -10,7 +10,7 @@ import numpy as np
 
 from ..types import Floats, Ints
 from .counts import Averages, TypeScores, macro_average, score_table, scores_of
-from .sequences import flat_pair
+from .sequences import flat_pair, sums_of
 
 __all__ = ["LabelScores", "hamming", "label_scores", "sequence_accuracy", "token_accuracy"]
 
@@ -124,7 +124,7 @@ def hamming(y_true: Sequence[Any], y_pred: Sequence[Any], *, normalize: bool = F
     ndarray of float64, shape (n_sequences,)
     """
     wrong, lengths = _count_wrong(y_true, y_pred)
-    return wrong / lengths if normalize else wrong.astype(np.float64)
+    return wrong / np.maximum(lengths, 1) if normalize else wrong.astype(np.float64)
 
 
 def _count_wrong(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[Ints, Ints]:
@@ -133,7 +133,7 @@ def _count_wrong(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[Ints, In
     differs = np.fromiter(
         (a != b for a, b in zip(true, predicted, strict=True)), np.int64, len(true)
     )
-    return np.add.reduceat(differs, offsets[:-1]), np.diff(offsets)
+    return sums_of(differs, offsets), np.diff(offsets)
 
 
 def _sorted(labels: set[Any]) -> list[Any]:

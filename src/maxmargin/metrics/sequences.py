@@ -10,7 +10,7 @@ import numpy as np
 
 from ..types import Ints
 
-__all__ = ["flat_pair", "flatten"]
+__all__ = ["flat_pair", "flatten", "sums_of"]
 
 
 def flat_pair(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[list[Any], list[Any], Ints]:
@@ -29,11 +29,19 @@ def flat_pair(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[list[Any], 
             raise ValueError(
                 f"sequence {i} has {len(true)} labels in y_true, {len(predicted)} in y_pred"
             )
-        if len(true) == 0:
-            raise ValueError(f"sequence {i} is empty, expected at least one label")
     offsets = np.zeros(len(y_true) + 1, dtype=np.int64)
     np.cumsum([len(sequence) for sequence in y_true], out=offsets[1:])
+    if offsets[-1] == 0:
+        raise ValueError("all sequences are empty, expected at least one label")
     return flatten(y_true), flatten(y_pred), offsets
+
+
+def sums_of(values: Ints, offsets: Ints) -> Ints:
+    """Sum over each sequence; 0 of an empty one."""
+    totals = np.zeros(len(values) + 1, values.dtype)
+    np.cumsum(values, out=totals[1:])
+    sums: Ints = np.diff(totals[offsets])
+    return sums
 
 
 def flatten(sequences: Sequence[Any]) -> list[Any]:

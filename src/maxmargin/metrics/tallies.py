@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..types import Floats
+from ..types import Floats, Ints
 from .alignments import pair_counts
 from .brackets import bracket_counts
 from .chunks import are_chunk_tags, chunk_counts
 from .labels import hamming
 from .rankings import average_precision, ndcg, swapped_pairs
 from .resampling import Ratio
-from .sequences import flat_pair
+from .sequences import flat_pair, sums_of
 
 __all__ = [
     "Tally",
@@ -143,16 +143,16 @@ def tally_of_trees(gold: Sequence[Any], predicted: Sequence[Any]) -> Tally:
 def tally_of_heads(gold: Sequence[Any], predicted: Sequence[Any]) -> Tally:
     """Right heads of each sentence, and right arcs if these have labels."""
     true, found, offsets = flat_pair(gold, predicted)
-    right = np.array([a == b for a, b in zip(true, found, strict=True)], np.float64)
+    right = np.array([a == b for a, b in zip(true, found, strict=True)], np.int64)
     lengths = np.diff(offsets).astype(np.float64)
 
-    def of_sentences(values: Floats) -> Floats:
-        return np.add.reduceat(values, offsets[:-1])
+    def of_sentences(values: Ints) -> Floats:
+        return sums_of(values, offsets).astype(np.float64)
 
     all_right = {"exact": mean_of(of_sentences(right) == lengths)}
     if not isinstance(true[0], tuple):
         return Tally("sentences", {"uas": Ratio(of_sentences(right), lengths)} | all_right)
-    heads = np.array([a[0] == b[0] for a, b in zip(true, found, strict=True)], np.float64)
+    heads = np.array([a[0] == b[0] for a, b in zip(true, found, strict=True)], np.int64)
     scores = {
         "las": Ratio(of_sentences(right), lengths),
         "uas": Ratio(of_sentences(heads), lengths),

@@ -112,14 +112,16 @@ def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[
     refuse_other_kinds(source, ALIGN, arguments.encoding)
     pairs: list[Pair] = []
     before = 0  # records of earlier groups
-    for title, records in read_fasta_groups(source, encoding=arguments.encoding):
+    for title, records in read_fasta_groups(
+        source, encoding=arguments.encoding, keep_empty=not aligned
+    ):
 
         def place(j: int, before: int = before) -> str:
             line = line_of_record(source, before + j, encoding=arguments.encoding)
             return f"{source}:{line}"
 
         for j, record in enumerate(records):
-            if not record.sequence.translate(_NO_GAPS):
+            if aligned and not record.sequence.translate(_NO_GAPS):
                 raise ValueError(f"{place(j)}: {record.name:.40} has no letters, only gaps")
             if aligned and len(record.sequence) != len(records[0].sequence):
                 raise ValueError(

@@ -38,6 +38,8 @@ def plan(arguments: argparse.Namespace) -> Plan:
         raise UsageError(
             f"--hash-bits must be from {HASH_BITS[0]} to {HASH_BITS[-1]}, got {arguments.hash_bits}"
         )
+    if arguments.on_violation and arguments.projective is False:
+        raise UsageError("--on-violation is of no use with --no-projective")
     return Plan([], partial(_make, arguments))
 
 
@@ -52,6 +54,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     chosen = {} if arguments.hash_bits is None else {"hash_bits": arguments.hash_bits}
     estimator = DependencyParser(
         projective=arguments.projective is not False,
+        on_violation=arguments.on_violation or "keep",
         labeled=wanted and has_relations,
         **chosen,
         **shared_parameters(arguments, DEPEND),
@@ -71,7 +74,7 @@ def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
 
 def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     """The file, with the trees found."""
-    treebank = _read(source, arguments)
+    treebank = _read(source, arguments, keep_empty=True)
     k = number_of_answers(arguments)
     if k is not None:
         treebank = _answers(treebank, model.estimator.predict_k(treebank, k))
@@ -127,10 +130,12 @@ def examples(model: Model, arguments: argparse.Namespace) -> Examples:
     return Examples(treebank, None)
 
 
-def _read(source: Source, arguments: argparse.Namespace) -> ConlluTreebank:
+def _read(
+    source: Source, arguments: argparse.Namespace, *, keep_empty: bool = False
+) -> ConlluTreebank:
     """Read a treebank, heads or not."""
     refuse_other_kinds(source, DEPEND, arguments.encoding)
-    return read_conllu(source, encoding=arguments.encoding)
+    return read_conllu(source, encoding=arguments.encoding, keep_empty=keep_empty)
 
 
 def _has_relations(treebank: ConlluTreebank) -> bool:

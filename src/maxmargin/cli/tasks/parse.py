@@ -90,7 +90,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     """Scores of trees as EVALB has them."""
     source = open_input(arguments.data)
     refuse_other_kinds(source, PARSE, arguments.encoding)
-    gold, _ = _read_trees(source, arguments)
+    gold, _ = _read_trees(source, arguments, keep_empty=True)
     predicted = model.estimator.predict(gold)
     scores = bracket_scores(gold, predicted)
     report: dict[str, Any] = {"task": model.task.name, "trees": len(gold), **scores._asdict()}
@@ -110,15 +110,22 @@ def examples(model: Model, arguments: argparse.Namespace) -> Examples:
     return Examples(_read_trees(source, arguments)[0], None)
 
 
-def _read_trees(source: Source, arguments: argparse.Namespace) -> tuple[list[Tree], Sequence[int]]:
-    """Read trees as they are learned, and the lines on which they begin."""
+def _read_trees(
+    source: Source, arguments: argparse.Namespace, *, keep_empty: bool = False
+) -> tuple[list[Tree], Sequence[int]]:
+    """Read trees as they are learned, and the lines on which they begin.
+
+    One of null elements alone has no words: a sentence to predict for, not to learn from.
+    """
     treebank = read_trees(source, encoding=arguments.encoding)
     trees = []
     for tree, line in zip(treebank.trees, treebank.lines, strict=True):
         try:
             trees.append(clean_tree(tree))
         except ValueError as error:
-            raise ValueError(f"{source}:{line}: {error}") from None
+            if not keep_empty:
+                raise ValueError(f"{source}:{line}: {error}") from None
+            trees.append(Tree(tree.label, ()))
     return trees, treebank.lines
 
 
@@ -128,7 +135,7 @@ def _read_sentences(model: Model, source: Source, arguments: argparse.Namespace)
     with open_text(source, arguments.encoding) as stream:
         begins_as_tree = _TREE.match(stream.read(SAMPLE)) is not None
     if kind is Kind.TREES or begins_as_tree:
-        return list(_read_trees(source, arguments)[0])
+        return list(_read_trees(source, arguments, keep_empty=True)[0])
     data = read_columns(
         source, encoding=arguments.encoding, separator=SEPARATORS[arguments.separator or "auto"]
     )

@@ -46,6 +46,8 @@ def plan(arguments: argparse.Namespace) -> Plan:
     files, templates = read_template_option(arguments)
     if templates.of_pairs:
         raise UsageError(f"--templates {arguments.templates}: segments have no features of pairs")
+    if arguments.on_violation and arguments.max_length is None:
+        raise UsageError("--on-violation is of use with --max-length only")
     return Plan(files, partial(_make, arguments, templates))
 
 
@@ -63,6 +65,7 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
         features=window_features(arguments, templates)[0],
         fit_intercept=bool(arguments.intercept),
         max_length=arguments.max_length,
+        on_violation=arguments.on_violation or "drop",
         **shared_parameters(arguments, SEGMENT),
     )
 

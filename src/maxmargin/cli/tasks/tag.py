@@ -113,7 +113,7 @@ def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> Sequenc
         boundary_weights=arguments.boundary_weights,
         order=arguments.order or 1,
         constraints=arguments.constraints,
-        on_violation=arguments.on_violation or "raise",
+        on_violation=arguments.on_violation or ("raise" if arguments.stream else "repair"),
         probability=arguments.calibrate,
         **shared_parameters(arguments, TAG),
     )

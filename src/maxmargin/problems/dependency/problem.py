@@ -7,7 +7,6 @@ The score of a tree is the sum of its arcs' scores (first order). Features are h
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Sequence
 from itertools import chain, pairwise
 from numbers import Integral
@@ -60,11 +59,9 @@ __all__ = [
     "DependencyDecoder",
     "DependencyProblem",
     "check_trees",
-    "count_crossing",
     "decoding_work",
 ]
 
-logger = logging.getLogger(__name__)
 DependencyLoss = Literal["hamming", "normalized-hamming", "zero-one"]
 LARGEST_HASH = 30
 
@@ -278,10 +275,6 @@ class DependencyProblem(NativeProblem):
         self.gold_labels = (
             _by_node(codes, fields.bounds) if K else np.full(len(self.gold), -1, np.int32)
         )
-        if projective:
-            crossing = count_crossing(flat, fields.bounds)
-            if crossing:
-                logger.info("%d of %d true trees are not projective", crossing, self.n_examples)
 
     @property
     def n_examples(self) -> int:
@@ -539,16 +532,3 @@ def check_trees(heads: Ints32, bounds: Ints, *, single_root: bool) -> None:
                 f"sentence {i}: {tree.count(0)} words hang on the root, expected one; set "
                 "single_root=False to allow more"
             )
-
-
-def count_crossing(heads: Ints32, bounds: Ints) -> int:
-    """Number of trees with crossing arcs."""
-    starts = bounds - np.arange(len(bounds))
-    count = 0
-    for i in range(len(bounds) - 1):
-        tree = heads[starts[i] : starts[i + 1]]
-        tokens = np.arange(1, len(tree) + 1)
-        low, high = np.minimum(tree, tokens), np.maximum(tree, tokens)
-        inside = (low[:, None] < low) & (low < high[:, None]) & (high > high[:, None])
-        count += bool(inside.any())
-    return count

@@ -72,7 +72,7 @@ class RankingProblem(NativeProblem):
         share of all pairs; 1 - NDCG; or 1 - average precision, where documents of a relevance
         above 0 are relevant. The last two are found for margin rescaling only.
     k : int, optional
-        Places that NDCG counts; by default all.
+        Places that NDCG counts; by default all. Other losses ignore it.
     document_weights : array of shape (n_documents,), optional
         What documents count, where there is one query only: a pair counts the product of its two.
         For "swaps" of either kind, with margin rescaling.
@@ -91,10 +91,8 @@ class RankingProblem(NativeProblem):
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
-        if k is not None and (loss != "ndcg" or not isinstance(k, Integral) or k < 1):
-            raise ValueError(
-                f"k is a whole number of places >= 1 for loss='ndcg', got {k!r} for {loss!r}"
-            )
+        if k is not None and (not isinstance(k, Integral) or k < 1):
+            raise ValueError(f"k must be None or a whole number of places >= 1, got {k!r}")
         rows = make_rows(X)
         self.relevance = np.ascontiguousarray(relevance, dtype=np.float64)
         bounds = np.ascontiguousarray(offsets, dtype=np.int64)
