@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .._compiling import tell_of_compiling
+from .._compiling import compiling_for
 from .._version import __version__
 from . import (
     convert,
@@ -58,10 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         arguments.parser_.error(_refusal(unknown, arguments.parser_.format_help()))
-    with warnings.catch_warnings(), tell_of_compiling(), Signals() as signals:
+    with warnings.catch_warnings(), Signals() as signals:
         warnings.showwarning = _Warnings()
         try:
-            code = int(arguments.run(arguments, signals))
+            from ..progress import running_clock  # numpy, which help does without
+
+            with running_clock("reading"), compiling_for(getattr(arguments, "task", None)):
+                code = int(arguments.run(arguments, signals))
             finish_output()
             return code
         except BrokenPipeError:  # as of `maxmargin predict ... | head`

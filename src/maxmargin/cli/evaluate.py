@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from .._compiling import compiling_for
 from ..registry import TASKS, import_name
 from .codes import DONE
 from .options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
@@ -72,9 +73,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
     judge = import_name(model.task.module, "judge")
-    judgement = with_intervals(judge(model, arguments), arguments)
-    if other is not None:
-        judgement = compared(judgement, judge(other, arguments), arguments)
+    with compiling_for(model.task.name):
+        judgement = with_intervals(judge(model, arguments), arguments)
+        if other is not None:
+            judgement = compared(judgement, judge(other, arguments), arguments)
     write_report(json.dumps(judgement.report, indent=2) if arguments.json else judgement.text)
     _warn_of_strangers(judgement.report)
     return DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .._compiling import compiling_for
 from ..registry import TASKS, import_name
 from .codes import DONE
 from .options import add_jobs_option, add_reading_options, list_tasks, positive
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         else write_text_atomically(arguments.output, arguments.encoding)
     )
     predict = import_name(model.task.module, "predict")
-    with opened as stream:
+    with compiling_for(model.task.name), opened as stream:
         for source in read_pieces(arguments.data, model.task.unit, arguments.encoding):
             with located(source):
                 text = predict(model, source, arguments)

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..registry import import_name
+from .._compiling import compiling_for
+from ..registry import import_name, task_of
 from .codes import DONE
 from .options import add_reading_options
 from .signals import Signals
@@ -59,6 +60,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         examples = import_name(model.task.module, "examples")(model, arguments)
         given = {"X": examples.X, "y": examples.y, **examples.params}
     title = arguments.title or Path(arguments.model).name
-    make_report(estimator, title=title, **given).save(arguments.output)
+    with compiling_for(task_of(type(estimator))):
+        make_report(estimator, title=title, **given).save(arguments.output)
     tell(f"wrote {arguments.output}")
     return DONE

@@ -37,6 +37,7 @@ __all__ = [
     "refuse_one_input_twice",
     "run",
     "save_and_report",
+    "spent",
 ]
 
 DESCRIPTION = f"""\
@@ -361,6 +362,7 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
     """Shorten the weights, if training came near enough; else they stay as they are."""
     import numpy as np
 
+    from ..progress import running_clock
     from .training import say
 
     result = estimator.result_
@@ -372,7 +374,8 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
         return
     estimator.set_params(callbacks=(), verbose=0)
     try:
-        estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
+        with running_clock("compacting"):
+            estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
     except KeyboardInterrupt:  # what was trained is still there
         warn("the weights were not shortened: this was interrupted")
         return
@@ -400,9 +403,10 @@ def save_and_report(
     arguments: argparse.Namespace, signals: Signals, estimator: Any, extra: dict[str, Any]
 ) -> int:
     """Save a trained model, whatever comes, and say where it is; returns the exit code."""
+    from ..progress import running_clock
     from .outputs import model_place, reason_to_keep, save_somewhere
 
-    with signals.saving():
+    with signals.saving(), running_clock("saving"):
         # The file is to hold what a Python program would have asked for.
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
         result = estimator.result_
@@ -430,7 +434,7 @@ def _report(
     is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
     speak = tell_result if is_for_words else tell
     if not arguments.quiet:
-        speak(describe(result))
+        speak(f"{describe(result)}, {spent()}")
         speak(f"saved {place}")
     if error is not None:
         tell(
@@ -466,10 +470,15 @@ def describe(result: Any) -> str:
         share = f"{100 * max(result.relative_gap, 0.0):.3g} % of the objective"  # not below 0
         gap = f"certified gap {max(result.gap, 0.0):.4g} ({share})"  # by rounding
         quality = f"objective {result.primal:.6g}, {gap}"
-    return (
-        f"{quality}, {result.n_oracle_calls} oracle calls "
-        f"({result.n_passes:.1f} passes), {result.seconds:.1f} s"
-    )
+    return f"{quality}, {result.n_oracle_calls} oracle calls ({result.n_passes:.1f} passes)"
+
+
+def spent() -> str:
+    """The time of the command so far, by phases."""
+    from ..progress import running_clock
+
+    with running_clock("saving") as clock:
+        return clock.summary()
 
 
 def _tolerances() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 from .._warn import warn_user
 from ..checkpoints import FOLD, check_place, identity_at, part_of
 from ..doc_links import DocLinks
+from ..progress import Loop, running_clock
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..tables import columns
@@ -257,6 +258,8 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         As in GridSearchCV: the estimator's ``score`` by default.
     refit : bool, default=True
         Train on all data with the best C at the end.
+    verbose : int, default=0
+        1 shows which fold and C is trained, and the time left; 2 every iteration.
 
     Attributes
     ----------
@@ -278,12 +281,14 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> SearchCV:
         """Search, and train with the best C.
@@ -311,8 +316,27 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         self._check_last_checkpoint()
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         needed = self._needed_for_scores(fit_params)
+        n_folds = folds.get_n_splits(X, y, groups)
+        with (
+            running_clock("features", int(self.verbose)) as clock,
+            clock.loop(n_folds + bool(self.refit)) as loop,
+        ):
+            return self._search(X, y, folds.split(X, y, groups), needed, fit_params, n_folds, loop)
+
+    def _search(
+        self,
+        X: Any,
+        y: Any,
+        folds: Iterable[Any],
+        needed: dict[str, Any],
+        fit_params: dict[str, Any],
+        n_folds: int,
+        loop: Loop,
+    ) -> SearchCV:
+        """Train and score in each fold, and train with the best C on all data."""
         rows: list[Floats] = []
-        for train, test in folds.split(X, y, groups):
+        for train, test in folds:
+            loop.begin(f"fold {len(rows) + 1} of {n_folds}")
             params = _check_method_params(X, fit_params, indices=train)
             # Of precomputed kernels, columns are examples too.
             X_train, y_train = _safe_split(self.estimator, X, y, train)
@@ -324,7 +348,10 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
             if models.results[-1].status == "interrupted":
                 raise KeyboardInterrupt(f"the search was interrupted in fold {len(rows)}")
             held_out = _check_method_params(X, needed, indices=test)
-            rows.append(models.scores(X_test, y_test, self.scoring, **held_out))
+            with running_clock("evaluation") as clock:
+                rows.append(models.scores(X_test, y_test, self.scoring, **held_out))
+                best = int(np.argmax(rows[-1]))
+                clock.say(f"best C {self.Cs_[best]:g}, score {rows[-1][best]:.4f}")
         self.scores_: Floats = np.array(rows)
         means = self.scores_.mean(axis=0)
         if np.all(np.isnan(means)):
@@ -332,6 +359,7 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         best = int(np.nanargmax(means))
         self.best_C_, self.best_score_ = float(self.Cs_[best]), float(means[best])
         if self.refit:
+            loop.begin(f"best C {self.best_C_:g}, all data")
             chosen = clone(self.estimator).set_params(C=self.best_C_)
             self.best_estimator_ = chosen.fit(X, y, **fit_params)
         return self
