@@ -30,10 +30,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
     add_data_arguments(parser)
-    parser.add_argument("--folds", type=folds, default=5, metavar="K", help="default 5")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument(
+        "--folds", type=folds, default=5, metavar="K", help="number of folds (default 5)"
+    )
+    parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser)
     parser.set_defaults(run=run)
     return parser

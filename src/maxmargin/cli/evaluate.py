@@ -39,17 +39,27 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument("data", help="labelled file, or - for the standard input")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     parser.add_argument(
-        "--against", metavar="OTHER", help="compare with another model, by a paired test"
+        "--against", metavar="OTHER", help="model file to compare with, by a paired test"
     )
     parser.add_argument(
-        "--resamples", type=non_negative, default=1000, metavar="N", help="default 1000; 0: none"
+        "--resamples",
+        type=non_negative,
+        default=1000,
+        metavar="N",
+        help="number of resamples that the intervals are made of (default 1000; 0: no intervals)",
     )
     parser.add_argument(
-        "--level", type=per_cent, default=95.0, metavar="PERCENT", help="of intervals (default 95)"
+        "--level",
+        type=per_cent,
+        default=95.0,
+        metavar="PERCENT",
+        help="confidence level of the intervals (default 95)",
     )
-    parser.add_argument("--seed", type=non_negative, default=0, help="of resamples (default 0)")
+    parser.add_argument(
+        "--seed", type=non_negative, default=0, help="seed of the resamples (default 0)"
+    )
     add_jobs_option(parser)
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)

@@ -66,6 +66,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         allow_abbrev=False,  # --C would be taken for --Cs
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
     add_data_arguments(parser)
     parser.add_argument(
@@ -73,16 +74,24 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         type=values_of_C,
         default=CS,
         metavar="LIST",
-        help=f"values between commas, or FROM:TO:N in equal ratios (default {CS})",
+        help="values of C to try: numbers between commas, or FROM:TO:N for N of them in equal "
+        f"ratios (default {CS})",
     )
     held_out = parser.add_mutually_exclusive_group()
-    held_out.add_argument("--dev", metavar="FILE", help="labelled file to judge by")
-    held_out.add_argument("--folds", type=folds, metavar="K", help="parts to judge by (default 5)")
-    parser.add_argument("-o", "--output", metavar="MODEL", help="save the best model")
+    held_out.add_argument(
+        "--dev", metavar="FILE", help="labelled file, not trained on, that the models are scored on"
+    )
+    held_out.add_argument(
+        "--folds",
+        type=folds,
+        metavar="K",
+        help="number of folds of cross-validation, without --dev (default 5)",
+    )
+    parser.add_argument("-o", "--output", metavar="MODEL", help="file to save the best model in")
     parser.add_argument(
         "--force", action="store_true", help="write over MODEL, whatever it is and however good"
     )
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser, has_C=False)
     add_checkpoint_options(parser)
     parser.set_defaults(run=run)

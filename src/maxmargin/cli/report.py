@@ -31,10 +31,16 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", help="model file written by train")
-    parser.add_argument("--test", metavar="FILE", help="labelled file, or - for the standard input")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="page to write")
-    parser.add_argument("--title", metavar="TEXT", help="heading; default the name of the model")
-    parser.add_argument("--force", action="store_true", help="write over FILE")
+    parser.add_argument(
+        "--test",
+        metavar="FILE",
+        help="labelled file to score the model on, or - for the standard input",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML page to write")
+    parser.add_argument(
+        "--title", metavar="TEXT", help="heading of the page (default: the name of the model)"
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser

@@ -29,7 +29,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "are not compiled again.",
     )
     parser.add_argument(
-        "tasks", nargs="*", metavar="TASK", help=f"{', '.join(_names())} (default: all)"
+        "tasks",
+        nargs="*",
+        metavar="TASK",
+        help=f"tasks whose kernels are compiled: {', '.join(_names())} (default: all)",
     )
     parser.set_defaults(run=run)
     return parser
