@@ -10,6 +10,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import maxmargin as mm
+from cli_corpus import write_hard_corpus
+from maxmargin.cli import main
 from maxmargin.features import FeatureDictionary
 from maxmargin.objective import Stopping
 from maxmargin.progress import Clock, ProgressDisplay, running_clock
@@ -283,3 +285,41 @@ def test_lines_in_a_terminal_stay_one_for_each_C():
     kept = [line[:28] for line in ends if line.strip("\r")]
     assert kept[:2] == ["C 1 (1 of 2)    2.0 passes  ", "C 2 (2 of 2)    2.0 passes  "]
     assert "passes" not in "".join(kept[2:])
+
+
+# ----- commands ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return str(write_hard_corpus(tmp_path_factory.mktemp("progress") / "hard.txt", 60))
+
+
+def test_train_shows_the_size_before_training_and_the_time_by_phases(corpus, tmp_path, capsys):
+    assert main(["train", "tag", corpus, "-o", str(tmp_path / "m"), "--tol", "0.1"]) == 0
+    out, err = capsys.readouterr()
+    shown = [line.split()[0] for line in err.splitlines() if re.match("features|training", line)]
+    assert shown[0] == "features" and set(shown[1:]) == {"training"}
+    assert re.search(r"^features  \d+ features, \d+ labels, \d+ weights", err, re.MULTILINE)
+    total, parts = seconds_of(re.search(r"passes\), (.*)", out)[1])
+    assert abs(total - sum(parts)) <= 0.5 or not parts  # phases of less than 0.05 s are left out
+    assert "done in" not in err
+
+
+@pytest.mark.parametrize(
+    "command, where",
+    [
+        (["path", "--Cs", "0.1,1", "--dev"], r"C 0\.1 \(1 of 2\)  .*passes.* target 10 %"),
+        (["path", "--Cs", "0.1,1"], r"fold 2 of 2, features "),
+        (["cross-validate"], r"fold 2 of 2  .*passes"),
+    ],
+)
+def test_commands_say_what_is_trained_and_end_with_the_time(corpus, capsys, command, where):
+    name, *rest = command
+    more = [corpus] if "--dev" in rest else ["--folds", "2"]
+    assert main([name, "tag", corpus, *rest, *more, "--tol", "0.1"]) == 0
+    err = capsys.readouterr().err
+    assert re.search(f"^{where}", err, re.MULTILINE)
+    assert re.match(r"done in [\d.]+ s", err.splitlines()[-1])
+    assert main([name, "tag", corpus, *rest, *more, "--tol", "0.1", "-q"]) == 0
+    assert capsys.readouterr().err == ""

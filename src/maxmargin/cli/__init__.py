@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             from ..progress import running_clock  # numpy, which help does without
 
-            with running_clock("reading"), compiling_for(getattr(arguments, "task", None)):
+            with running_clock("starting"), compiling_for(getattr(arguments, "task", None)):
                 code = int(arguments.run(arguments, signals))
             finish_output()
             return code

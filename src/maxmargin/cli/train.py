@@ -394,12 +394,19 @@ def refuse_one_input_twice(arguments: argparse.Namespace) -> None:
 
 def make_plan(arguments: argparse.Namespace) -> Any:
     """How to train, after all checks that need no data."""
+    from ..progress import running_clock
     from .training import refuse_bad_values
 
     task = TASKS[arguments.task]
     refuse_misplaced(arguments, task)
     refuse_bad_values(arguments, task)
-    return import_name(task.module, "plan")(arguments)
+    plan = import_name(task.module, "plan")(arguments)
+
+    def make() -> Any:
+        with running_clock("reading"):
+            return plan.make()
+
+    return plan._replace(make=make)
 
 
 def save_and_report(

@@ -53,7 +53,8 @@ def _on_a_draft(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         draft = object.__new__(type(self))
         draft.__dict__.update(before, _is_draft=True)
-        with compiling_for(task_of(type(self))), running_clock("features", int(self.verbose)):
+        verbose = int(getattr(self, "verbose", 0)) if fit.__name__ == "fit" else 0
+        with compiling_for(task_of(type(self))), running_clock("features", verbose):
             returned = fit_draft(draft, *args, **kwargs)
         after = vars(draft)
         after.pop("_is_draft")
