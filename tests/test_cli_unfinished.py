@@ -11,7 +11,6 @@ import pytest
 import maxmargin as mm
 from cli_corpus import files, posix, write_hard_corpus
 from maxmargin.cli import main
-from maxmargin.estimators.sequence import SequenceTagger
 from maxmargin.progress import ProgressDisplay
 
 pytestmark = pytest.mark.usefixtures("default_signals")
@@ -66,17 +65,6 @@ def test_an_interrupted_search_says_that_nothing_was_saved(corpus_folder, monkey
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "maxmargin: interrupted before all C were judged; nothing was saved"
     assert not os.path.exists("new.mm")
-    fit, sent = SequenceTagger.fit, []
-
-    def send(_):
-        if not sent:
-            sent.append(True)
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    def interrupted(tagger, *data):
-        return fit(tagger.set_params(callbacks=(send,)), *data)
-
-    monkeypatch.setattr(SequenceTagger, "fit", interrupted)
     assert main(["cross-validate", "tag", hard, "--C", "1000", *limits]) == 128 + signal.SIGTERM
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "maxmargin: interrupted in fold 1 of 5"

@@ -14,14 +14,15 @@ import time
 from pathlib import Path
 
 import numba
-import numpy as np
 import pytest
 
+import maxmargin as mm
 from maxmargin import _compiling
 from maxmargin._compiling import compile_seconds, interrupted_compiling
 from maxmargin._numba import compile_aside
 from maxmargin.formulation import Formulation
 from maxmargin.progress import ProgressDisplay
+from maxmargin.registry import task_of
 from maxmargin.solvers import make_solver
 from solving import small_case
 
@@ -88,7 +89,7 @@ def test_garbage_is_collected_rarely_as_long_as_there_is_a_compilation():
 @pytest.fixture
 def quiet_so_far(monkeypatch):
     """As in a process that has compiled nothing yet."""
-    for name, value in (("last", -np.inf), ("seconds", 0.0), ("is_announced", False)):
+    for name, value in (("kernels", 0), ("seconds", 0.0), ("is_announced", False)):
         monkeypatch.setattr(_compiling._Clock, name, value)
 
 
@@ -102,7 +103,39 @@ def test_a_long_compilation_is_announced_once(monkeypatch, caplog, quiet_so_far)
     with caplog.at_level(logging.WARNING, logger="maxmargin"):
         slow.compile(())
         slow.compile(())
-    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % _compiling.NOT_KEPT]
+    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % ("", _compiling.NOT_KEPT)]
+
+
+def test_it_names_the_task_and_comes_once_in_a_process(monkeypatch, caplog, quiet_so_far):
+    clock, skipped = time.perf_counter, [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + skipped[0])
+    slow = SlowDispatcher(lambda: skipped.__setitem__(0, skipped[0] + 3.0))
+    with _compiling.compiling_for("tag"), _compiling.compiling_for(None):
+        slow.compile(())
+        skipped[0] += 1e4  # a long time without any
+        slow.compile(())
+    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % (" of tag", _compiling.NOT_KEPT)]
+
+
+def test_half_a_second_is_not_announced_where_progress_is_shown(monkeypatch, caplog, quiet_so_far):
+    clock, skipped, shown = time.perf_counter, [0.0], []
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + skipped[0])
+    with _compiling.tell_of_compiling(shown.append):
+        SlowDispatcher(lambda: skipped.__setitem__(0, 0.5)).compile(())
+    assert not announcements(caplog) and not shown
+
+
+def test_a_fit_names_its_task(caplog, quiet_so_far, monkeypatch):
+    named = []
+
+    class Noticed(mm.MulticlassSVM):
+        def _make_solver(self):
+            named.append(_compiling._Clock.tasks[-1])
+            return super()._make_solver()
+
+    Noticed().fit([[0.0], [1.0]], [0, 1])
+    assert set(named) == {"multiclass"} and not _compiling._Clock.tasks
+    assert task_of(mm.StructuralSVM) == "StructuralSVM"
 
 
 def test_many_short_ones_are_announced_too(monkeypatch, caplog, quiet_so_far):
@@ -127,11 +160,11 @@ def test_reading_the_cache_is_no_compilation(monkeypatch, caplog, quiet_so_far):
     _compiling.in_compiler_thread(lambda: time.sleep(0.05), True)
     assert not caplog.records
     _compiling.in_compiler_thread(_compiling.note_compilation, True)  # as a cache that has nothing
-    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % _compiling.KEPT]
+    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % ("", _compiling.KEPT)]
 
 
-def test_where_news_are_welcome_they_come_at_once(monkeypatch, caplog, quiet_so_far):
-    monkeypatch.setattr(_compiling, "AT_ONCE", 0.02)
+def test_where_progress_is_shown_it_says_how_far_things_are(monkeypatch, caplog, quiet_so_far):
+    monkeypatch.setattr(_compiling, "PATIENCE", 0.02)
     monkeypatch.setattr(_compiling, "TICK", 0.01)
     shown = []
 
@@ -154,7 +187,7 @@ def test_where_news_are_welcome_they_come_at_once(monkeypatch, caplog, quiet_so_
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_display_shows_compilation(monkeypatch, caplog, quiet_so_far, live):
-    monkeypatch.setattr(_compiling, "AT_ONCE", 0.0)
+    monkeypatch.setattr(_compiling, "PATIENCE", 0.0)
     stream = io.StringIO()
     if live:
         stream.isatty = lambda: True
@@ -279,4 +312,4 @@ def test_without_any_folder_kernels_work_and_it_is_told_what_that_costs(tmp_path
         text=True,
     )
     assert done.stdout == "3.0\n", done.stderr
-    assert done.stderr == f"maxmargin: {_compiling.ANNOUNCEMENT % _compiling.NOT_KEPT}\n"
+    assert done.stderr == f"maxmargin: {_compiling.ANNOUNCEMENT % ('', _compiling.NOT_KEPT)}\n"

@@ -1,5 +1,6 @@
 """Explanations: all that differs, and nothing else, adds up to the margins."""
 
+import html
 import itertools
 import re
 
@@ -8,12 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
+from maxmargin.estimators.explanation import token_name
 from maxmargin.features import WindowFeatures
 from maxmargin.problems.dependency.feature_names import arc_feature_names
 from maxmargin.problems.dependency.features import DEFAULT_TEMPLATES, TokenFields
 from maxmargin.problems.dependency.problem import DependencyDecoder
 from maxmargin.problems.dependency.scores import arc_features
 from maxmargin.problems.dependency.work import most_arc_features
+from maxmargin.report.subjects.inputs import words_of
 
 LABELS = ["B-X", "I-X", "O"]
 
@@ -109,6 +112,57 @@ def test_parse_trees(options):
     ):
         with pytest.raises(ValueError, match=message):
             model.explain(wrong, trees[0])
+
+
+NAMED_TOKENS = [
+    ("Oslo", "Oslo"),
+    (("Oslo", "NNP"), "Oslo"),
+    (["Oslo", "NNP"], "Oslo"),
+    ({"bias": 1.0, "word": "Oslo", "pos": "NNP"}, "Oslo"),
+    ({"w": "Oslo", "w[-1]": "in"}, "Oslo"),
+    ({"w[-1]": "in", "w[0]": "Oslo"}, "Oslo"),
+    # as in the tutorials of sklearn-crfsuite and python-crfsuite
+    ({"bias": 1.0, "word[-3:]": "slo", "word.lower()": "oslo", "-1:word.lower()": "in"}, "oslo"),
+    (["bias", "-1:word.lower=in", "word.lower=oslo", "word[-3:]=slo"], "oslo"),
+    ({"w[-1]=in": 1.0, "w[0]=Oslo": 1.0}, "Oslo"),
+    ({"w[0]==": 1.0}, "="),
+    (["=", "SYM"], "="),
+    # no word: the first features with a value
+    ({"bias": 1.0, "shape": "Xxxx", "pos": "NNP", "cap": True}, "shape=Xxxx pos=NNP"),
+    (["bias", "shape=Xxxx"], "shape=Xxxx"),
+    ({"bias": 1.0, "length": 4.0}, None),
+    ([0.0, 1.0], None),
+    ((), None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize("token, word", NAMED_TOKENS)
+def test_tokens_of_any_kind_are_shown_by_their_words(token, word):
+    named = "token 0" if word is None else f"token 0 {word!r}"
+    assert token_name([token], 0) == token_name((token,), 0) == named
+    assert words_of([token]) == ["1" if word is None else word]
+
+
+def test_rows_of_frames_are_shown_by_their_words():
+    frame = pytest.importorskip("pandas").DataFrame({"pos": ["NNP"], "word": ["Oslo"]})
+    assert token_name(frame, 0) == "token 0 'Oslo'" and words_of(frame) == ["Oslo"]
+
+
+@pytest.mark.parametrize("make", [mm.SequenceTagger, mm.SequenceSegmenter])
+def test_explanations_and_reports_of_dicts_show_words(make):
+    def features(word):
+        return {"bias": 1.0, "word.lower()": word.lower(), "word.istitle()": word.istitle()}
+
+    X = [[features(w) for w in s.split()] for s in ("Anna left", "cold Oslo", "Anna sees Oslo")]
+    tags = [["PER", "O"], ["O", "LOC"], ["PER", "O", "LOC"]]
+    segments = [[(0, 1, "PER")], [(1, 2, "LOC")], [(0, 1, "PER"), (2, 3, "LOC")]]
+    is_tagger = make is mm.SequenceTagger
+    model = make(random_state=0).fit(X, tags if is_tagger else segments)
+    assert "token 0 'anna'" in str(model.explain(X[0]))
+    wrong = [["LOC", "O"]] if is_tagger else [[(0, 1, "LOC")]]
+    page = html.unescape(model.report(X[:1], wrong)._repr_html_())
+    assert "token 0 'anna'" in html.unescape(page)
 
 
 def test_text_and_html():

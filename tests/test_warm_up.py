@@ -26,6 +26,24 @@ def test_every_estimator_is_trained(name, monkeypatch):
     warm_up.warm_up(entry)
 
 
+def test_tasks_that_stream_are_trained_on_files_too(monkeypatch):
+    """Their arrays are read-only, for which Numba compiles kernels of their own."""
+    from maxmargin import SequenceTagger
+    from maxmargin.features import StoredSequences
+
+    kinds, fit = [], SequenceTagger.fit
+
+    def noted(tagger, X, *arguments):
+        kinds.append((isinstance(X, StoredSequences), len(X.offsets) - 1 if not arguments else 0))
+        return fit(tagger, X, *arguments)
+
+    monkeypatch.setattr(warm_up, "MANY", 40)
+    monkeypatch.setattr(SequenceTagger, "fit", noted)
+    (entry,) = (entry for entry in ESTIMATORS if entry.name == "SequenceTagger")
+    warm_up.warm_up(entry)
+    assert [n for is_stored, n in kinds if is_stored] == [warm_up.FEW, 40]
+
+
 def test_taggers_have_many_weights_and_are_hard_to_train():
     """Those of fewer weights or examples leave kernels out; see the solver and the store."""
     from maxmargin import SequenceTagger
@@ -67,6 +85,20 @@ def test_kernels_that_cannot_be_kept_are_an_error(monkeypatch, capsys):
     assert "NUMBA_DISABLE_JIT" in capsys.readouterr().err
 
 
+STREAM = """
+import sys
+from pathlib import Path
+from maxmargin._compiling import _Clock
+from maxmargin.cli import main
+folder, R = Path(sys.argv[1]), range(400)
+lines = ["\\n".join(f"w{(7 * k + t) % 50} L{(k + t * t) % 3}" for t in range(6)) for k in R]
+(folder / "train.txt").write_text("\\n\\n".join(lines) + "\\n")
+for more in (["--stream"], []):
+    command = ["train", "tag", str(folder / "train.txt"), "-o", str(folder / "m"), "--force", "-q"]
+    assert main([*command, *more]) == 0
+print(_Clock.kernels)
+"""
+
 FIT = """
 import numpy as np
 import maxmargin as mm
@@ -80,7 +112,8 @@ print(_Clock.kernels)
 
 @pytest.mark.slow
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="needs a compiler")
-def test_a_fit_after_it_compiles_nothing(tmp_path):
+@pytest.mark.parametrize("task, script", [("multiclass", FIT), ("tag", STREAM)])
+def test_a_fit_after_it_compiles_nothing(tmp_path, task, script):
     def run(*arguments):
         return subprocess.run(
             [sys.executable, *arguments],
@@ -90,8 +123,8 @@ def test_a_fit_after_it_compiles_nothing(tmp_path):
             check=True,
         )
 
-    first = run("-m", "maxmargin", "warm-up", "multiclass")
-    assert "compiling kernels that this task is the first to use" in first.stderr
+    first = run("-m", "maxmargin", "warm-up", task)
+    assert first.stderr.count(f"compiling kernels of {task}, ") == 1
     assert str(tmp_path) in first.stderr
-    fit = run("-c", FIT)
+    fit = run("-c", script, str(tmp_path))
     assert fit.stdout == "0\n" and fit.stderr == ""

@@ -4,9 +4,9 @@ Numba compiles a kernel when it is first called, which may be in the middle of a
 training leave that time out (`compile_seconds`). It happens in a thread of its own: Python looks at
 signals between two steps of the main thread only, and the compiler's are up to ten seconds long.
 
-A library says nothing unasked, unless somebody is left waiting: the announcement comes after
-`PATIENCE`, through the logger. Where progress is shown, and on the command line, it comes at once,
-and tells how far things are (`tell_of_compiling`).
+A library says nothing unasked, unless somebody is left waiting: the announcement comes once in a
+process, after `PATIENCE`, through the logger. Where progress is shown, it says from then on how far
+things are (`tell_of_compiling`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any, ClassVar
 
 __all__ = [
     "compile_seconds",
+    "compiled_kernels",
+    "compiling_for",
     "complain_of_cache",
     "in_compiler_thread",
     "interrupted_compiling",
@@ -30,14 +32,12 @@ __all__ = [
 
 logger = logging.getLogger("maxmargin")
 
-PATIENCE = 1.5  # seconds of compiling in silence before it is announced
-AT_ONCE = 0.2  # the same where news are welcome: a small kernel is none
+PATIENCE = 2.0  # seconds of compiling in silence before it is announced
 TICK = 0.1  # seconds between two looks at the compiler
 # Objects made between two collections of the youngest, and collections of these before older ones.
 RARELY = (50_000, 20, 100)
-NEWS_AFTER = 30.0  # seconds without compiling after which another one is announced
 
-ANNOUNCEMENT = "compiling kernels that this task is the first to use, some 5 to 30 seconds, %s"
+ANNOUNCEMENT = "compiling kernels%s, some 5 to 30 seconds, %s"
 KEPT = "once per installation (`maxmargin warm-up` does so ahead)"
 NOT_KEPT = (
     "in every process, for there is no folder to keep them in: "
@@ -57,10 +57,10 @@ class _Clock:
     """What is known of the compilations of this process."""
 
     total = 0.0  # seconds
-    kernels = 0  # that were compiled since the last pause, not found in the cache
+    kernels = 0  # that were compiled, not found in the cache
     seconds = 0.0  # which took so long
-    last = -float("inf")  # when the last of them was done
     is_announced = False
+    tasks: ClassVar[list[str]] = []  # that they are compiled for
     shows: ClassVar[list[Callable[[str], None]]] = []  # what shows how far things are
     cache_is_broken = False
     in_worker = threading.local()
@@ -75,6 +75,23 @@ def compile_seconds() -> float:
     The difference of two values is what a clock between them should leave out.
     """
     return _Clock.total
+
+
+def compiled_kernels() -> int:
+    """How many kernels this process has compiled, not found in the cache."""
+    return _Clock.kernels
+
+
+@contextlib.contextmanager
+def compiling_for(task: str | None) -> Iterator[None]:
+    """Name the task, if there is one, that kernels are compiled for in the block."""
+    if task is not None:
+        _Clock.tasks.append(task)
+    try:
+        yield
+    finally:
+        if task is not None:
+            _Clock.tasks.remove(task)
 
 
 def in_compiler_thread(work: Callable[[], Any], kept: bool) -> Any:
@@ -97,18 +114,13 @@ def note_compilation() -> None:
 
 
 @contextlib.contextmanager
-def tell_of_compiling(show: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Announce compilations at once, and show how far they are, as text that changes."""
-    shown = show if show is not None else _ignore
-    _Clock.shows.append(shown)
+def tell_of_compiling(show: Callable[[str], None]) -> Iterator[None]:
+    """Show how far compilations are that were announced, as text that changes."""
+    _Clock.shows.append(show)
     try:
         yield
     finally:
-        _Clock.shows.remove(shown)
-
-
-def _ignore(text: str) -> None:
-    """Show nothing."""
+        _Clock.shows.remove(show)
 
 
 def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
@@ -126,8 +138,6 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
 
     thread = threading.Thread(target=run, name="maxmargin-compiler", daemon=True)
     started = time.perf_counter()
-    if started - _Clock.last > NEWS_AFTER:
-        _Clock.kernels, _Clock.seconds, _Clock.is_announced = 0, 0.0, False
     before = _Clock.kernels
     if not kept:
         note_compilation()
@@ -143,8 +153,7 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
         interrupt.args = (COMPILING,)  # no class of its own: Python exits otherwise for those
         raise
     if _Clock.kernels > before:
-        _Clock.last = time.perf_counter()
-        _Clock.seconds += _Clock.last - started
+        _Clock.seconds += time.perf_counter() - started
     if failure:
         raise failure[0]
     return outcome[0]
@@ -169,11 +178,14 @@ def _rare_collections() -> Iterator[None]:
 
 def _tell(seconds: float, kept: bool) -> None:
     """Say why nothing seems to happen, once, and show how far it is."""
-    if seconds < (AT_ONCE if _Clock.shows else PATIENCE):
+    if seconds < PATIENCE:
         return
     if not _Clock.is_announced:
         _Clock.is_announced = True
-        logger.warning(ANNOUNCEMENT, KEPT if kept and not _Clock.cache_is_broken else NOT_KEPT)
+        task = f" of {_Clock.tasks[-1]}" if _Clock.tasks else ""
+        logger.warning(
+            ANNOUNCEMENT, task, KEPT if kept and not _Clock.cache_is_broken else NOT_KEPT
+        )
     if _Clock.shows:
         _Clock.shows[-1](PROGRESS % (_Clock.kernels, seconds))
 

@@ -1,29 +1,178 @@
-"""Shows the progress of training: compilation, passes, duality gap, target, time and time left."""
+"""Shows the progress of a command or a fit: phases, passes, relative gap, time and time left."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TextIO
 
-from ._compiling import tell_of_compiling
+from ._compiling import compile_seconds, compiled_kernels, tell_of_compiling
 from .result import Progress
 from .time_left import Limits, known_gap, seconds_left, seconds_to_limit
 
-__all__ = ["ProgressDisplay"]
+__all__ = ["Clock", "Loop", "ProgressDisplay", "running_clock"]
 
 logger = logging.getLogger("maxmargin.progress")
+
+_RUNNING: ContextVar[Clock | None] = ContextVar("maxmargin clock", default=None)
+
+
+class Loop:
+    """Several trainings, one after another, such as those of folds or of values of C.
+
+    Parameters
+    ----------
+    n : int, optional
+        How many there are, if that is known.
+    """
+
+    def __init__(self, clock: Clock, n: int | None) -> None:
+        self.clock = clock
+        self.n = n
+        self.k = 0
+        self.text = ""
+        self.began = 0.0
+        self.last: float | None = None  # seconds that the last one took
+
+    def begin(self, text: str, k: int | None = None) -> None:
+        """Begin the next one, or number ``k`` from 1, which progress lines name so."""
+        now = self.clock.seconds
+        self.last = now - self.began if self.text else None
+        self.began, self.k, self.text = now, self.k + 1 if k is None else k, text
+
+
+class Clock:
+    """Time since a command or a fit began, by phases, and where among its trainings it is.
+
+    Parameters
+    ----------
+    phase : str
+        What it begins with.
+    """
+
+    def __init__(self, phase: str) -> None:
+        self.display: ProgressDisplay | None = None
+        self.loops: list[Loop] = []
+        self._seconds: dict[str, float] = {}
+        self._phase = phase
+        self._started = self._marked = time.perf_counter()
+        self._compiled, self._kernels = compile_seconds(), compiled_kernels()
+        self._compiling = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start, all of it."""
+        return time.perf_counter() - self._started
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of the block for a phase, and not for the one around it."""
+        before = self._switch(name)
+        if self.display is not None:
+            self.display.show_phase(name)
+        try:
+            yield
+        finally:
+            self._switch(before)
+
+    @contextlib.contextmanager
+    def loop(self, n: int | None) -> Iterator[Loop]:
+        """Several trainings in the block."""
+        self.loops.append(Loop(self, n))
+        try:
+            yield self.loops[-1]
+        finally:
+            self.loops.pop()
+
+    @contextlib.contextmanager
+    def shown(self, verbose: int) -> Iterator[None]:
+        """Show progress in the block, unless a block around it does; not at all for 0."""
+        if not verbose or self.display is not None:
+            yield
+            return
+        with ProgressDisplay(0, verbose, self.where(self._phase), clock=self) as self.display:
+            try:
+                yield
+            finally:
+                self.display = None
+
+    def where(self, name: str = "") -> str:
+        """Which of the trainings is under way, and a phase of it."""
+        return ", ".join([*(loop.text for loop in self.loops), *([name] if name else [])])
+
+    def say(self, text: str) -> None:
+        """Say what came of a phase, if progress is shown."""
+        if self.display is not None:
+            self.display.leave(f"{self.where(self._phase)}  {text}  {self.seconds:5.1f} s")
+
+    def left(self, training: float | None) -> float | None:
+        """Time left of all trainings, given that of the one under way; None if not known."""
+        left = training
+        for loop in reversed(self.loops):
+            so_far = self.seconds - loop.began
+            if left is None and loop.last is not None:
+                left = max(loop.last - so_far, 0.0)
+            if left is None or loop.n is None:
+                return None
+            left += (loop.n - loop.k) * (so_far + left if loop.last is None else loop.last)
+        return left
+
+    def summary(self) -> str:
+        """All the time so far, and its phases."""
+        self._switch(self._phase)
+        kernels = "compiling" if compiled_kernels() > self._kernels else "loading kernels"
+        parts = [
+            f"{name} {seconds:.1f} s"
+            for name, seconds in [*self._seconds.items(), (kernels, self._compiling)]
+            if seconds >= 0.05
+        ]
+        total = f"{self.seconds:.1f} s"
+        return f"{total} ({', '.join(parts)})" if len(parts) > 1 else total
+
+    def _switch(self, phase: str) -> str:
+        """Begin another phase; returns the one before."""
+        now, compiled = time.perf_counter(), compile_seconds()
+        # Threads may compile at the same time.
+        compiling = min(compiled - self._compiled, now - self._marked)
+        self._compiling += compiling
+        spent = now - self._marked - compiling
+        self._seconds[self._phase] = self._seconds.get(self._phase, 0.0) + spent
+        self._marked, self._compiled = now, compiled
+        before, self._phase = self._phase, phase
+        return before
+
+
+@contextlib.contextmanager
+def running_clock(phase: str, verbose: int = 0) -> Iterator[Clock]:
+    """The clock that runs already, or a new one, in a phase; progress is shown if that is wanted.
+
+    A clock that was started here, and is shown, ends with a summary.
+    """
+    outer = _RUNNING.get()
+    clock = Clock(phase) if outer is None else outer
+    token = _RUNNING.set(clock)
+    try:
+        with clock.phase(phase), clock.shown(verbose):
+            yield clock
+            if outer is None and clock.display is not None:
+                clock.display.leave(f"done in {clock.summary()}")
+    finally:
+        _RUNNING.reset(token)
 
 
 class ProgressDisplay:
     """A callback that shows training as it goes, used as a context manager around it.
 
     Uses one line that is redrawn in place in a notebook, and if rich is installed and the stream is
-    a terminal; and log lines of the logger "maxmargin.progress", at most one a second, otherwise. A
-    gap marked with ``~`` is an estimate; the others are certified.
+    a terminal; and log lines of the logger "maxmargin.progress", at most one a second, otherwise.
+    Gaps are relative to the objective. One marked with ``~`` is an estimate; the others are
+    certified.
 
     Parameters
     ----------
@@ -37,6 +186,8 @@ class ProgressDisplay:
         Where to write; by default the standard error.
     limits : Limits, optional
         When training ends whatever the gap.
+    clock : Clock, optional
+        Whose time is shown; by default that of the training.
     """
 
     def __init__(
@@ -46,12 +197,15 @@ class ProgressDisplay:
         label: str = "training",
         stream: TextIO | None = None,
         limits: Limits | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.n_examples = n_examples
         self.verbose = verbose
         self.label = label
         self.stream = stream
         self.limits = limits if limits is not None else Limits()
+        self.clock = clock
+        self.loss_scale: float | None = None
         self.history: list[Progress] = []
         self._shown_at = -math.inf
         self._live: _TerminalLine | _NotebookLine | None = None
@@ -81,8 +235,7 @@ class ProgressDisplay:
         traceback: TracebackType | None,
     ) -> None:
         self._compiling.__exit__(None, None, None)
-        if self.history and self._shown_at < self.history[-1].seconds:
-            self._show()
+        self._leave_last()
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -91,6 +244,47 @@ class ProgressDisplay:
             logger.setLevel(self._logger_before[0])
             logger.propagate = self._logger_before[1]
             self._handler = None
+
+    @contextlib.contextmanager
+    def training(
+        self, n_examples: int, limits: Limits | None, loss_scale: float | None = None
+    ) -> Iterator[None]:
+        """Show one training in the block.
+
+        With ``loss_scale``, ``C`` times the sum of the examples' weights, gaps are shown in units
+        of mean loss, as where training stops by ``epsilon`` alone.
+        """
+        label = self.label
+        loops = [] if self.clock is None else self.clock.loops
+        self.label = (self.clock.where() if self.clock is not None else "") or "training"
+        self.n_examples, self.loss_scale = n_examples, loss_scale
+        self.limits = limits if limits is not None else Limits()
+        # Of many trainings, short ones are shown at their end only.
+        self._shown_at = 0.0 if loops else -math.inf
+        try:
+            yield
+        finally:
+            if len(loops) < 2:
+                self._leave_last()
+            self.history, self.label = [], label
+
+    def show_phase(self, name: str) -> None:
+        """Show what begins now, where a line is redrawn."""
+        if self._live is not None and self.clock is not None:
+            self._live.update(f"{self.clock.where(name)}  {self.clock.seconds:5.1f} s")
+
+    def leave(self, text: str) -> None:
+        """Show a line that stays."""
+        if self._live is not None:
+            self._live.leave(text)
+        else:
+            logger.info(text)
+
+    def _leave_last(self) -> None:
+        """Let the line of the last record stay; in a log, if it is not there."""
+        if self.history and (self._live is not None or self._shown_at < self.history[-1].seconds):
+            self.leave(self.line())
+        self.history = []
 
     def __call__(self, progress: Progress) -> None:
         """Take note of an iteration, and show it unless the last one was a moment ago."""
@@ -114,27 +308,40 @@ class ProgressDisplay:
         parts = [self.label, f"{now.oracle_calls / max(self.n_examples, 1):5.1f} passes"]
         if gap is not None:
             certainty = " " if now.gap is not None else "~"
-            parts.append(f"gap {certainty}{gap:<8.3g}")
+            parts.append(f"gap {certainty}{self._in_words(gap, now):<8}")
         if now.loss is not None:
             parts.append(f"mean loss {now.loss:<8.3g}")
         if now.held_out_loss is not None:
             parts.append(f"held out {now.held_out_loss:<8.3g}")
-        if now.target is not None:
-            parts.append(f"target {now.target:<8.3g}")
-        parts.append(f"{now.seconds:5.1f} s")
+        if now.target:
+            parts.append(f"target {self._in_words(now.target, now):<8}")
+        parts.append(f"{now.seconds if self.clock is None else self.clock.seconds:5.1f} s")
         parts.append(self._time_left())
         return "  ".join(parts).rstrip()
+
+    def _in_words(self, gap: float, now: Progress) -> str:
+        """A gap as users give it: relative to the objective, or in units of mean loss."""
+        if self.loss_scale is not None:
+            return f"{gap / self.loss_scale:.3g}"
+        objective = gap + max(now.dual or 0.0, 0.0)
+        return f"{100.0 * gap / objective if 0.0 < gap < math.inf else 100.0 * (gap > 0.0):.3g} %"
 
     def _time_left(self) -> str:
         """How much longer it will take, if something is known of that."""
         now = self.history[-1]
-        if now.gap is not None and now.target is not None and now.gap <= now.target:
-            return ""
+        is_over = now.gap is not None and now.target is not None and now.gap <= now.target
         limit = seconds_to_limit(self.history, self.limits)
         left = limit if self.limits.records is not None else seconds_left(self.history)
+        if left is not None and limit is not None:
+            left = min(left, limit)
+        if self.clock is not None and self.clock.loops:
+            all_left = self.clock.left(0.0 if is_over else left)
+            return f"~{_duration(all_left)} left" if all_left else ""
+        if is_over:
+            return ""
         if left is None:
             return f"at most {_duration(limit)} left" if limit is not None else ""
-        return f"~{_duration(left if limit is None else min(left, limit))} left"
+        return f"~{_duration(left)} left"
 
     def _show(self) -> None:
         """Show the last record."""
@@ -162,29 +369,48 @@ class _TerminalLine:
         from rich.live import Live
 
         console = Console(file=stream, highlight=False, force_jupyter=False)
-        self._live = Live("", console=console, auto_refresh=False)
+        self._live = Live("", console=console, auto_refresh=False, transient=True)
         self._live.start()
 
     def update(self, text: str) -> None:
         """Show another text."""
-        from rich.text import Text
+        self._live.update(_cut(text), refresh=True)
 
-        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+    def leave(self, text: str) -> None:
+        """Show a text that stays, above the line."""
+        self._live.update("", refresh=True)
+        self._live.console.print(_cut(text))
 
     def stop(self) -> None:
-        """Leave the last text there."""
+        """Take the line away."""
         self._live.stop()
+
+
+def _cut(text: str) -> Any:
+    """A text of rich that takes one line."""
+    from rich.text import Text
+
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 class _NotebookLine:
     """A line of text in the output of a notebook's cell that is replaced in place."""
 
     def __init__(self, display: Any) -> None:
-        self._handle = display({"text/plain": ""}, raw=True, display_id=True)
+        self._display = display
+        self._handle: Any = None
 
     def update(self, text: str) -> None:
         """Show another text."""
-        self._handle.update({"text/plain": text}, raw=True)
+        if self._handle is None:
+            self._handle = self._display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self._handle.update({"text/plain": text}, raw=True)
+
+    def leave(self, text: str) -> None:
+        """Show a text that stays; the next one gets a line below."""
+        self.update(text)
+        self._handle = None
 
     def stop(self) -> None:
         """Leave the last text there."""

@@ -21,6 +21,7 @@ __all__ = [
     "Task",
     "entry_of",
     "import_name",
+    "task_of",
 ]
 
 
@@ -305,3 +306,9 @@ def entry_of(cls: type) -> Estimator | None:
         if (cls.__module__, cls.__qualname__) == (f"{__package__}.{entry.module}", entry.name):
             return entry
     return None
+
+
+def task_of(cls: type) -> str:
+    """The task of an estimator, or of what it inherits from; its name where there is none."""
+    entry = next((found for base in cls.__mro__ if (found := entry_of(base)) is not None), None)
+    return cls.__name__ if entry is None or entry.task is None else entry.task.name

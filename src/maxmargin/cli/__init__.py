@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .._compiling import tell_of_compiling
+from .._compiling import compiling_for
 from .._version import __version__
 from . import (
     convert,
@@ -57,11 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG_USE
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
-        arguments.parser_.error(_refusal(unknown, arguments.parser_.format_help()))
-    with warnings.catch_warnings(), tell_of_compiling(), Signals() as signals:
+        arguments.parser_.error(_refusal(unknown, arguments.parser_, arguments.commands_))
+    with warnings.catch_warnings(), Signals() as signals:
         warnings.showwarning = _Warnings()
         try:
-            code = int(arguments.run(arguments, signals))
+            from ..progress import running_clock  # numpy, which help does without
+
+            with running_clock("starting"), compiling_for(getattr(arguments, "task", None)):
+                code = int(arguments.run(arguments, signals))
             finish_output()
             return code
         except BrokenPipeError:  # as of `maxmargin predict ... | head`
@@ -98,14 +101,19 @@ def make_parser() -> argparse.ArgumentParser:
     own = [module.add_parser(commands) for module in modules]
     for added in [*own, *dropins.add_parsers(commands)]:
         added.add_argument("--debug", action="store_true", help="show where an error comes from")
-        added.set_defaults(parser_=added)  # no option has such a name
+        added.set_defaults(parser_=added, commands_=commands.choices)  # no option has such names
     return parser
 
 
-def _refusal(unknown: list[str], shown: str) -> str:
-    """What to say of arguments that a command, whose help this is, does not have."""
-    options = sorted(set(re.findall(r"--[a-zA-Z][\w-]*", shown)))
-    flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+def _refusal(unknown: list[str], parser: Any, commands: dict[str, Any]) -> str:
+    """What to say of arguments that a command does not have."""
+    flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+    for flag in flags:
+        others = [name for name in commands if flag in commands[name]._option_string_actions]
+        if others:
+            command = parser.prog.rpartition(" ")[2]
+            return f"{flag} is an option of {', '.join(others)}, not of {command}"
+    options = sorted(set(re.findall(r"--[a-zA-Z][\w-]*", parser.format_help())))
     near = [best for flag in flags for best in difflib.get_close_matches(flag, options, 1)]
     hint = f" (did you mean {' '.join(near)}?)" if near else ""
     return f"unrecognized arguments: {' '.join(unknown)}{hint}"

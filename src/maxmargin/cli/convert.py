@@ -38,24 +38,40 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("data", help="file to convert, or - for the standard input")
-    parser.add_argument("--to", required=True, choices=list(FORMS), help="what to write")
     parser.add_argument(
-        "-o", "--output", default="-", metavar="FILE", help="default -, the standard output"
+        "--to", required=True, choices=list(FORMS), help="form of the file to write"
     )
-    parser.add_argument("--force", action="store_true", help="write over FILE")
     parser.add_argument(
-        "--label-column", type=int, default=-1, metavar="N", help="from 0; default -1, the last"
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="file to write (default -, the standard output)",
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    parser.add_argument(
+        "--label-column",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="number of the column that holds the labels, from 0 (default -1, the last)",
     )
     parser.add_argument(
         "--fields",
         default="form,xpos,upos",
         metavar="LIST",
-        help="of CoNLL-U, such as lemma or deprel, between commas (default form,xpos,upos)",
+        help="fields of CoNLL-U to write, such as lemma or deprel, between commas "
+        "(default form,xpos,upos)",
     )
     parser.add_argument(
-        "--templates", default="words", metavar="NAME", help="chunking, ner or words (default)"
+        "--templates",
+        default="words",
+        metavar="NAME",
+        help="feature templates: chunking, ner or words (default)",
     )
-    parser.add_argument("--dictionary", metavar="FILE", help="numbers of labels and features")
+    parser.add_argument(
+        "--dictionary", metavar="FILE", help="file with the numbers of labels and features"
+    )
     add_reading_options(parser, "auto")
     parser.set_defaults(run=run)
     return parser

@@ -10,7 +10,7 @@ from ..registry import TASKS
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds
 from .signals import Signals, telling_of_interrupts
-from .train import add_data_arguments, add_training_options, is_finished, make_plan
+from .train import add_data_arguments, add_training_options, is_finished, make_plan, spent
 
 __all__ = ["add_parser", "run"]
 
@@ -30,10 +30,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
     add_data_arguments(parser)
-    parser.add_argument("--folds", type=folds, default=5, metavar="K", help="default 5")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument(
+        "--folds", type=folds, default=5, metavar="K", help="number of folds (default 5)"
+    )
+    parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser)
     parser.set_defaults(run=run)
     return parser
@@ -43,6 +46,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and judge, part by part."""
     from sklearn.base import clone
 
+    from ..progress import running_clock
     from .folds import count_of, fit_on, split
     from .telling import write_report
     from .training import say
@@ -55,21 +59,27 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     training = make_plan(arguments).make()
     count = count_of(task)
     found = []
-    for number, (train, test) in enumerate(
-        split(training.examples, arguments.folds, arguments.seed), 1
-    ):
-        estimator = clone(training.estimator).set_params(verbose=0)
-        with telling_of_interrupts(f"in fold {number} of {arguments.folds}"):
-            fit_on(estimator, train)
-            signals.check()
-            tally = count(estimator, test)
-        fold = _fold(estimator.result_, tally)
-        found.append(fold)
-        name, score = next(iter(fold["scores"].items()))
-        say(arguments, f"fold {number} of {arguments.folds}: {name} {score:.4f}")
+    verbose = training.estimator.get_params(deep=False)["verbose"]
+    with running_clock("features", verbose) as clock, clock.loop(arguments.folds) as loop:
+        for number, (train, test) in enumerate(
+            split(training.examples, arguments.folds, arguments.seed), 1
+        ):
+            where = f"fold {number} of {arguments.folds}"
+            loop.begin(where)
+            estimator = clone(training.estimator)
+            with telling_of_interrupts(f"in {where}"):
+                fit_on(estimator, train)
+                signals.check()
+                with clock.phase("evaluation"):
+                    tally = count(estimator, test)
+            fold = _fold(estimator.result_, tally)
+            found.append(fold)
+            name, score = next(iter(fold["scores"].items()))
+            say(arguments, f"{where}: {name} {score:.4f}")
     report = {"task": task.name, "n_folds": arguments.folds, "seed": arguments.seed}
     report |= {"folds": found, **_summary([fold["scores"] for fold in found])}
     write_report(json.dumps(report, indent=2) if arguments.json else _table(report))
+    say(arguments, f"done in {spent()}")
     return DONE if all(fold["finished"] for fold in found) else STOPPED_EARLY
 
 

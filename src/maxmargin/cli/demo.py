@@ -36,9 +36,14 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--no-plot", action="store_true", help="write no plot")
     parser.add_argument(
-        "--words", type=non_negative, default=N_TRAIN, help=f"to train on ({N_TRAIN})"
+        "--words",
+        type=non_negative,
+        default=N_TRAIN,
+        help=f"number of words to train on (default {N_TRAIN})",
     )
-    parser.add_argument("--seed", type=non_negative, default=0, help="of the words (0)")
+    parser.add_argument(
+        "--seed", type=non_negative, default=0, help="seed of the words (default 0)"
+    )
     parser.set_defaults(run=run)
     return parser
 

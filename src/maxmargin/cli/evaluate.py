@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from .._compiling import compiling_for
 from ..registry import TASKS, import_name
 from .codes import DONE
 from .options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
@@ -38,17 +39,27 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument("data", help="labelled file, or - for the standard input")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     parser.add_argument(
-        "--against", metavar="OTHER", help="compare with another model, by a paired test"
+        "--against", metavar="OTHER", help="model file to compare with, by a paired test"
     )
     parser.add_argument(
-        "--resamples", type=non_negative, default=1000, metavar="N", help="default 1000; 0: none"
+        "--resamples",
+        type=non_negative,
+        default=1000,
+        metavar="N",
+        help="number of resamples that the intervals are made of (default 1000; 0: no intervals)",
     )
     parser.add_argument(
-        "--level", type=per_cent, default=95.0, metavar="PERCENT", help="of intervals (default 95)"
+        "--level",
+        type=per_cent,
+        default=95.0,
+        metavar="PERCENT",
+        help="confidence level of the intervals (default 95)",
     )
-    parser.add_argument("--seed", type=non_negative, default=0, help="of resamples (default 0)")
+    parser.add_argument(
+        "--seed", type=non_negative, default=0, help="seed of the resamples (default 0)"
+    )
     add_jobs_option(parser)
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
@@ -72,9 +83,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
     judge = import_name(model.task.module, "judge")
-    judgement = with_intervals(judge(model, arguments), arguments)
-    if other is not None:
-        judgement = compared(judgement, judge(other, arguments), arguments)
+    with compiling_for(model.task.name):
+        judgement = with_intervals(judge(model, arguments), arguments)
+        if other is not None:
+            judgement = compared(judgement, judge(other, arguments), arguments)
     write_report(json.dumps(judgement.report, indent=2) if arguments.json else judgement.text)
     _warn_of_strangers(judgement.report)
     return DONE

@@ -27,15 +27,19 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help="model file")
+    parser.add_argument("model", help="model file written by train")
     parser.add_argument("--label", metavar="X", help="show what the model knows of this label")
     parser.add_argument(
-        "--top", type=positive, default=5, metavar="N", help="weights in a list (default 5)"
+        "--top",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="number of weights in each list (default 5)",
     )
     parser.add_argument(
         "--transitions", action="store_true", help="show the table of transitions, however wide"
     )
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--json", action="store_true", help="write what is shown as JSON")
     parser.set_defaults(run=run)
     return parser
 

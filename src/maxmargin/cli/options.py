@@ -27,20 +27,23 @@ _ENCODING = "utf-8"
 def add_reading_options(group: Any, default_separator: str) -> None:
     """Describe the options for text files; the default of the separator is put into words."""
     group.add_argument(
-        "--encoding", default=_ENCODING, type=_encoding, help=f"of the text (default {_ENCODING})"
+        "--encoding",
+        default=_ENCODING,
+        type=_encoding,
+        help=f"text encoding of the files (default {_ENCODING})",
     )
     group.add_argument(
         "--separator",
         choices=list(SEPARATORS),
-        help="between the fields of a column file: auto (any spaces and tabs), tab (fields may "
-        f"hold spaces) or space; default {default_separator}",
+        help="what separates the fields of a column file: auto (any spaces and tabs), tab (fields "
+        f"may hold spaces) or space (default {default_separator})",
     )
 
 
 def add_jobs_option(group: Any) -> None:
     """Describe the number of threads."""
     group.add_argument(
-        "--n-jobs", type=jobs, metavar="N", help="threads; -1 for all cores (default 1)"
+        "--n-jobs", type=jobs, metavar="N", help="number of threads; -1 for all cores (default 1)"
     )
 
 

@@ -22,6 +22,7 @@ from .train import (
     refuse_misplaced_checkpoint,
     refuse_one_input_twice,
     save_and_report,
+    spent,
 )
 
 __all__ = ["add_parser", "run"]
@@ -65,6 +66,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         allow_abbrev=False,  # --C would be taken for --Cs
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
     add_data_arguments(parser)
     parser.add_argument(
@@ -72,16 +74,24 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         type=values_of_C,
         default=CS,
         metavar="LIST",
-        help=f"values between commas, or FROM:TO:N in equal ratios (default {CS})",
+        help="values of C to try: numbers between commas, or FROM:TO:N for N of them in equal "
+        f"ratios (default {CS})",
     )
     held_out = parser.add_mutually_exclusive_group()
-    held_out.add_argument("--dev", metavar="FILE", help="labelled file to judge by")
-    held_out.add_argument("--folds", type=folds, metavar="K", help="parts to judge by (default 5)")
-    parser.add_argument("-o", "--output", metavar="MODEL", help="save the best model")
+    held_out.add_argument(
+        "--dev", metavar="FILE", help="labelled file, not trained on, that the models are scored on"
+    )
+    held_out.add_argument(
+        "--folds",
+        type=folds,
+        metavar="K",
+        help="number of folds of cross-validation, without --dev (default 5)",
+    )
+    parser.add_argument("-o", "--output", metavar="MODEL", help="file to save the best model in")
     parser.add_argument(
         "--force", action="store_true", help="write over MODEL, whatever it is and however good"
     )
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser, has_C=False)
     add_checkpoint_options(parser)
     parser.set_defaults(run=run)
@@ -93,6 +103,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from .held_out import HeldOutFile
     from .outputs import check_model_output
     from .telling import write_report
+    from .training import say
 
     refuse_one_input_twice(arguments)
     if arguments.calibrate and arguments.output is None:
@@ -126,6 +137,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     }
     write_report(json.dumps(report, indent=2) if arguments.json else _table(name, points, best))
     if arguments.output is None:
+        say(arguments, f"done in {spent()}")
         leave(arguments, finished=True)  # whatever the gaps: all that was asked for was told
         return DONE if all(point.finished for point in points) else STOPPED_EARLY
     estimator = training.estimator
@@ -154,10 +166,13 @@ def _refuse_what_has_no_path(arguments: argparse.Namespace) -> None:
 
 def _by_file(models: Any, dev: Any, signals: Signals) -> tuple[str, list[Point]]:
     """Points of one path, judged by a file."""
+    from ..progress import running_clock
+
     judged = []
-    for C in models.Cs.tolist():
-        signals.check()
-        judged.append(dev.judge(models.at(C)))
+    with running_clock("evaluation"):
+        for C in models.Cs.tolist():
+            signals.check()
+            judged.append(dev.judge(models.at(C)))
     pairs = zip(models.Cs.tolist(), models.results, judged, strict=True)
     points = [_point(C, [result], [own]) for C, result, own in pairs]
     return judged[0].name, points
@@ -168,25 +183,29 @@ def _by_folds(
 ) -> tuple[str, list[Point]]:
     """Points of a path for each part, judged by that part."""
     from ..checkpoints import FOLD, part_of
+    from ..progress import running_clock
     from .folds import Judged, count_of, split
     from .training import say
 
     task = TASKS[arguments.task]
     n_folds = arguments.folds or 5
     count = count_of(task)
-    quiet = training.estimator.get_params(deep=False)["verbose"]
-    training.estimator.set_params(verbose=0)
+    verbose = training.estimator.get_params(deep=False)["verbose"]
     rows: list[list[Any]] = []
-    for number, (train, test) in enumerate(split(training.examples, n_folds, arguments.seed), 1):
-        training.estimator.set_params(checkpoint=part_of(arguments.checkpoint, FOLD, number - 1))
-        models = _path(training.estimator, train, arguments)
-        signals.check()
-        own = [Judged.by(count(models.at(C), test)) for C in models.Cs.tolist()]
-        rows.append(list(zip(models.Cs.tolist(), models.results, own, strict=True)))
-        best = max(rows[-1], key=lambda entry: entry[2].merit)
-        told = f"best C {best[0]:g}, {best[2].name} {best[2].score:.4f}"
-        say(arguments, f"fold {number} of {n_folds}: {told}")
-    training.estimator.set_params(verbose=quiet)
+    with running_clock("features", verbose) as clock, clock.loop(n_folds) as loop:
+        for number, (train, test) in enumerate(
+            split(training.examples, n_folds, arguments.seed), 1
+        ):
+            loop.begin(f"fold {number} of {n_folds}")
+            kept = part_of(arguments.checkpoint, FOLD, number - 1)
+            models = _path(training.estimator.set_params(checkpoint=kept), train, arguments)
+            signals.check()
+            with clock.phase("evaluation"):
+                own = [Judged.by(count(models.at(C), test)) for C in models.Cs.tolist()]
+            rows.append(list(zip(models.Cs.tolist(), models.results, own, strict=True)))
+            best = max(rows[-1], key=lambda entry: entry[2].merit)
+            told = f"best C {best[0]:g}, {best[2].name} {best[2].score:.4f}"
+            say(arguments, f"fold {number} of {n_folds}: {told}")
     points = []
     for column in zip(*rows, strict=True):
         Cs, results, judged = zip(*column, strict=True)

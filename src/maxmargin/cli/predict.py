@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .._compiling import compiling_for
 from ..registry import TASKS, import_name
 from .codes import DONE
 from .options import add_jobs_option, add_reading_options, list_tasks, positive
@@ -36,9 +37,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "data", help="file to label, or - for the standard input; the labels may be missing"
     )
     parser.add_argument(
-        "-o", "--output", default="-", metavar="FILE", help="default -, the standard output"
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="file to write (default -, the standard output)",
     )
-    parser.add_argument("--force", action="store_true", help="write over FILE")
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
     parser.add_argument(
         "--k",
         type=positive,
@@ -46,13 +51,15 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help=f"write the N best outputs, with their scores ({_tasks_with('k')})",
     )
     parser.add_argument(
-        "--scores", action="store_true", help=f"write scores too ({_tasks_with('scores')})"
+        "--scores",
+        action="store_true",
+        help=f"write the scores of outputs too ({_tasks_with('scores')})",
     )
     parser.add_argument(
         "--confidence",
         action="store_true",
-        help="one more column: the probability of each label, or without train --calibrate the "
-        "margin, how much worse the best output with another label is "
+        help="write one more column: the probability of each label, or without train --calibrate "
+        "the margin, how much worse the best output with another label is "
         f"({_tasks_with('confidence')})",
     )
     add_jobs_option(parser)
@@ -82,7 +89,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         else write_text_atomically(arguments.output, arguments.encoding)
     )
     predict = import_name(model.task.module, "predict")
-    with opened as stream:
+    with compiling_for(model.task.name), opened as stream:
         for source in read_pieces(arguments.data, model.task.unit, arguments.encoding):
             with located(source):
                 text = predict(model, source, arguments)

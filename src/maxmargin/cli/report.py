@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..registry import import_name
+from .._compiling import compiling_for
+from ..registry import import_name, task_of
 from .codes import DONE
 from .options import add_reading_options
 from .signals import Signals
@@ -30,10 +31,16 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", help="model file written by train")
-    parser.add_argument("--test", metavar="FILE", help="labelled file, or - for the standard input")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="page to write")
-    parser.add_argument("--title", metavar="TEXT", help="heading; default the name of the model")
-    parser.add_argument("--force", action="store_true", help="write over FILE")
+    parser.add_argument(
+        "--test",
+        metavar="FILE",
+        help="labelled file to score the model on, or - for the standard input",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML page to write")
+    parser.add_argument(
+        "--title", metavar="TEXT", help="heading of the page (default: the name of the model)"
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
     add_reading_options(parser, "that of the training")
     parser.set_defaults(run=run)
     return parser
@@ -59,6 +66,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         examples = import_name(model.task.module, "examples")(model, arguments)
         given = {"X": examples.X, "y": examples.y, **examples.params}
     title = arguments.title or Path(arguments.model).name
-    make_report(estimator, title=title, **given).save(arguments.output)
+    with compiling_for(task_of(type(estimator))):
+        make_report(estimator, title=title, **given).save(arguments.output)
     tell(f"wrote {arguments.output}")
     return DONE

@@ -16,6 +16,7 @@ from ..features.streaming import pack_stream
 from ..formats import TokenColumns, read_columns_in_parts
 from ..formats.recognising import Kind
 from ..formats.writing import descriptor_of
+from ..progress import running_clock
 from ..registry import Task
 from .codes import UsageError
 from .columns import Templates, Tokens, label_index
@@ -69,13 +70,14 @@ def stored_tokens(
         path = _file_beside(arguments.output)
         files.callback(_remove, path)
         try:
-            fitted = pack_stream(
-                path,
-                chain([first], parts),
-                features,
-                label_column=label_column,
-                max_features=arguments.max_features,
-            )
+            with running_clock("features"):  # which are built as the file is read
+                fitted = pack_stream(
+                    path,
+                    chain([first], parts),
+                    features,
+                    label_column=label_column,
+                    max_features=arguments.max_features,
+                )
         except ValueError as error:
             if str(error).startswith(str(source)):
                 raise

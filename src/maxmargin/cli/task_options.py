@@ -6,99 +6,159 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from ..registry import TASKS, Task
 from .codes import UsageError
-from .options import non_negative, positive
+from .options import list_tasks, non_negative, positive
 
-__all__ = ["add_task_options", "refuse_misplaced"]
+__all__ = ["TOL_HELP", "TaskHelp", "add_task_options", "refuse_misplaced"]
+
+TOL_HELP = "relative duality gap at which training stops"
+
+#: Help by task where it is not the same for all.
+Help = str | dict[str, str]
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "templates": {"metavar": "NAME|FILE", "help": "chunking, ner, words, or a file (of CRF++ too)"},
+    "templates": {
+        "metavar": "NAME|FILE",
+        "help": "feature templates: chunking, ner or words, or a file of templates, which may be "
+        "one of CRF++ or Wapiti",
+    },
     "format": {
         "choices": ["columns", "crfsuite"],
-        "help": "of the data; by default judged by how the file begins",
+        "help": "format of the training file (default: found out from its first lines)",
     },
-    "label_column": {"type": int, "metavar": "N", "help": "from 0; default -1, the last"},
-    "min_count": {"type": non_negative, "metavar": "N", "help": "drop features rarer than this"},
-    "constraints": {"choices": ["bio"], "help": "forbid I-X but after B-X or I-X"},
+    "label_column": {
+        "type": int,
+        "metavar": "N",
+        "help": "number of the column that holds the labels, from 0 (default -1, the last)",
+    },
+    "min_count": {
+        "type": non_negative,
+        "metavar": "N",
+        "help": "drop features that occur fewer than N times in the training file",
+    },
+    "constraints": {
+        "choices": ["bio"],
+        "help": "rule that predicted labels obey: bio allows I-X after B-X or I-X only (default: "
+        "any label may follow any other)",
+    },
     "on_violation": {
         "choices": ["raise", "drop", "repair", "keep"],
-        "help": "what to do with training examples that break the constraints, have longer "
-        "segments than --max-length, or, without --no-projective, crossing arcs: end with an "
-        "error, leave them out (default of segment), repair them (default of tag: change I-X to "
-        "B-X where it continues nothing; depend: lift crossing arcs) or train on them as they are "
-        "(depend, default)",
+        "help": {
+            "tag": "what to do with training sequences that break the constraints: end with an "
+            "error (raise), leave them out (drop), or change I-X to B-X where it continues "
+            "nothing (repair, the default)",
+            "segment": "what to do with training sequences that have segments longer than "
+            "--max-length: end with an error (raise) or leave them out (drop, the default)",
+            "depend": "what to do with training trees that have crossing arcs, without "
+            "--no-projective: end with an error (raise), leave them out (drop), lift crossing "
+            "arcs (repair), or train on them as they are (keep, the default)",
+        },
     },
-    "boundary_weights": {"action": "store_true", "help": "weights for first and last"},
+    "boundary_weights": {
+        "action": "store_true",
+        "help": "learn a weight of each label at the first and at the last token",
+    },
     "order": {
         "type": int,
         "choices": [1, 2, 3],
-        "help": "labels that a transition looks back on; default 1",
+        "help": "number of previous labels that a transition depends on (default 1)",
     },
     "max_length": {
         "type": positive,
         "metavar": "N",
-        "help": "most tokens of a segment; default the longest of the training file",
+        "help": "largest number of tokens in a segment (default: that of the longest segment in "
+        "the training file)",
     },
     "edges": {
         "choices": ["tree", "pairs"],
-        "help": "weights for pairs of labels that are on together: those of a learned tree, or, "
-        "for at most 14 labels, all; default none",
+        "help": "learn weights of pairs of labels that are on together: the pairs of a learned "
+        "tree, or all pairs, for at most 14 labels (default: no pairs)",
     },
-    "grades": {"metavar": "A,B,...", "help": "the grades from the lowest to the highest"},
+    "grades": {
+        "metavar": "A,B,...",
+        "help": "names of the grades from the lowest to the highest (default: the whole numbers "
+        "in the training file)",
+    },
     "measure": {
         "metavar": "NAME",
-        "help": "error (default), f1, fbeta, prbep, precision@k, recall@k, recall@precision, "
-        "precision@recall, rocarea or average_precision",
+        "help": "measure to optimise: error (default), f1, fbeta, prbep, precision@k, recall@k, "
+        "recall@precision, precision@recall, rocarea or average_precision",
     },
-    "k": {"type": positive, "metavar": "N", "help": "places or rows that ndcg and ...@k count"},
-    "beta": {"type": float, "help": "recall counts so much more than precision in fbeta"},
-    "floor": {"type": float, "help": "the least precision or recall of ...@precision, ...@recall"},
+    "k": {
+        "type": positive,
+        "metavar": "N",
+        "help": {
+            "rank": "number of top places that --loss ndcg counts",
+            "measure": "number of top rows that precision@k and recall@k count",
+        },
+    },
+    "beta": {
+        "type": float,
+        "help": "weight of recall against precision in the measure fbeta (1: as in f1)",
+    },
+    "floor": {
+        "type": float,
+        "help": "smallest precision allowed in recall@precision, or recall in precision@recall",
+    },
     "projective": {
         "action": argparse.BooleanOptionalAction,
-        "help": "search trees without crossing arcs only (default)",
+        "help": "predict trees without crossing arcs only (default); --no-projective allows "
+        "crossing arcs",
     },
     "relations": {
         "action": argparse.BooleanOptionalAction,
-        "help": "learn DEPREL too (default)",
+        "help": "learn the labels of arcs (DEPREL) too (default); --no-relations learns heads only",
     },
     "hash_bits": {
         "type": non_negative,
         "metavar": "N",
-        "help": "features are hashed into 2^N weights (default 22)",
+        "help": "hash the features into 2^N weights (default 22)",
     },
     "terminals": {
         "choices": ["tags", "words"],
-        "help": "what the grammar derives: tags, which are then part of the input (default), or "
-        "words",
+        "help": "leaves that the grammar derives: the tags, which are then part of the input "
+        "(default), or the words",
     },
     "horizontal": {
         "type": non_negative,
         "metavar": "N",
-        "help": "siblings that parts of long rules remember; default all",
+        "help": "number of siblings that the symbols of binarised rules remember (default: all)",
     },
     "vertical": {
         "type": positive,
         "metavar": "N",
-        "help": "1: symbols are labels (default); 2: with that of the parent; and so on",
+        "help": "number of ancestors, itself included, that a symbol of the grammar names: 1 for "
+        "the label alone (default), 2 for the label and its parent's, and so on",
     },
-    "span_features": {"action": "store_true", "help": "weights for the ends of constituents"},
-    "lexical_features": {"action": "store_true", "help": "the same with words"},
+    "span_features": {
+        "action": "store_true",
+        "help": "learn weights of the tags at and around both ends of a constituent",
+    },
+    "lexical_features": {
+        "action": "store_true",
+        "help": "learn weights of the words at and around both ends of a constituent",
+    },
     "mode": {
         "choices": ["local", "global"],
-        "help": "whether letters before the first and after the last pair cost nothing (default) "
-        "or count as gaps",
+        "help": "kind of alignment: local (default), where letters before the first and after the "
+        "last pair cost nothing, or global, where they count as gaps",
     },
     "gaps": {
         "choices": ["linear", "affine"],
-        "help": "whether a gap has a weight for each letter, or also one for itself (default)",
+        "help": "cost of a gap: linear, a weight for each letter, or affine (default), a weight "
+        "for opening it too",
     },
-    "symmetric": {"action": "store_true", "help": "one score for two letters in either order"},
+    "symmetric": {
+        "action": "store_true",
+        "help": "learn one score for each pair of letters, whichever comes first",
+    },
     "calibrate": {
         "action": "store_true",
-        "help": "probabilities for predict --confidence; takes three more fits",
+        "help": "learn the probabilities that predict --confidence writes, by three more fits",
     },
 }
 
@@ -109,24 +169,86 @@ VIOLATIONS = {
     "depend": ("raise", "drop", "repair", "keep"),
 }
 
+TEMPLATES = """\
+Templates are chunking (columns w and p: word and part of speech), ner, words (one column), or a
+file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]),
+or a template file of CRF++ or Wapiti (U05:%x[-1,0]/%x[0,0], B).
+Columns are called w, p, c2, c3, ... in the order of the file, that of the labels left out.
+
+"""
+
 
 def add_task_options(parser: argparse.ArgumentParser) -> None:
-    """Describe the options, those of the same tasks together."""
-    groups: dict[str, Any] = {}
+    """Describe the options that not every task has."""
+    group = parser.add_argument_group("options of the task")
     for name, settings in OPTIONS.items():
-        title = f"{_listed(_tasks_with(name))} only"
-        if title not in groups:
-            groups[title] = parser.add_argument_group(title)
-        groups[title].add_argument(_flag(name), **settings)
+        text: Help = settings["help"]
+        shown = text if isinstance(text, str) else "; ".join(text.values())
+        group.add_argument(_flag(name), **{**settings, "help": shown})
+
+
+class TaskHelp(argparse.Action):
+    """``-h``: the options of the task that is named before it; else the tasks and what all have."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(
+            option_strings,
+            argparse.SUPPRESS,
+            nargs=0,
+            default=argparse.SUPPRESS,
+            help="show this help message and exit; after TASK, with the options of that task",
+        )
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any
+    ) -> None:
+        """Print the help, and end."""
+        _describe(parser, TASKS.get(getattr(namespace, "task", None) or ""))
+        parser.print_help()
+        parser.exit()
+
+
+def _describe(parser: argparse.ArgumentParser, task: Task | None) -> None:
+    """Leave in the help what is for one task; without one, what is for all."""
+    own = {action.dest: action for action in parser._actions}
+    for name in (*_all_options(), "loss", "stream", "max_features"):
+        if name in own and (task is None or not _has(task, name)):
+            own[name].help = argparse.SUPPRESS
+    if task is None:
+        tasks = list_tasks({name: entry.description for name, entry in TASKS.items()})
+        more = f"{parser.prog} TASK --help lists the options of a task."
+        parser.description = f"{parser.description}\ntasks:\n{tasks}\n\n{more}"
+        return
+    own["task"].help = argparse.SUPPRESS
+    own[argparse.SUPPRESS].help = "show this help message and exit"  # that of -h
+    for name, settings in OPTIONS.items():
+        if isinstance(settings["help"], dict) and name in task.options:
+            own[name].help = settings["help"][task.name]
+    if task.losses:
+        first, *others = task.losses
+        own["loss"].help = f"loss to train for: {_either([f'{first} (default)', *others])}"
+    own["tol"].help = f"{TOL_HELP} (default {task.tol:g})"
+    if "intercept" in task.options:
+        default = "--no-intercept" if "templates" in task.options else "--intercept"
+        own["intercept"].help = f"learn the weight of a constant feature (default {default})"
+    for group in parser._action_groups:
+        if group.title == "options of the task":
+            group.title = f"options of {task.name}"
+    parser.usage = (parser.usage or "").replace("TASK", task.name)
+    parser.description = f"{parser.description}\n{list_tasks({task.name: task.description})}"
+    if "templates" in task.options:
+        parser.epilog = f"{TEMPLATES}{parser.epilog}"
 
 
 def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
     """Raise UsageError for an option or a loss that the task does not have."""
-    for name in dict.fromkeys(name for other in TASKS.values() for name in other.options):
-        if name not in task.options and _is_given(getattr(arguments, name)):
-            tasks = [repr(other) for other in _tasks_with(name)]
+    for name in (*_all_options(), "stream", "max_features"):
+        if not _has(task, name) and _is_given(getattr(arguments, name)):
+            tasks = [repr(other.name) for other in TASKS.values() if _has(other, name)]
             noun = "task" if len(tasks) == 1 else "tasks"
-            raise UsageError(f"{_flag(name)} is for the {noun} {_listed(tasks)} only")
+            raise UsageError(
+                f"{_flag(name)} is for the {noun} {_listed(tasks)} only, not for {task.name!r}"
+            )
     if arguments.on_violation and arguments.on_violation not in VIOLATIONS[task.name]:
         able = _listed([repr(name) for name in VIOLATIONS[task.name]])
         raise UsageError(f"--on-violation of {task.name} is {able}, got {arguments.on_violation!r}")
@@ -138,9 +260,22 @@ def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
         )
 
 
-def _tasks_with(option: str) -> list[str]:
-    """Names of the tasks that have an option."""
-    return [task.name for task in TASKS.values() if option in task.options]
+def _all_options() -> list[str]:
+    """Options that not every task has."""
+    return list(dict.fromkeys(name for task in TASKS.values() for name in task.options))
+
+
+def _has(task: Task, name: str) -> bool:
+    """Whether a task has an option."""
+    if name in ("stream", "max_features"):
+        return task.streams
+    return bool(task.losses) if name == "loss" else name in task.options
+
+
+def _either(names: list[str]) -> str:
+    """Names of which one is to be chosen."""
+    *rest, last = names
+    return f"{', '.join(rest)} or {last}" if rest else last
 
 
 def _listed(names: list[str]) -> str:

@@ -14,13 +14,12 @@ from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import (
     add_jobs_option,
     add_reading_options,
-    list_tasks,
     non_negative,
     positive,
     seconds,
 )
 from .signals import NO_MODEL, Signals, telling_of_interrupts
-from .task_options import add_task_options, refuse_misplaced
+from .task_options import TOL_HELP, TaskHelp, add_task_options, refuse_misplaced
 from .telling import tell, tell_result, warn
 
 __all__ = [
@@ -37,20 +36,14 @@ __all__ = [
     "refuse_one_input_twice",
     "run",
     "save_and_report",
+    "spent",
 ]
 
-DESCRIPTION = f"""\
+DESCRIPTION = """\
 Train a model on a file, which may be compressed (.gz, .xz, .bz2).
-
-{list_tasks({name: task.description for name, task in TASKS.items()})}
 """
 
 EPILOG = f"""\
-Templates are chunking (columns w and p: word and part of speech), ner, words (one column), or a
-file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]),
-or a template file of CRF++ or Wapiti (U05:%x[-1,0]/%x[0,0], B).
-Columns are called w, p, c2, c3, ... in the order of the file, that of the labels left out.
-
 With --dev the weights are judged by a labelled file of the same kind after each pass (less often if
 it is large), and those of the best score are saved, not the last ones; the certificate told and
 saved is theirs. The score is the first that evaluate tells intervals of (of chunks: F1).
@@ -78,9 +71,12 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
     add_data_arguments(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="model to write")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="MODEL", help="model file to write"
+    )
     parser.add_argument(
         "--force", action="store_true", help="write over MODEL, whatever it is and however good"
     )
@@ -89,36 +85,40 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--compact",
         type=float,
         metavar="TOL",
-        help="round the weights, and drop small ones, as far as the certified relative gap stays "
-        "below this, for a shorter file",
+        help="shorten the model file: round the weights, and drop small ones, as far as the "
+        "certified relative gap stays below TOL",
     )
-    streaming = parser.add_argument_group(f"{_streamed()} only")
+    streaming = parser.add_argument_group("data larger than memory")
     streaming.add_argument(
         "--stream",
         action="store_true",
-        help="keep the features in a file beside MODEL while training, for data larger than memory",
+        help="keep the features in a file beside MODEL while training, not in memory",
     )
     streaming.add_argument(
         "--max-features",
         type=positive,
         metavar="N",
-        help="with --stream: no more than the most frequent ones",
+        help="with --stream: keep the N most frequent features only",
     )
     add_checkpoint_options(parser)
     parser.add_argument_group("cluster").add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="train on the workers of a Dask cluster, whose scheduler is at tcp://HOST:PORT",
+        help="train on the workers of a Dask cluster; ADDRESS is that of its scheduler, "
+        "tcp://HOST:PORT",
     )
     held_out = parser.add_argument_group("held-out file")
     held_out.add_argument(
-        "--dev", metavar="FILE", help="labelled file by whose score the weights are chosen"
+        "--dev",
+        metavar="FILE",
+        help="labelled file that is not trained on: the weights with the best score on it are kept",
     )
     held_out.add_argument(
         "--patience",
         type=positive,
         metavar="N",
-        help="stop when N judgements in a row found no better score; default: train to the end",
+        help="stop when the score on the --dev file has not improved N times in a row (default: "
+        "train until --tol is reached)",
     )
     parser.set_defaults(run=run)
     return parser
@@ -128,23 +128,26 @@ def add_checkpoint_options(parser: argparse.ArgumentParser) -> None:
     """Describe how a training is kept."""
     keeping = parser.add_argument_group("checkpoints")
     keeping.add_argument(
-        "--checkpoint", metavar="FILE", help="keep the training there, to go on after a crash"
+        "--checkpoint",
+        metavar="FILE",
+        help="file to keep the state of the training in, to resume after a crash",
     )
     keeping.add_argument(
         "--checkpoint-every",
         type=seconds,
         metavar="SECONDS",
-        help=f"how often it is written (default {CHECKPOINT_EVERY:g})",
+        help=f"seconds between two writes of the checkpoint (default {CHECKPOINT_EVERY:g})",
     )
     keeping.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint, if there is one"
+        "--resume", action="store_true", help="resume from the checkpoint, if there is one"
     )
 
 
 def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the task and its file."""
-    parser.add_argument("task", choices=list(TASKS), help="what the file holds")
-    parser.add_argument("data", help="training file, or - for the standard input")
+    parser.add_argument("-h", "--help", action=TaskHelp)
+    parser.add_argument("task", metavar="TASK", choices=list(TASKS), help="task to learn")
+    parser.add_argument("data", metavar="DATA", help="training file, or - for the standard input")
 
 
 def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True) -> None:
@@ -152,24 +155,25 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
     parser.set_defaults(C=1.0, stream=False, max_features=None)
     model = parser.add_argument_group("model")
     if has_C:
-        model.add_argument("--C", type=float, help="weight of the errors (default 1)")
-    model.add_argument("--loss", help=_losses())
+        model.add_argument("--C", type=float, help="weight of the training errors (default 1)")
+    model.add_argument("--loss", metavar="NAME", help="loss to train for")
     model.add_argument(
         "--rescaling",
         default="margin",
         choices=["margin", "slack", "none"],
-        help="what the loss rescales (default margin)",
+        help="what the loss of an output rescales: the margin (default), the slack or nothing",
     )
     model.add_argument(
         "--slack",
         default="l1",
         choices=["l1", "l2", "none"],
-        help="whether slacks count linearly, squared or are forbidden (default l1)",
+        help="how slacks enter the objective: linearly (l1, default), squared (l2), or not at "
+        "all (none: a hard margin)",
     )
     model.add_argument(
         "--intercept",
         action=argparse.BooleanOptionalAction,
-        help="a constant feature (default, but not for tag and segment)",
+        help="learn the weight of a constant feature",
     )
     add_task_options(parser)
     add_reading_options(parser.add_argument_group("reading"), "auto")
@@ -178,22 +182,39 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
         "--solver",
         default="auto",
         metavar="NAME",
-        help="default auto; perceptron, mira, sgd and pegasos make 10 passes unless --max-passes",
+        help="solver (default auto); perceptron, mira, sgd and pegasos make 10 passes over the "
+        "data, or as many as --max-passes says",
     )
-    training.add_argument("--tol", type=float, help=f"relative gap (default {_tolerances()})")
-    training.add_argument("--epsilon", type=float, help="gap in units of mean loss")
-    training.add_argument("--max-passes", type=float, metavar="N", help="over the data; then stop")
-    training.add_argument("--max-time", type=float, metavar="SECONDS", help="then stop")
+    training.add_argument("--tol", type=float, help=f"{TOL_HELP} (default {TOL:g} as a rule)")
+    training.add_argument(
+        "--epsilon",
+        type=float,
+        help="duality gap, in units of mean loss, at which training stops (default: --tol alone)",
+    )
+    training.add_argument(
+        "--max-passes",
+        type=float,
+        metavar="N",
+        help="stop after N passes over the training data, whatever the gap",
+    )
+    training.add_argument(
+        "--max-time",
+        type=float,
+        metavar="SECONDS",
+        help="stop after that many seconds of training, whatever the gap",
+    )
     training.add_argument(
         "--cache-mb",
         type=float,
         default=CACHE_MB,
         metavar="MB",
-        help="budget of what training keeps beside the data; 0 for as little as it can do with "
-        f"(default {CACHE_MB:g})",
+        help="memory for the cutting planes that training keeps beside the data; 0 for as little "
+        f"as possible (default {CACHE_MB:g})",
     )
     add_jobs_option(training)
-    training.add_argument("--seed", type=non_negative, default=0, help="default 0")
+    training.add_argument(
+        "--seed", type=non_negative, default=0, help="seed of the random numbers (default 0)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
 
 
@@ -208,7 +229,6 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         raise UsageError("--dev: with --slack none there are no weights to choose from")
     _refuse_to_compact(arguments)
     refuse_misplaced_checkpoint(arguments)
-    _refuse_misplaced_stream(arguments)
     _refuse_cluster(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
@@ -235,22 +255,6 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     code = save_and_report(arguments, signals, estimator, extra)
     leave(arguments, finished=code == DONE)
     return code
-
-
-def _streamed() -> str:
-    """Names of the tasks whose data may stay in a file."""
-    return ", ".join(name for name, task in TASKS.items() if task.streams)
-
-
-def _refuse_misplaced_stream(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for options of streams where the task has none."""
-    if not TASKS[arguments.task].streams:
-        for name, given in (
-            ("--stream", arguments.stream),
-            ("--max-features", arguments.max_features is not None),
-        ):
-            if given:
-                raise UsageError(f"{name} is for the task {_streamed()!r} only")
 
 
 def refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
@@ -361,6 +365,7 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
     """Shorten the weights, if training came near enough; else they stay as they are."""
     import numpy as np
 
+    from ..progress import running_clock
     from .training import say
 
     result = estimator.result_
@@ -372,7 +377,8 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
         return
     estimator.set_params(callbacks=(), verbose=0)
     try:
-        estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
+        with running_clock("compacting"):
+            estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
     except KeyboardInterrupt:  # what was trained is still there
         warn("the weights were not shortened: this was interrupted")
         return
@@ -388,21 +394,29 @@ def refuse_one_input_twice(arguments: argparse.Namespace) -> None:
 
 def make_plan(arguments: argparse.Namespace) -> Any:
     """How to train, after all checks that need no data."""
+    from ..progress import running_clock
     from .training import refuse_bad_values
 
     task = TASKS[arguments.task]
     refuse_misplaced(arguments, task)
     refuse_bad_values(arguments, task)
-    return import_name(task.module, "plan")(arguments)
+    plan = import_name(task.module, "plan")(arguments)
+
+    def make() -> Any:
+        with running_clock("reading"):
+            return plan.make()
+
+    return plan._replace(make=make)
 
 
 def save_and_report(
     arguments: argparse.Namespace, signals: Signals, estimator: Any, extra: dict[str, Any]
 ) -> int:
     """Save a trained model, whatever comes, and say where it is; returns the exit code."""
+    from ..progress import running_clock
     from .outputs import model_place, reason_to_keep, save_somewhere
 
-    with signals.saving():
+    with signals.saving(), running_clock("saving"):
         # The file is to hold what a Python program would have asked for.
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
         result = estimator.result_
@@ -430,7 +444,7 @@ def _report(
     is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
     speak = tell_result if is_for_words else tell
     if not arguments.quiet:
-        speak(describe(result))
+        speak(f"{describe(result)}, {spent()}")
         speak(f"saved {place}")
     if error is not None:
         tell(
@@ -466,24 +480,12 @@ def describe(result: Any) -> str:
         share = f"{100 * max(result.relative_gap, 0.0):.3g} % of the objective"  # not below 0
         gap = f"certified gap {max(result.gap, 0.0):.4g} ({share})"  # by rounding
         quality = f"objective {result.primal:.6g}, {gap}"
-    return (
-        f"{quality}, {result.n_oracle_calls} oracle calls "
-        f"({result.n_passes:.1f} passes), {result.seconds:.1f} s"
-    )
+    return f"{quality}, {result.n_oracle_calls} oracle calls ({result.n_passes:.1f} passes)"
 
 
-def _tolerances() -> str:
-    """The default of --tol, and the tasks that have another one."""
-    others = [f"{task.tol:g} for {task.name}" for task in TASKS.values() if task.tol != TOL]
-    return ", ".join([f"{TOL:g}", *others])
+def spent() -> str:
+    """The time of the command so far, by phases."""
+    from ..progress import running_clock
 
-
-def _losses() -> str:
-    """The losses of tasks that have several."""
-    told = []
-    for task in TASKS.values():
-        if len(task.losses) > 1:
-            first, *others = task.losses
-            *rest, last = [f"{first} (default)", *others]
-            told.append(f"{task.name}: {', '.join(rest)} or {last}")
-    return "; ".join(told)
+    with running_clock("saving") as clock:
+        return clock.summary()

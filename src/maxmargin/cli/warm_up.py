@@ -6,6 +6,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .._compiling import compile_seconds
@@ -24,12 +25,15 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "warm-up",
         help="compile kernels ahead, so that no first training has to",
-        description="Compile the kernels of tasks, or of all, into the cache on disk, by training "
-        "on a few made-up examples, and tell how long each took. Kernels that are there already "
-        "are not compiled again.",
+        description="Compile the kernels of tasks, or of all, into the cache on disk, those of "
+        "train --stream too, by training on a few made-up examples, and tell how long each took. "
+        "Kernels that are there already are not compiled again.",
     )
     parser.add_argument(
-        "tasks", nargs="*", metavar="TASK", help=f"{', '.join(_names())} (default: all)"
+        "tasks",
+        nargs="*",
+        metavar="TASK",
+        help=f"tasks whose kernels are compiled: {', '.join(_names())} (default: all)",
     )
     parser.set_defaults(run=run)
     return parser
@@ -77,6 +81,31 @@ def warm_up(entry: Estimator) -> None:
             estimator.fit(X[:n], None if y is None else y[:n]).predict(X[:n])
         if getattr(X, "ndim", 0) == 2:
             estimator.predict(0.0 * X)  # arrays of zeros are brought into another form
+        if entry.task is not None and entry.task.streams:
+            for n in (FEW, MANY):
+                _fit_stored(estimator, X[:n], y[:n])
+
+
+def _fit_stored(tagger: Any, X: Any, y: Any) -> None:
+    """Fit a tagger as --stream does: arrays of a file are read-only, and have other kernels."""
+    import os
+    import tempfile
+
+    from sklearn.base import clone
+
+    from ..features import PackedSequences
+    from ..features.streaming import pack_stream
+    from ..features.tokens import as_token_columns
+
+    pairs = [list(zip(words, tags, strict=True)) for words, tags in zip(X, y, strict=True)]
+    handle, path = tempfile.mkstemp(".packed")
+    os.close(handle)
+    try:
+        fitted = pack_stream(path, [as_token_columns(pairs)], tagger.features)
+        clone(tagger).set_params(features=fitted).fit(PackedSequences.open(path))
+    finally:
+        with suppress(OSError):  # where an open file cannot lose its name it stays
+            os.unlink(path)
 
 
 def _names() -> dict[str, list[Estimator]]:

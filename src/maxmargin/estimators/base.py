@@ -23,7 +23,7 @@ from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
 from ..given import is_list, is_one_of
 from ..problem import Problem
-from ..progress import ProgressDisplay
+from ..progress import running_clock
 from ..registry import import_name
 from ..result import Callback, Result
 from ..search.limits import as_weights
@@ -188,21 +188,34 @@ class PathRequest(NamedTuple):
         weights: Floats,
     ) -> list[PathPoint]:
         """The points of the path, kept in one file if that is wanted."""
+        Cs = sorted(set(self.Cs))
+
+        def solve_shown(solver: Solver, C: float, start: Result | None) -> Result:
+            if self.cover:
+                loop.begin(f"C {C:g}")
+            else:
+                k = 1 + Cs.index(C)  # those that a checkpoint has are not solved again
+                loop.begin(f"C {C:g} ({k} of {len(Cs)})", k)
+            return solve(solver, C, start)
 
         def identity() -> dict[str, str]:
-            asked = {"C": sorted(set(self.Cs)), "cover": self.cover}
+            asked = {"C": Cs, "cover": self.cover}
             limits = {name: getattr(solver, name) for name in ("max_passes", "max_time")}
             told = {name: repr(value) for name, value in {**asked, **limits}.items()}
             return solver.identity(problem, formulation, 1.0, weights) | told
 
         series = Series(solver, identity, ("interrupted",), problem)
-        points = solve_path(
-            lambda own, C, start: series.train(own, lambda kept: solve(kept, C, start)),
-            solver,
-            total_weight=float(weights.sum()),
-            formulation=formulation,
-            **self._asdict(),
-        )
+        with (
+            running_clock("training") as clock,
+            clock.loop(None if self.cover else len(Cs)) as loop,
+        ):
+            points = solve_path(
+                lambda own, C, start: series.train(own, lambda kept: solve_shown(kept, C, start)),
+                solver,
+                total_weight=float(weights.sum()),
+                formulation=formulation,
+                **self._asdict(),
+            )
         series.finish()
         return points
 
@@ -335,6 +348,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
 
         if self._choice is not None:
             self._choice.begin(self, problem, following)
+        self._show_size(problem)
         try:
             if self._path_request is None:
                 result = self._with_kept_weights([solve(solver, float(self.C), start)])[0]
@@ -397,7 +411,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
     ) -> Result:
         """Solve the problem for one C, showing progress if that is wanted."""
         choice = self._choice
-        with self._shown(solver, problem.n_examples) as callbacks:
+        with self._shown(solver, problem.n_examples, C, sample_weight) as callbacks:
             result = solver.solve(
                 problem,
                 formulation,
@@ -412,16 +426,37 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
         return choice.chosen(result, solver, formulation, C, weights)
 
     @contextlib.contextmanager
-    def _shown(self, solver: Solver, n: int) -> Iterator[tuple[Callback, ...]]:
+    def _shown(
+        self, solver: Solver, n: int, C: float, sample_weight: Floats | None
+    ) -> Iterator[tuple[Callback, ...]]:
         """The callbacks, with one that shows the progress if that is wanted."""
         callbacks: tuple[Callback, ...] = (*self.callbacks, *iteration_callback(self))
-        with contextlib.ExitStack() as stack:
-            if self.verbose:
-                # Solvers may be duck-typed.
-                limits = solver.limits(n) if hasattr(solver, "limits") else None
-                display = ProgressDisplay(n, int(self.verbose), limits=limits)
-                callbacks += (stack.enter_context(display),)
-            yield callbacks
+        with running_clock("training") as clock:
+            if clock.display is None:
+                yield callbacks
+                return
+            # Solvers may be duck-typed.
+            limits = solver.limits(n) if hasattr(solver, "limits") else None
+            scale = None
+            if self.tol is None and self.epsilon is not None:
+                scale = C * float(checked_weights(sample_weight, n).sum())
+            with clock.display.training(n, limits, scale):
+                yield (*callbacks, clock.display)
+
+    def _show_size(self, problem: Any) -> None:
+        """Say how large the model is, and that training begins, if progress is shown."""
+        with running_clock("features") as clock:
+            clock.say(self._size(problem))
+
+    def _size(self, problem: Any) -> str:
+        """How large the model is."""
+        labels = getattr(self, "classes_", None)
+        sizes = {
+            "features": getattr(self, "n_features_in_", None),
+            "labels": len(labels) if isinstance(labels, np.ndarray) and labels.ndim == 1 else None,
+            "weights": getattr(problem, "n_features", None),
+        }
+        return ", ".join(f"{n} {name}" for name, n in sizes.items() if isinstance(n, Integral))
 
     def _train_online(
         self,

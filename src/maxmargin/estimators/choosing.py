@@ -16,6 +16,7 @@ from ..engine.state import from_text, to_text
 from ..formulation import Formulation
 from ..objective import Certificate, Stopping, primal_value
 from ..problem import Problem
+from ..progress import running_clock
 from ..result import Progress, Result, WeightsCallback
 from ..solvers import Solver
 from ..types import Floats
@@ -137,7 +138,8 @@ class Choice(WeightsCallback):
     def _see(self, w: Floats, passes: float) -> None:
         """Judge weights, and keep a copy if there are none better."""
         own = w.copy()  # now, for a Ctrl-C is to find the best weights with the best judgement
-        judgement = Judgement(passes, float(self.judge(self._model(w))))
+        with running_clock("evaluation"):
+            judgement = Judgement(passes, float(self.judge(self._model(w))))
         self._since_best = 0 if judgement.merit > self.best.merit else self._since_best + 1
         if judgement.merit >= self.best.merit:
             self.best, self._best_w = judgement, own
@@ -174,7 +176,8 @@ class Choice(WeightsCallback):
                 self.kept = self.best
                 return replace(result, w=self._best_w, status=status, state=None)
             started = time.perf_counter()
-            slacks = hinge_values(self._problem, formulation, self._best_w)
+            with running_clock("certificate"):
+                slacks = hinge_values(self._problem, formulation, self._best_w)
         except KeyboardInterrupt:  # the weights that training ended with have a certificate
             return replace(result, status="interrupted")
         change = formulation.change(self._best_w)

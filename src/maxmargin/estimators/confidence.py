@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .._warn import warn_user
 from ..checkpoints import HELD_OUT, part_of
 from ..declared import from_values
+from ..progress import Loop, running_clock
 from ..sklearn_bases import clone
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
@@ -204,12 +205,14 @@ class Confidences(MaxMarginEstimator):
         if self.result_.status == "interrupted":
             return
         try:
-            self.calibration_ = self._fitted_temperature(self._held_out(X, y, of_examples, shared))
+            with running_clock("calibration") as clock, clock.loop(N_FOLDS) as loop:
+                held_out = self._held_out(X, y, of_examples, shared, loop)
+                self.calibration_ = self._fitted_temperature(held_out)
         except KeyboardInterrupt:  # the model is complete, and may have taken hours
             warn_user("the calibration was interrupted; the model is kept, without probabilities")
 
     def _held_out(
-        self, X: Any, y: Any, more: dict[str, Any], shared: Mapping[str, Any]
+        self, X: Any, y: Any, more: dict[str, Any], shared: Mapping[str, Any], loop: Loop
     ) -> Iterable[Part]:
         """Outputs of the examples of each fold, by models of the others."""
         n = n_examples_of(X if y is None else y)
@@ -220,6 +223,7 @@ class Confidences(MaxMarginEstimator):
             )
         plain = {"probability": False, "warm_start": False, "verbose": 0}
         for number, held_out in enumerate(_folds(n, self._groups(y))):
+            loop.begin(f"calibration {number + 1} of {N_FOLDS}")
             rest = np.setdiff1d(np.arange(n), held_out)
             kept = part_of(self.checkpoint, HELD_OUT, number)
             twin = clone(self).set_params(**plain, on_interrupt="raise", checkpoint=kept)

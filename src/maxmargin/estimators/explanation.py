@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..features.containers import is_frame
+from ..features.tokens import tokens_of, word_of
 from ..tables import columns
 from ..types import Floats, Ints
 
@@ -208,9 +209,9 @@ def _headline(found: Decision) -> str:
 
 def token_name(x: Any, t: int) -> str:
     """Token t of a sequence in words: with its word, if it has one."""
-    token = x[t] if isinstance(x, (list, tuple)) else None
-    word = token[0] if isinstance(token, tuple) and token else token
-    return f"token {t} {word!r:.40}" if isinstance(word, str) else f"token {t}"
+    tokens = tokens_of(list(x) if isinstance(x, tuple) else x)
+    word = word_of(tokens[t]) if tokens else None
+    return f"token {t} {word!r:.40}" if word is not None else f"token {t}"
 
 
 def one_row(x: Any) -> Any:

@@ -6,6 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._compiling import compiling_for
+from ..progress import running_clock
+from ..registry import task_of
 from .sklearn_callbacks import telling_callbacks
 
 __all__ = ["AllOrNothing"]
@@ -50,7 +53,9 @@ def _on_a_draft(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         draft = object.__new__(type(self))
         draft.__dict__.update(before, _is_draft=True)
-        returned = fit_draft(draft, *args, **kwargs)
+        verbose = int(getattr(self, "verbose", 0)) if fit.__name__ == "fit" else 0
+        with compiling_for(task_of(type(self))), running_clock("features", verbose):
+            returned = fit_draft(draft, *args, **kwargs)
         after = vars(draft)
         after.pop("_is_draft")
         changed = {name: after[name] for name in after if after[name] is not before.get(name, self)}

@@ -118,6 +118,10 @@ class GrammarParser(Confidences, ParserMixin):
         self._fit_calibration(X, y, sample_weight=sample_weight)
         return self
 
+    def _size(self, problem: Any) -> str:
+        """See `MaxMarginEstimator`."""
+        return f"{self.grammar_.n_rules} rules, {problem.n_features} weights"
+
     def predict_margins(self, X: Sequence[Any]) -> list[dict[Span, float]]:
         """How much worse the best tree without a constituent is, for those that are predicted.
 

@@ -107,7 +107,7 @@ class SharedParameters:
         Seed of the order of visits; None draws one from numpy's global generator. The same seed,
         data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.
     verbose : int, default=0
-        1 shows the progress of training, 2 every iteration of it.
+        1 shows the progress of the fit, its phases and the time left; 2 every iteration.
     warm_start : bool, default=False
         Keep what a fit has learned about its data, and begin the next fit from there: on the same
         data with another ``C``, say, or with more examples behind the same ones (solvers "auto",

@@ -64,7 +64,8 @@ class PartialLabels(MaxMarginEstimator):
         if self.checkpoint is not None and self.cluster is not None:
             raise ValueError("checkpoint: labels known in part are not kept on a cluster")
         solver = self._make_solver()
-        with self._shown(solver, problem.n_examples) as callbacks:
+        self._show_size(problem)
+        with self._shown(solver, problem.n_examples, float(self.C), sample_weight) as callbacks:
             found = alternate(
                 problem,
                 solver,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 from .._warn import warn_user
 from ..checkpoints import FOLD, check_place, identity_at, part_of
 from ..doc_links import DocLinks
+from ..progress import Loop, running_clock
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..tables import columns
@@ -257,6 +258,8 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         As in GridSearchCV: the estimator's ``score`` by default.
     refit : bool, default=True
         Train on all data with the best C at the end.
+    verbose : int, default=0
+        1 shows which fold and C is trained, and the time left; 2 every iteration.
 
     Notes
     -----
@@ -283,12 +286,14 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> SearchCV:
         """Search, and train with the best C.
@@ -316,9 +321,28 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         self._check_last_checkpoint()
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         needed = self._needed_for_scores(fit_params)
+        n_folds = folds.get_n_splits(X, y, groups)
+        with (
+            running_clock("features", int(self.verbose)) as clock,
+            clock.loop(n_folds + bool(self.refit)) as loop,
+        ):
+            return self._search(X, y, folds.split(X, y, groups), needed, fit_params, n_folds, loop)
+
+    def _search(
+        self,
+        X: Any,
+        y: Any,
+        folds: Iterable[Any],
+        needed: dict[str, Any],
+        fit_params: dict[str, Any],
+        n_folds: int,
+        loop: Loop,
+    ) -> SearchCV:
+        """Train and score in each fold, and train with the best C on all data."""
         rows: list[Floats] = []
         interrupted = False
-        for train, test in folds.split(X, y, groups):
+        for train, test in folds:
+            loop.begin(f"fold {len(rows) + 1} of {n_folds}")
             params = _check_method_params(X, fit_params, indices=train)
             # Of precomputed kernels, columns are examples too.
             X_train, y_train = _safe_split(self.estimator, X, y, train)
@@ -332,8 +356,12 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
                 found = path(own, X_train, y_train, self.Cs_, **params)
                 interrupted = found.results[-1].status == "interrupted"
                 if not interrupted or not rows:  # a part of a later fold would favour some C
-                    row[: len(found)] = found.scores(X_test, y_test, self.scoring, **held_out)
-                    rows, models = [*rows, row], found
+                    with running_clock("evaluation") as clock:
+                        row[: len(found)] = found.scores(X_test, y_test, self.scoring, **held_out)
+                        rows, models = [*rows, row], found
+                        if not np.isnan(row).all():
+                            best = int(np.nanargmax(row))
+                            clock.say(f"best C {self.Cs_[best]:g}, score {row[best]:.4f}")
             except KeyboardInterrupt:
                 if own.on_interrupt == "raise" or not rows:
                     raise
@@ -353,6 +381,7 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         if self.refit and interrupted:
             self.best_estimator_ = models.at(self.best_C_)
         elif self.refit:
+            loop.begin(f"best C {self.best_C_:g}, all data")
             chosen = clone(self.estimator).set_params(C=self.best_C_)
             self.best_estimator_ = chosen.fit(X, y, **fit_params)
         return self

@@ -12,7 +12,14 @@ from ..types import Ints
 from .containers import as_list, as_tuples, is_frame
 from .packing import check_list_of_sequences, offsets_of
 
-__all__ = ["TokenPieces", "as_token_columns"]
+__all__ = ["TokenPieces", "as_token_columns", "tokens_of", "word_of"]
+
+#: Names of features that are the word of a token, the plain ones first.
+WORD_NAMES = (
+    *("word", "form", "token", "text", "w", "word[0]", "w[0]", "0:word", "+0:word"),
+    *("word.lower()", "word.lower", "word_lower", "lower(w[0])", "lower", "lemma"),
+)
+SHOWN = 2  # features that stand for a token without any of them
 
 
 class TokenPieces:
@@ -64,6 +71,48 @@ class TokenPieces:
         if _kind_of_tokens(self._X[first]) != _kind_of_tokens(self._X[0]):
             as_token_columns(self._X)  # refuses both kinds of tokens beside each other
         return some
+
+
+def word_of(token: Any) -> str | None:
+    """What stands for a token: its word, or else its first features that have a name and a value.
+
+    Parameters
+    ----------
+    token : object
+        A string; a tuple of strings, the word first; a list of feature strings
+        (``"word.lower=the"``); or a dict (``{"word.lower()": "the"}``, ``{"w[0]=the": 1.0}``).
+
+    Returns
+    -------
+    str or None
+        None where nothing is named.
+    """
+    if isinstance(token, str):
+        return token
+    if isinstance(token, tuple):
+        return token[0] if token and isinstance(token[0], str) else None
+    if isinstance(token, dict):
+        texts = [f"{k}={v}" if isinstance(v, str) else str(k) for k, v in token.items()]
+    elif isinstance(token, list) and token and all(isinstance(text, str) for text in token):
+        texts = token
+    else:
+        return None
+    named = [text for text in texts if "=" in text]
+    values = {name.lower(): value for name, _, value in (t.partition("=") for t in named)}
+    known = next((values[name] for name in WORD_NAMES if values.get(name)), None)
+    if known is not None:
+        return known
+    if isinstance(token, list) and not named:  # columns
+        return texts[0]
+    return " ".join(named[:SHOWN]) or None
+
+
+def tokens_of(sequence: Any) -> list[Any]:
+    """The tokens of a sequence, as `word_of` takes them; those of a DataFrame as dicts."""
+    if is_frame(sequence):
+        names = [str(name) for name in sequence.columns]
+        return [dict(zip(names, row, strict=True)) for row in as_tuples(sequence)]
+    return sequence if isinstance(sequence, list) else []
 
 
 def _kind_of_tokens(sequence: Any) -> int:

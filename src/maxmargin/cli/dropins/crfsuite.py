@@ -19,7 +19,7 @@ from ..data import open_input
 from ..outputs import check_model_output, is_standard, save_somewhere
 from ..signals import NO_MODEL, Signals, telling_of_interrupts
 from ..telling import standard_output, tell, tell_result
-from ..train import describe, is_finished
+from ..train import describe, is_finished, spent
 
 __all__ = ["dump", "learn", "tag"]
 
@@ -59,7 +59,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
     if not arguments.quiet:
         tell_result(f"{estimator.n_features_in_} attributes, {len(estimator.classes_)} labels")
-        tell_result(describe(estimator.result_))
+        tell_result(f"{describe(estimator.result_)}, {spent()}")
     code = _save(arguments, signals, estimator)
     if held_out is not None and signals.received is None:
         predicted = [list(map(str, ys)) for ys in estimator.predict(held_out.X)]

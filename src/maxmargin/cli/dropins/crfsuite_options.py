@@ -51,9 +51,13 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
         "averaged perceptron for ap, MIRA for pa.",
     )
     parser.add_argument("data", nargs="*", default=["-"], help=_DATA)
-    parser.add_argument("-m", "--model", help="model to write; none is kept without")
+    parser.add_argument("-m", "--model", help="model file to write (default: none is written)")
     parser.add_argument(
-        "-a", "--algorithm", default="lbfgs", choices=ALGORITHMS, help="default lbfgs"
+        "-a",
+        "--algorithm",
+        default="lbfgs",
+        choices=ALGORITHMS,
+        help="training algorithm (default lbfgs)",
     )
     parser.add_argument(
         "-p",
@@ -61,11 +65,15 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="c2 (default 1), feature.minfreq (default 0) and (ap, pa) max_iterations (default "
-        "100); others have no effect",
+        help="set a parameter: c2 (default 1), feature.minfreq (default 0) or, for ap and pa, "
+        "max_iterations (default 100); others have no effect",
     )
     parser.add_argument(
-        "-t", "--type", default="1d", choices=["1d", "crf1d"], help="first-order chains"
+        "-t",
+        "--type",
+        default="1d",
+        choices=["1d", "crf1d"],
+        help="kind of model: first-order chains",
     )
     parser.add_argument("-g", "--split", type=int, metavar="N", help="cut the data into N groups")
     parser.add_argument(
@@ -86,7 +94,9 @@ def _add_tag(parts: Any) -> argparse.ArgumentParser:
     parser.add_argument("data", nargs="?", default="-", help=_DATA)
     parser.add_argument("-m", "--model", required=True, help="model of 'crfsuite learn'")
     parser.add_argument("-t", "--test", action="store_true", help="compare with the file's labels")
-    parser.add_argument("-r", "--reference", action="store_true", help="write those too, first")
+    parser.add_argument(
+        "-r", "--reference", action="store_true", help="write the file's labels too, first"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="write no labels")
     for flags, what in (
         (("-p", "--probability"), "that of all labels of a sequence, on a line before it"),

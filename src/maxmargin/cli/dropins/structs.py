@@ -55,7 +55,7 @@ class StructTool(NamedTuple):
         second.add_argument("-h", action="help", help="show this text and end")
         add_options(second, self.classifying)
         second.add_argument("data", help="test file")
-        second.add_argument("model", nargs="?", default="svm_struct_model", help="model")
+        second.add_argument("model", nargs="?", default="svm_struct_model", help="model to read")
         second.add_argument("output", nargs="?", default="svm_predictions", help="file to write")
         second.set_defaults(run=lambda *given: self._run("classify", self.classifying, *given))
         return [first, second]

@@ -56,7 +56,6 @@ def _make(arguments: argparse.Namespace) -> Training:
     def fit() -> None:
         with at_lines("tree", source, lines):
             estimator.fit(trees)
-        say(arguments, f"{estimator.grammar_.n_rules} rules")
 
     return Training(fit, estimator, {"task": PARSE.name}, Examples(trees, None))
 

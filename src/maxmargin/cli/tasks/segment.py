@@ -72,7 +72,6 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     def fit() -> None:
         with at_lines("sequence", tokens.columns.source, tokens.first_lines):
             estimator.fit(tokens.inputs, segments)
-        say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
     extra = extra_of_columns(arguments, SEGMENT, tokens, label_column)
     return Training(fit, estimator, extra, Examples(tokens.inputs, segments))

@@ -79,7 +79,6 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     def fit() -> None:
         with at_lines("sequence", tokens.columns.source, tokens.first_lines):
             estimator.fit(tokens.inputs, tokens.labels)
-        _tell_size(arguments, estimator)
 
     return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
 
@@ -99,7 +98,6 @@ def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Trainin
         estimator.fit(stored)
         if arguments.compact is None:  # the model has them in features_; no need to save them twice
             estimator.set_params(features=features)
-        _tell_size(arguments, estimator)
 
     return Training(fit, estimator, extra, Examples(stored, stored.labels))
 
@@ -117,11 +115,6 @@ def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> Sequenc
         probability=arguments.calibrate,
         **shared_parameters(arguments, TAG),
     )
-
-
-def _tell_size(arguments: argparse.Namespace, estimator: SequenceTagger) -> None:
-    """Say how large the model is."""
-    say(arguments, f"{estimator.n_features_in_} features, {len(estimator.classes_)} labels")
 
 
 def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:

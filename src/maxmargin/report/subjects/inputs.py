@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...features.packing import PackedSequences
+from ...features.tokens import tokens_of, word_of
 from ...formats import ConlluTreebank, TokenColumns
 
 __all__ = ["row_in_words", "sequence_at", "words_of"]
 
 MOST_VALUES = 12
-WORD_KEYS = ("word", "form", "token", "text", "w")
 
 
 def sequence_at(X: Any, i: int) -> Any:
@@ -31,9 +31,10 @@ def sequence_at(X: Any, i: int) -> Any:
 
 def words_of(sequence: Any) -> list[str]:
     """What stands for each token of a sequence: its word, if it can be told."""
-    if isinstance(sequence, (np.ndarray, sp.sparray, sp.spmatrix)) or hasattr(sequence, "iloc"):
+    if isinstance(sequence, (np.ndarray, sp.sparray, sp.spmatrix)):
         return [str(t + 1) for t in range(sequence.shape[0])]
-    return [_word(token, t) for t, token in enumerate(sequence)]
+    words = [word_of(token) for token in tokens_of(sequence) or sequence]
+    return [str(t + 1) if word is None else word for t, word in enumerate(words)]
 
 
 def row_in_words(row: Any, names: Sequence[str] | None) -> str:
@@ -46,18 +47,3 @@ def row_in_words(row: Any, names: Sequence[str] | None) -> str:
         if values[f]
     ]
     return ", ".join(shown) or "all features are 0"
-
-
-def _word(token: Any, place: int) -> str:
-    """The word of a token."""
-    if isinstance(token, str):
-        return token
-    if isinstance(token, dict):
-        for key in WORD_KEYS:
-            if isinstance(token.get(key), str):
-                return str(token[key])
-        named = next((str(value) for value in token.values() if isinstance(value, str)), None)
-        return named if named is not None else str(place + 1)
-    if isinstance(token, (tuple, list)) and token and isinstance(token[0], str):
-        return token[0]
-    return str(place + 1)
