@@ -18,9 +18,8 @@ OF_RANKINGS = ("rocarea", "average_precision", "precision@recall")
 
 
 def label_example(measure, X, y, shares, beta, k, floor):
-    """All labels; those with the number of positive ones that is asked for, or the precision."""
+    """All labels that the measure allows: by their number of positive ones, or their precision."""
     n, P = len(y), sum(label > 0 for label in y)
-    count = {"prbep": P, "precision@k": k, "recall@k": k}.get(measure)
 
     def psi(labels):
         return (shares * np.asarray(labels)) @ X / 2.0
@@ -37,24 +36,23 @@ def label_example(measure, X, y, shares, beta, k, floor):
         if measure in ("f1", "fbeta"):
             square = 1.0 if measure == "f1" else beta**2
             return 1.0 - (1.0 + square) * a / (a + b + square * P)
-        if measure == "recall@precision":
+        if measure in ("recall@precision", "prbep"):
             return 1.0 - a / P
-        return (min(count, P) - a) / (P if measure == "recall@k" else count)
+        highest = min(k, P) / (P if measure == "recall@k" else k)
+        return highest * (1.0 - (a / (a + b) if k <= P else a / P))
 
     def allowed(labels):
         a, b = table(labels)
-        if count is not None:
-            return a + b == count
+        if measure == "prbep":
+            return a + b == P
+        if measure in ("precision@k", "recall@k"):
+            return a + b >= k if k <= P else a + b <= k
         return measure != "recall@precision" or a + b == 0 or a / (a + b) >= floor - 1e-12
 
     every = list(product((1, -1), repeat=n))
     outputs = [labels for labels in every if allowed(labels)]
-    truth = psi(y)
-    if count is not None:
-        best = min(map(loss, outputs))
-        truth = np.mean([psi(labels) for labels in outputs if loss(labels) == best], axis=0)
     return Example(
-        truth,
+        psi(y),
         np.array([psi(labels) for labels in outputs]),
         np.array([max(loss(labels), 0.0) for labels in outputs]),
         {labels: psi(labels)[None, :] for labels in every},
@@ -102,7 +100,7 @@ def samples(rng):
     weights = np.ones(n)
     if is_weighted := bool(measure in ("error", "rocarea") and rng.random() < 0.5):
         weights = rng.choice([0.5, 1.0, 2.0, 10.0], n)
-    has_constant = intercept and measure in ("error", "f1", "fbeta")
+    has_constant = intercept and measure in ("error", "f1", "fbeta", "precision@k", "recall@k")
 
     def examples(model):
         inputs = with_constant(X, has_constant)
@@ -124,8 +122,8 @@ def samples(rng):
         has_k_best=False,
         margin_only=is_weighted or measure in ("rocarea", "average_precision"),
         refusals=[(given[:-1], y), (X * np.nan, y), (given, np.zeros(n))],
-        fit_rows=lambda model, weight: model.fit(
-            given, y, sample_weight=row_weights(weights, weight)
+        fit_rows=lambda model, weight: model.fit(  # the slack counts as often as rows do: once
+            given, y, sample_weight=row_weights(weights / weights.sum(), weight)
         ),
         scores=lambda model: [model.decision_function(given)] if ranks else None,
     )
