@@ -6,8 +6,9 @@
     tagger.result_.relative_gap                      # certified distance from the optimum
     tagger.save("tagger.mm"); mm.load("tagger.mm")
 
-Names are imported when they are first used: scikit-learn and Numba take a second to load, which
-``import maxmargin`` alone should not cost.
+Names are imported when they are first used: NumPy, SciPy and Numba take a second to load, which
+``import maxmargin`` alone should not cost. scikit-learn takes longer, and is not imported at all
+before somebody needs it (`sklearn_bases`).
 """
 
 from __future__ import annotations
