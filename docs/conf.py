@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import sklearn  # noqa: F401  estimators then have its methods, which are left out below
+
 import maxmargin
 
 # Examples then make their data, and pages are the same anywhere.

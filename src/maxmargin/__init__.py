@@ -6,9 +6,9 @@
     tagger.result_.relative_gap                      # certified distance from the optimum
     tagger.save("tagger.mm"); mm.load("tagger.mm")
 
-Names are imported when they are first used: scikit-learn and Numba take a second to load, which
-``import maxmargin`` alone should not cost. It imports next to nothing: until ``__main__`` listens,
-Ctrl-C shows a traceback.
+Names are imported when they are first used: NumPy, SciPy and Numba take a second to load, which
+``import maxmargin`` alone should not cost. scikit-learn takes longer, and is not imported at all
+before somebody needs it (`sklearn_bases`). Until ``__main__`` listens, Ctrl-C shows a traceback.
 """
 
 from __future__ import annotations
