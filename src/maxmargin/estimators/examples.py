@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -137,8 +138,12 @@ def _empty_examples(X: Any) -> list[int]:
         return list(range(len(X))) if X.ndim == 3 and X.shape[1] == 0 else []
     if hasattr(X, "columns"):
         return []
-    if set(map(type, X)) <= {list, tuple} and all(X):  # as most are
+    kinds = set(map(type, X))
+    if kinds <= {list, tuple} and all(X):  # as most are
         return []
+    with suppress(TypeError):  # some arrays have no length
+        if kinds == {np.ndarray} and 0 not in map(len, X):
+            return []
     return [i for i, x in enumerate(X) if is_empty(x)]
 
 

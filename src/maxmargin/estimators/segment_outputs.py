@@ -106,7 +106,7 @@ def sequences_within(max_length: Any, segments: list[Segments], drop: bool) -> B
         for segment in own:
             start, stop, label = segment
             most = max_length.get(label) if by_label else max_length
-            if isinstance(most, Integral) and stop - start > most:
+            if isinstance(most, Integral) and 1 <= int(most) < stop - start:  # else refused later
                 fits[i] = False
                 first = first or (
                     f"sequence {i}: segment {segment!r:.60} has {stop - start} tokens, more than "
