@@ -338,5 +338,5 @@ def test_scores_are_those_of_chunks():
     assert list(scores.per_label.values()) == list(expected.per_type.values())
     assert "micro average" in str(scores) and scores.macro == expected.macro
     assert segment_f1([[]], [[]]) == 1.0 and segment_f1([[]], [[(0, 1, "a")]]) == 0.0
-    with pytest.raises(ValueError, match="1 sequences are given, and 2"):
+    with pytest.raises(ValueError, match="y_true has 1 lists of segments, y_pred has 2"):
         segment_f1([[]], [[], []])

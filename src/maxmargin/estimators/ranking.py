@@ -17,7 +17,13 @@ from ..engine.native import scores_of_rows
 from ..engine.rows import make_rows
 from ..features.containers import is_frame
 from ..given import is_one_of
-from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
+from ..metrics.rankings import (
+    as_queries,
+    average_precision,
+    mean_swapped_pairs,
+    ndcg,
+    weights_of_queries,
+)
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
@@ -268,7 +274,7 @@ class RankSVM(MaxMarginEstimator):
             Documents of equal scores are placed in the order in which they come.
         """
         scores = self.predict(X)
-        _, query = np.unique(_as_queries(qid, len(scores)), return_inverse=True)
+        _, query = np.unique(as_queries(qid, len(scores)), return_inverse=True)
         order = np.lexsort((-scores, query))
         first = np.searchsorted(query[order], query[order])
         places = np.empty(len(scores), np.int64)
@@ -304,7 +310,7 @@ class RankSVM(MaxMarginEstimator):
         """
         scores = self.predict(X)
         check_lengths(X, y)
-        given = (y, scores, _as_queries(qid, len(scores)))
+        given = (y, scores, as_queries(qid, len(scores)))
         if self.loss == "ndcg":
             return ndcg(*given, k=self.k, sample_weight=sample_weight)
         if self.loss == "average-precision":
@@ -379,26 +385,9 @@ class RankState(NamedTuple):
     feature_names: Names | None
 
 
-def _as_queries(qid: ArrayLike | None, n_documents: int) -> Any:
-    """Queries of documents as an array; ValueError unless there is one for each."""
-    query = np.zeros(n_documents, np.int64) if qid is None else np.asarray(qid)
-    if query.shape != (n_documents,):
-        raise ValueError(
-            f"expected the query of each of {n_documents} documents, got qid of shape {query.shape}"
-        )
-    is_none = [q is None for q in query.tolist()] if query.dtype == object else False
-    missing = np.flatnonzero((query != query) | is_none)  # NaN is no query
-    if len(missing):
-        raise ValueError(f"qid[{missing[0]}] is {query[missing[0]]}; every document has a query")
-    if query.dtype == object:  # of types that cannot be sorted together: numbered as they come
-        numbers: dict[Any, int] = {}
-        return np.array([numbers.setdefault(q, len(numbers)) for q in query.tolist()], np.int64)
-    return query
-
-
 def _by_query(qid: ArrayLike | None, n_documents: int) -> tuple[Ints, Ints]:
     """Documents by query, and where each query begins; queries in the order in which they come."""
-    query = _as_queries(qid, n_documents)
+    query = as_queries(qid, n_documents)
     _, first, codes = np.unique(query, return_index=True, return_inverse=True)
     codes = np.argsort(np.argsort(first))[codes]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])
