@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import maxmargin as mm
+from maxmargin.features import WindowFeatures
 from maxmargin.metrics import (
     Ratio,
     alignment_scores,
@@ -236,3 +238,101 @@ def test_options_that_are_no_collections():
         set_scores(TRUE, FOUND, labels=["a", "b"])
     with pytest.raises(ValueError, match="different columns"):
         set_scores(pd.DataFrame(TRUE), pd.DataFrame(FOUND)[[2, 1, 0]])
+
+
+def _matcher():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6, 3, 3, 2)), [rng.permutation(3) for _ in range(6)]
+    return mm.SetMatcher(random_state=0).fit(X, y), X, y
+
+
+def _labeler():
+    X = np.random.default_rng(0).normal(size=(2, 12, 3))
+    y = (X[:, :, 0] > 0).astype(int).T
+    return mm.TreeLabeler(random_state=0).fit(list(X), y), list(X), y
+
+
+def _aligner():
+    X, y = [("ACGT", "AGT"), ("TCGA", "TGA")], [("ACGT", "A-GT"), ("TCGA", "T-GA")]
+    return mm.SequenceAligner(mode="global", random_state=0).fit(X, y), X, y
+
+
+def _parser():
+    X = [[("the", "D"), ("cat", "N"), ("sleeps", "V")], [("dogs", "N"), ("bark", "V")]]
+    y = [[(2, "det"), (3, "subj"), (0, "root")], [(2, "subj"), (0, "root")]]
+    return mm.DependencyParser(hash_bits=8, labeled=True, random_state=0).fit(X, y), X, y
+
+
+def _classifier(y=(0, 1, 2) * 4):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    return mm.MulticlassSVM(random_state=0).fit(X, list(y)), X, np.array(y)
+
+
+def _measured():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    y = (X[:, 0] > 0).astype(int)
+    return mm.PerformanceSVM(measure="f1", random_state=0).fit(X, y), X, y
+
+
+def _multilabel():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    Y = (X > 0).astype(int)
+    return mm.MultilabelSVM(random_state=0).fit(X, Y), X, Y
+
+
+@pytest.mark.parametrize("make", [_matcher, _labeler, _aligner, _parser])
+def test_weights_of_scores_are_checked(make):
+    model, X, y = make()
+    n = len(y)
+    assert model.score(X, y, np.full(n, 2.0)) == pytest.approx(model.score(X, y))
+    for weights, message in [
+        (np.full(n, -1.0), r"sample_weight\[0\] is -1.0; weights must be finite and >= 0"),
+        (np.full(n, NAN), r"sample_weight\[0\] is nan"),
+        (np.ones(n + 1), "sample_weight must have shape"),
+        (np.zeros(n), "sample_weight is 0 for all examples"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.score(X, y, weights)
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "message"),
+    [
+        (
+            _matcher,
+            lambda y: [own.astype(str) for own in y],
+            "expected as many numbers of partners",
+        ),
+        (_matcher, lambda y: [[0, 0, 0]] * len(y), "right item 0 is the partner of several items"),
+        (_aligner, lambda y: [[[9, 9]], y[1]], "alignment 0 has a position outside its strings"),
+        (_aligner, lambda y: [("AAAA", "A-GT"), y[1]], r"y\[0\] shows other sequences"),
+        (_parser, lambda y: [[h for h, _ in own] for own in y], "expected a pair .head, label."),
+        (_measured, lambda y: y.astype(str), r"y\[0\] is '.', which is none of the classes"),
+        (_measured, lambda y: 2 * y - 1, "is -1, which is none of the classes"),
+        (_multilabel, lambda y: y.astype(str), "y must be 0 and 1, got an array of <U"),
+        (_multilabel, lambda y: y[:, :2], "y has 2 labels, the model 3"),
+        (_multilabel, lambda y: 0.5 * y, "is 0.5; expected 0 or 1"),
+    ],
+)
+def test_score_and_report_refuse_the_same(make, change, message):
+    model, X, y = make()
+    for judge in (model.score, model.report):
+        with pytest.raises(ValueError, match=message):
+            judge(X, change(y))
+
+
+@pytest.mark.parametrize("make", [_labeler, _classifier])
+def test_reports_never_compare_text_with_numbers(make):
+    model, X, y = make()
+    with pytest.raises(ValueError, match="these never match"):
+        model.report(X, y.astype(str))
+
+
+def test_labels_unknown_to_a_model_are_warned_of():
+    model, X, y = _labeler()
+    with pytest.warns(UserWarning, match="24 labels are unknown to the model and count as wrong"):
+        assert model.score(X, y.astype(str)) == 0.0
+    X, y = [["Anna", "sleeps"], ["Oslo", "waits"]] * 2, [[(0, 1, "PER")], [(0, 1, "LOC")]] * 2
+    segmenter = mm.SequenceSegmenter(features=WindowFeatures(), random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="1 labels are unknown .* 'X' at sequence 3, segment 0"):
+        segmenter.score(X, [*y[:3], [(0, 1, "X")]])

@@ -202,7 +202,8 @@ def test_other_wrong_input():
     with pytest.raises(ValueError, match="X has 1 sequences but y has 2"):
         segmenter().fit(given[0], [[], []])
     model = segmenter().fit(*given)
-    assert model.score([np.ones((3, 2))] * 2, [[(0, 3, "a")], [(0, 3, "new")]]) == 0.5
+    with pytest.warns(UserWarning, match="'new' at sequence 1, segment 0"):
+        assert model.score([np.ones((3, 2))] * 2, [[(0, 3, "a")], [(0, 3, "new")]]) == 0.5
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0; .* finite and >= 0"):
         model.score(*given, sample_weight=[-1.0])
     with pytest.raises(NotFittedError):

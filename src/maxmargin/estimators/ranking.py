@@ -80,7 +80,8 @@ class RankSVM(MaxMarginEstimator):
 
     In searches of scikit-learn both training and scores need the queries. With metadata routing
     enabled, ``RankSVM().set_fit_request(qid=True).set_score_request(qid=True)`` gets them from
-    ``GridSearchCV(..., cv=GroupKFold()).fit(X, y, qid=qid, groups=qid)``.
+    ``GridSearchCV(..., cv=GroupKFold()).fit(X, y, qid=qid, groups=qid)``. Without it `score` gets
+    no queries and raises ValueError, so that such a search has no scores to choose C by.
 
     Examples
     --------
@@ -297,7 +298,7 @@ class RankSVM(MaxMarginEstimator):
         y : array of shape (n_documents,)
             Relevances.
         qid : array of shape (n_documents,), optional
-            Query of each document; by default all are of one query.
+            Query of each document. It may only be left out if the model was trained on one query.
         sample_weight : array of shape (n_documents,), optional
             Weight of each document's query.
 
@@ -307,15 +308,32 @@ class RankSVM(MaxMarginEstimator):
             For swaps of either kind the share of a query's pairs that stand in the right order
             (pairs of equal scores count half), for the others NDCG or average precision. NaN if
             there is no query with something to rank. `maxmargin.metrics` has them and others.
+
+        Raises
+        ------
+        ValueError
+            If ``qid`` is missing and the model was trained on several queries.
         """
         scores = self.predict(X)
         check_lengths(X, y)
-        given = (y, scores, as_queries(qid, len(scores)))
+        given = (y, scores, self._judged_queries(qid, len(scores)))
         if self.loss == "ndcg":
             return ndcg(*given, k=self.k, sample_weight=sample_weight)
         if self.loss == "average-precision":
             return average_precision(*given, empty=None, sample_weight=sample_weight)
         return 1.0 - mean_swapped_pairs(*given, sample_weight=sample_weight)
+
+    def _judged_queries(self, qid: ArrayLike | None, n_documents: int) -> Any:
+        """Queries of documents with relevances; ValueError if they are missing, not one alone."""
+        if qid is None and self.result_.n_examples > 1:
+            raise ValueError(
+                f"qid is missing: the model was trained on {self.result_.n_examples} queries, and "
+                "without qid all documents would count as one query; give the query of each "
+                "document, qid=..., or qid=np.zeros(len(y)) if they are of one. Searches of "
+                "scikit-learn pass it on with sklearn.set_config(enable_metadata_routing=True) and "
+                "RankSVM().set_fit_request(qid=True).set_score_request(qid=True)"
+            )
+        return as_queries(qid, n_documents)
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Floats]:
         """Documents and relevances as arrays; raises ValueError that says what is wrong."""

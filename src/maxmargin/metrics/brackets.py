@@ -141,7 +141,7 @@ def bracket_counts(
         tags, words, found = true.tags(), true.words(), predicted.words()
         if len(words) != len(found):
             raise ValueError(f"tree {i} has {len(words)} words in y_true, {len(found)} in y_pred")
-        if words != found:
+        if found not in (words, tags):  # a parser that is given tags has no words
             k = [a == b for a, b in zip(words, found, strict=True)].index(False)
             raise ValueError(
                 f"tree {i}: word {k + 1} is {words[k]!r:.40} in y_true, {found[k]!r:.40} in "

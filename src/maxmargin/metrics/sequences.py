@@ -115,7 +115,9 @@ def check_labels(
             f"{name} has labels such as {labels[0]!r:.40} ({type(labels[0]).__name__})"
             for name, labels in zip(NAMES, (true, predicted), strict=True)
         )
-        raise ValueError(f"{first}, {second}; these never match: convert one to the type of other")
+        raise ValueError(
+            f"{first}, {second}; these never match: convert one to the type of the other"
+        )
 
 
 def _kind(kind: type) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...estimators.alignment_data import as_pairs
 from ...metrics import pair_accuracies
 from ...metrics.tallies import tally_of_alignments, tally_of_labels
 from ..drawings import alignment
@@ -22,7 +23,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     found = estimator.predict(X)
     if estimator.task != "align":
         return _of_candidates(X, y, found)
-    true = [_pairs(own) for own in y]
+    true = [as_pairs(own, x[0], x[1], i) for i, (x, own) in enumerate(zip(X, y, strict=True))]
     missed = 1.0 - pair_accuracies(true, found)
 
     def draw(i: int) -> tuple[str, str]:
@@ -56,15 +57,3 @@ def _of_candidates(X: Any, y: Any, found: Any) -> Subject:
     return Subject(
         tally_of_labels(true, numbers), worst_first(wrong, draw), asked=lambda i: (X[i], true[i])
     )
-
-
-def _pairs(given: Any) -> Any:
-    """Aligned positions; two rows with gaps are taken apart."""
-    if isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[0], str):
-        places, pairs = [0, 0], []
-        for a, b in zip(*given, strict=True):
-            if a != "-" and b != "-":
-                pairs.append(tuple(places))
-            places = [places[0] + (a != "-"), places[1] + (b != "-")]
-        return np.array(pairs, np.int64).reshape(-1, 2)
-    return np.asarray(given, np.int64).reshape(-1, 2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...metrics.sequences import check_labels
 from ...metrics.tallies import tally_of_grades, tally_of_labels
 from .inputs import row_in_words
 from .subject import Labels, Subject, confidences_of, worst_first
@@ -22,6 +23,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     classes = np.asarray(estimator.classes_).tolist()
     order = classes if hasattr(estimator, "thresholds_") else None
     tally = tally_of_labels(true, found) if order is None else tally_of_grades(true, found, order)
+    check_labels(true, found, lambda i: f"example {i}")
     wrong = np.array([a != b for a, b in zip(true, found, strict=True)], np.float64)
 
     def draw(i: int) -> tuple[str, str]:

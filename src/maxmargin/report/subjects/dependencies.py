@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...formats import ConlluTreebank
+from ...given import is_list
 from ...metrics.tallies import tally_of_heads
 from ...types import Floats
 from ..drawings import dependency_tree
@@ -24,6 +25,8 @@ def describe(estimator: Any, X: Any, y: Any = None) -> Subject:
     if y is None and isinstance(X, ConlluTreebank):
         y = X.labeled_heads() if is_labeled else X.heads()
     true, found = known_labels(y, "word"), [list(tree) for tree in estimator.predict(X)]
+    if is_labeled and not all(is_list(arc) for tree in true for arc in tree):
+        raise ValueError("the parser has labels; expected a pair (head, label) for each word of y")
     errors = [
         sum(a != b for a, b in zip(s, t, strict=True)) for s, t in zip(true, found, strict=True)
     ]

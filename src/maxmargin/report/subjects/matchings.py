@@ -16,6 +16,8 @@ __all__ = ["describe"]
 
 def describe(estimator: Any, X: Any, y: Any) -> Subject:
     """Partners of the items of the first set."""
+    for i, (x, own) in enumerate(zip(X, y, strict=True)):
+        estimator._matcher.check_output(np.asarray(x), own, f"example {i}: ")
     true = [np.asarray(own).tolist() for own in y]
     found = [np.asarray(own).tolist() for own in estimator.predict(X)]
     wrong = hamming(true, found)

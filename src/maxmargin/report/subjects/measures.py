@@ -17,7 +17,12 @@ __all__ = ["describe"]
 def describe(estimator: Any, X: Any, y: Any) -> Subject:
     """Rows by their scores; those far on the wrong side come first."""
     true, found = np.asarray(y).tolist(), estimator.predict(X).tolist()
-    positive = estimator.classes_.tolist()[1]
+    negative, positive = estimator.classes_.tolist()
+    for i, label in enumerate(true):
+        if label not in (negative, positive):
+            raise ValueError(
+                f"y[{i}] is {label!r:.40}, which is none of the classes {[negative, positive]}"
+            )
     scores = np.asarray(estimator.decision_function(X), np.float64)
     is_positive = np.array([label == positive for label in true])
     is_found = np.array([label == positive for label in found])

@@ -19,7 +19,7 @@ def describe(estimator: Any, X: Any, y: Any, qid: Any = None) -> Subject:
     """Places of the documents of each query."""
     relevance, scores = np.asarray(y, np.float64), estimator.predict(X)
     rows = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    queries = np.zeros(len(relevance), np.int64) if qid is None else np.asarray(qid)
+    queries = estimator._judged_queries(qid, len(relevance))
     names, codes = np.unique(queries, return_inverse=True)
     documents = [np.flatnonzero(codes == k) for k in range(len(names))]
     swapped = [swapped_pairs(relevance[rows], scores[rows]) for rows in documents]

@@ -20,10 +20,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     found = estimator.predict(X)
     if estimator.outputs == "positions":
         return _of_places(estimator, X, np.asarray(y), found)
-    true, guesses = (
-        [[str(label) for label in own] for own in np.asarray(ys, object).tolist()]
-        for ys in (y, found)
-    )
+    true, guesses = known_labels(y, "node"), found.tolist()
     wrong = hamming(true, guesses)
 
     def draw(i: int) -> tuple[str, str]:
@@ -37,13 +34,12 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     )
     units = np.repeat(np.arange(len(true)), [len(own) for own in true])
     scores = tally_of_tags(true, guesses, set())
-    given = known_labels(y, "node")
     return Subject(
         scores._replace(unit="trees"),
         worst_first(wrong, draw),
         Labels(flat_true, flat_found, units),
-        _confidences(estimator, X, given, found),
-        asked=lambda i: (estimator._inputs_at(X, np.array([i])), given[i]),
+        _confidences(estimator, X, true, found),
+        asked=lambda i: (estimator._inputs_at(X, np.array([i])), true[i]),
     )
 
 
