@@ -32,6 +32,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("model", help="model file written by train")
     parser.add_argument("--test", metavar="FILE", help="labelled file, or - for the standard input")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="page to write")
+    parser.add_argument(
+        "--worst",
+        choices=("rate", "margin", "count"),
+        default="rate",
+        help="which mistakes come first: the largest share of errors (the default), the largest "
+        "difference between the scores of the output found and of the true one, or the most errors",
+    )
     parser.add_argument("--title", metavar="TEXT", help="heading; default the name of the model")
     parser.add_argument("--force", action="store_true", help="write over FILE")
     add_reading_options(parser, "that of the training")
@@ -59,6 +66,6 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         examples = import_name(model.task.module, "examples")(model, arguments)
         given = {"X": examples.X, "y": examples.y, **examples.params}
     title = arguments.title or Path(arguments.model).name
-    make_report(estimator, title=title, **given).save(arguments.output)
+    make_report(estimator, title=title, worst=arguments.worst, **given).save(arguments.output)
     tell(f"wrote {arguments.output}")
     return DONE

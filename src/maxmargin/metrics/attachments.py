@@ -167,7 +167,7 @@ class RelationScores(NamedTuple):
     per_relation: dict[Any, TypeScores]
 
     def __str__(self) -> str:
-        return score_table("relations", self.per_relation, Averages(*[self.las] * 3))
+        return score_table("arcs by relation", self.per_relation, Averages(*[self.las] * 3))
 
 
 def relation_scores(y_true: Sequence[Any], y_pred: Sequence[Any]) -> RelationScores:

@@ -9,7 +9,7 @@ import numpy as np
 from ...metrics import hamming
 from ...metrics.tallies import tally_of_tags
 from ..drawings import tagged_sentence
-from .subject import Subject, worst_first
+from .subject import Errors, Subject
 
 __all__ = ["describe"]
 
@@ -29,5 +29,8 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
 
     scores = tally_of_tags(true, found, set())
     return Subject(
-        scores._replace(unit="matchings"), worst_first(wrong, draw), asked=lambda i: (X[i], true[i])
+        scores._replace(unit="matchings"),
+        Errors(wrong, [len(own) for own in true]),
+        draw,
+        asked=lambda i: (X[i], true[i]),
     )

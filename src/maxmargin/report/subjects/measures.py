@@ -9,7 +9,7 @@ import numpy as np
 
 from ...metrics.tallies import tally_of_positives
 from .inputs import row_in_words
-from .subject import Labels, Subject, worst_first
+from .subject import Errors, Labels, Subject, count_labels
 
 __all__ = ["describe"]
 
@@ -33,10 +33,11 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         title = f"row {i}: {found[i]} (score {scores[i]:.4g}), but it is {true[i]}"
         return title, f"<p>{escape(row_in_words(rows[i], names))}</p>"
 
-    far = np.where(is_positive != is_found, np.abs(scores) + 1e-12, 0.0)
     return Subject(
         tally_of_positives(is_positive, is_found),
-        worst_first(far, draw),
-        Labels(true, found, np.arange(len(true))),
+        Errors(is_positive != is_found, None, lambda: np.abs(scores)),
+        draw,
+        [count_labels("Labels", true, found, lambda label: [(label,)])],
+        Labels(true, found),
         asked=lambda i: (rows[i : i + 1], true[i]),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from ...metrics.sets import as_indicators
 from ...metrics.tallies import tally_of_sets
 from .inputs import row_in_words
-from .subject import Subject, worst_first
+from .subject import Errors, Subject, count_labels
 
 __all__ = ["describe"]
 
@@ -41,6 +41,8 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     errors = [len({*a} ^ {*b}) for a, b in zip(true, found, strict=True)]
     return Subject(
         tally_of_sets(true, found, indicators.shape[1]),
-        worst_first(errors, draw),
+        Errors(errors, [len({*a} | {*b}) for a, b in zip(true, found, strict=True)]),
+        draw,
+        [count_labels("Labels", true, found, lambda own: [(k,) for k in own])],
         asked=lambda i: (rows[i : i + 1], indicators[i]),
     )
