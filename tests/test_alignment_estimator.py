@@ -184,7 +184,7 @@ def test_scores_of_alignments():
     assert scores.exact == pytest.approx(2 / 3)
     assert pair_accuracies(truths, found).tolist() == [0.5, 1.0, 1.0]
     assert alignment_scores([[]], [[]]).f1 == 0.0
-    with pytest.raises(ValueError, match="1 true alignments, but 2"):
+    with pytest.raises(ValueError, match="truths has 1 alignments, predictions has 2"):
         alignment_scores([[]], [[], []])
 
 

@@ -74,7 +74,7 @@ def test_patience_stops(folder, capsys):
 def test_a_tagger_is_judged_by_its_chunks(folder, capsys):
     files = [str(folder / "train.txt"), "--dev", str(folder / "dev.txt")]
     assert main(["train", "tag", *files, "-o", str(folder / "tagger.mm")]) == 0
-    found = re.findall(r"^dev f1 ([\d.]+) %", capsys.readouterr().err, re.M)
+    found = re.findall(r"^dev F1 ([\d.]+) %", capsys.readouterr().err, re.M)
     assert main(["evaluate", str(folder / "tagger.mm"), files[2], "--json"]) == 0
     f1 = json.loads(capsys.readouterr().out)["chunks"]["f1"]
     assert float(found[-1]) == pytest.approx(100 * f1, abs=0.006)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -124,3 +125,32 @@ def test_models_that_cannot_be_compared(folder, capsys):
 def test_a_single_unit_has_no_interval(folder, capsys):
     (folder / "one.txt").write_text("the DT B-NP\ncat NN I-NP\n")
     assert "intervals" not in judged(capsys, folder / "good.mm", folder / "one.txt")
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_words_and_numbers_are_never_compared(task, tmp_path, capsys):
+    train, test, model = (tmp_path / name for name in ("train.svm", "test.svm", "model.mm"))
+    train.write_text("1 1:1\n2 2:1\n1 1:0.9\n2 2:0.8\n")
+    test.write_text("a 1:1\nb 2:1\n")
+    assert main(["train", task, str(train), "-o", str(model), "-q"]) == 0
+    said = "the labels are words, such as 'a'; the model was trained on numbers, such as 1"
+    page = str(tmp_path / "page.html")
+    refused(["evaluate", str(model), str(test)], said, capsys)
+    refused(["report", str(model), "--test", str(test), "-o", page], said, capsys)
+
+
+def test_all_scores_are_printed_alike(folder, tmp_path, capsys):
+    train = tmp_path / "train.svm"
+    train.write_text("1,2 1:1\n2 2:1\n1 1:0.9\n1 1:0.7\n" * 3)
+    assert main(["train", "multilabel", str(train), "-o", str(tmp_path / "model.mm"), "-q"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "model.mm"), str(train)]) == 0
+    text = capsys.readouterr().out.splitlines()
+    (loss,) = (line.split()[2] for line in text if line.startswith("Hamming loss"))
+    (interval,) = (line.split()[2] for line in text if line.startswith("hamming loss"))
+    assert loss == interval  # both in per cent
+    files = [str(folder / "train.txt"), "--folds", "2"]
+    assert main(["cross-validate", "tag", *files]) == 0
+    printed = capsys.readouterr()
+    fold = re.search(r"fold 1 of 2: F1 (\d+\.\d\d) %", printed.err)
+    assert fold and fold[1] in printed.out

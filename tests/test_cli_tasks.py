@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -328,6 +329,21 @@ def test_reports(folder, task, tmp_path, capsys):
     assert "--force" in capsys.readouterr().err
     assert main(["report", str(model), "-o", str(page), "--force"]) == 0
     assert 'id="scores"' not in page.read_text(encoding="utf-8")
+
+
+def test_reports_order_the_worst_mistakes(folder, tmp_path):
+    page, test, ordered = tmp_path / "report.html", tmp_path / "wrong.txt", {}
+    lines = (folder / "tag.test").read_text().splitlines()
+    test.write_text("".join(f"{re.sub('B-.*', 'O', line)}\n" for line in lines))
+    given = ["report", str(folder / "tag.mm"), "--test", str(test), "-o", str(page)]
+    for order in ("rate", "margin", "count"):
+        assert main([*given, "--force", "--worst", order]) == 0
+        ordered[order] = page.read_text(encoding="utf-8")
+    assert "largest share of errors first" in ordered["rate"]
+    assert "most errors first" in ordered["count"]
+    assert ", margin " in ordered["margin"] and ", margin " not in ordered["rate"]
+    with pytest.raises(SystemExit):
+        main([*given, "--worst", "length"])
 
 
 @pytest.mark.parametrize("task", MAKE)

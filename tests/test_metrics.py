@@ -201,7 +201,7 @@ def test_bad_lengths_are_named(score):
         score([[], []], [[], []])
     with pytest.raises(ValueError, match="sequence 0 of y_pred is 'OO'"):
         score([["O", "O"]], ["OO"])
-    with pytest.raises(ValueError, match="at least one sequence"):
+    with pytest.raises(ValueError, match="y_true has no sequences, expected at least one"):
         score([], [])
 
 
@@ -209,7 +209,7 @@ def test_a_foreign_tag_is_named_with_its_sequence():
     with pytest.raises(ValueError, match="sequence 1: 'NN' is not a chunk tag"):
         chunk_scores([["O"], ["O"]], [["O"], ["NN"]])
     with pytest.raises(ValueError, match="sequence 0: 3 is not a chunk tag"):
-        chunk_scores([[3]], [["O"]])
+        chunk_scores([[3]], [[3]])
 
 
 def test_conll2000_chunks_are_counted_right():

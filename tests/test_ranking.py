@@ -15,7 +15,7 @@ from checking import dense_rows
 from conftest import find_data
 from maxmargin.formats import read_svmlight
 from maxmargin.formulation import C_from_paper, Formulation
-from maxmargin.metrics import average_precision, mean_swapped_pairs, ndcg
+from maxmargin.metrics import average_precision, mean_swapped_pairs, ndcg, swapped_pairs
 from maxmargin.problems.ranking import ndcg as ndcg_search
 from maxmargin.problems.ranking.problem import LOSSES, RankingProblem
 
@@ -117,6 +117,26 @@ def test_searches_route_the_queries():
         assert pipeline.score(X_TEST, Y_TEST, qid=QID_TEST) > 0.9
 
 
+def test_scores_without_queries_are_refused(tmp_path):
+    model = ranker().fit(X, Y, qid=QID)
+    model.save(tmp_path / "model.mm")
+    for fitted in (model, mm.load(tmp_path / "model.mm")):
+        with pytest.raises(ValueError, match="qid is missing: the model was trained on 30 q"):
+            fitted.score(X_TEST, Y_TEST)
+        with pytest.raises(ValueError, match="qid is missing"):
+            fitted.report(X_TEST, Y_TEST)
+        one = np.zeros(len(Y_TEST))
+        assert fitted.score(X_TEST, Y_TEST, one) == 1.0 - swapped_pairs(
+            Y_TEST, fitted.predict(X_TEST)
+        )
+    grid = {"C": [0.01, 1.0]}
+    with pytest.raises(ValueError, match="set_score_request"):
+        GridSearchCV(ranker(), grid, error_score="raise").fit(X, Y, qid=QID)
+    with pytest.warns(UserWarning, match="set_score_request"):
+        search = GridSearchCV(ranker(), grid, cv=2).fit(X, Y, qid=QID)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+
+
 def test_check_estimator():
     """But for weights of single documents, which are compared with others, and have none."""
     results = check_estimator(mm.RankSVM(), on_fail=None, on_skip=None)
@@ -181,7 +201,7 @@ def test_queries_with_nothing_to_rank_change_nothing():
     plain.fit(X, Y, qid=QID)
     added.fit(*more[:2], qid=more[2])
     assert added.result_.primal == pytest.approx(plain.result_.primal, rel=1e-5)
-    assert np.isnan(plain.score(X[:6], np.ones(6)))
+    assert np.isnan(plain.score(X[:6], np.ones(6), np.zeros(6)))
 
 
 @pytest.mark.parametrize(

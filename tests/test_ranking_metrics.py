@@ -144,8 +144,8 @@ def test_all_scores_at_once():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 2], [1.0]), r"shapes \(2,\), \(1,\) and \(2,\)"),
-        (([1, 2], [1.0, 2.0], [1]), r"and \(1,\)"),
+        (([1, 2], [1.0]), r"shapes \(2,\) and \(1,\)"),
+        (([1, 2], [1.0, 2.0], [1]), r"qid of shape \(1,\)"),
         (([], []), "at least one document"),
         (([1, 2], [1.0, np.nan]), r"y_score\[1\] is nan"),
         (([np.inf, 2], [1.0, 1.0]), r"y_true\[0\] is inf"),
@@ -155,5 +155,5 @@ def test_all_scores_at_once():
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         ndcg(*arguments)
-    with pytest.raises(ValueError, match="k must be a number of places >= 1"):
+    with pytest.raises(ValueError, match="k must be a whole number of places >= 1"):
         ndcg(Y, S, k=0)

@@ -27,7 +27,8 @@ def test_probabilities_that_are_true_have_no_error():
 
 @pytest.mark.parametrize(
     ("shares", "right", "message"),
-    [([], [], "found 0 and 0"), ([0.5], [True, False], "found 1 and 2"),
+    [([], [], r"shapes \(0,\) and \(0,\)"),
+     ([0.5], [True, False], r"shapes \(1,\) and \(2,\)"),
      ([0.5, 1.1], [True, False], r"probabilities\[1\] is 1.1"),
      ([float("nan")], [True], r"probabilities\[0\] is nan")],
 )  # fmt: skip

@@ -1,7 +1,9 @@
 """Reports: what they say is true, and the page stands for itself."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,8 +11,11 @@ import pytest
 import maxmargin as mm
 from maxmargin.datasets import make_faces
 from maxmargin.features import WindowFeatures
+from maxmargin.metrics import chunk_scores, relation_scores
 from maxmargin.report.drawings import alignment, dependency_tree, parse_tree, tagged_sentence
+from maxmargin.report.drawings.texts import width_of
 from maxmargin.report.page import Line, line_chart, table
+from maxmargin.tables import percent
 
 VOID = {"meta", "link", "br", "img", "image"}
 
@@ -306,9 +311,9 @@ def test_save(tmp_path):
 
 def test_drawings_mark_what_is_wrong():
     drawn = tagged_sentence(["a", "b"], ["X", "Y"], ["X", "X"])
-    assert drawn.count("wrong") == 1 and "<s>Y</s>" in drawn
+    assert drawn.count("wrong") == 1 and '<s>X</s> <span class="good">Y</span>' in drawn
     arcs = dependency_tree(["a", "b"], [2, 0], [0, 1])
-    assert arcs.count("--red") == 2 * 2 and arcs.count("stroke-dasharray") == 2
+    assert arcs.count("var(--red)") == 2 * 2 and arcs.count("stroke-dasharray") == 2
     right = dependency_tree(["a", "b"], [2, 0], [2, 0])
     assert "--red" not in right
     tree = parse_tree("(S (NP (N a)) (V b))", "(S (N a) (VP (V b)))")
@@ -327,3 +332,110 @@ def test_charts_leave_out_what_a_logarithm_has_not():
 
 def test_tables_sort_by_all_digits():
     assert 'data-value="0.123456789"' in table(("name", "x"), [("a", 0.123456789)])
+
+
+def texts_of(svg):
+    """Lines of a drawing: where their texts begin and end, by the widths that drawings assume."""
+    pattern = r'<text x="([0-9.]+)" y="([0-9.]+)" text-anchor="(\w+)"[^>]*>([^<]*)<'
+    lines = {}
+    for x, y, anchor, shown in re.findall(pattern, svg):
+        start = float(x) - (width_of(unescape(shown)) if anchor == "end" else 0.0)
+        lines.setdefault(y, []).append((start, start + width_of(unescape(shown))))
+    return [sorted(line) for line in lines.values()]
+
+
+def size_of(svg):
+    return tuple(map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups()))
+
+
+def test_arcs_of_long_sentences_fit_the_page_and_no_labels_overlap():
+    rng = np.random.default_rng(0)
+    words = [f"word{k}" * int(rng.integers(1, 4)) for k in range(80)]
+    near = np.clip(np.arange(1, 81) + rng.integers(1, 6, size=(2, 80)) * [[1], [-1]], 0, 80)
+    truth, found = near.tolist()
+    names = ["nmod:unmarked", "acl:relcl", "root", "punct"]
+    labels, true_labels = (rng.choice(names, 80).tolist() for _ in range(2))
+    svg = dependency_tree(words, truth, found, true_labels, labels)
+    width, _ = size_of(svg)
+    lines = texts_of(svg)
+    assert width < 1100 and "scroll" not in svg and len(lines) == 81
+    for line in lines:
+        assert all(a[1] < b[0] for a, b in pairwise(line)) and line[-1][1] < width
+    nested = dependency_tree(["a", "b", "c", "d"], [0, 1, 1, 1], [0, 1, 1, 1])
+    reaches = re.findall(r"M[0-9.]+,[0-9.]+ h(-[0-9.]+)", nested)
+    assert len(set(reaches[1:])) == 3  # arcs from one word never run in one line
+
+
+def test_parse_trees_and_alignments_of_long_sentences_fit_the_page():
+    long = f"(S {' '.join(f'(NP (NN word{k}))' for k in range(70))})"
+    width, height = size_of(parse_tree(long))
+    assert width < 400 < 70 * 15 < height
+    drawn = alignment("A" * 200, "A" * 200, [(k, k) for k in range(200)], [])
+    lines = re.sub("<[^>]*>", "", drawn).splitlines()
+    assert max(map(len, lines)) <= 90
+
+
+def shown_rows(html, section):
+    """Rows of the first table of a section, as text."""
+    body = re.search(rf'<section id="{section}">(.*?)</section>', html, re.DOTALL)[1]
+    table = re.search("<tbody>(.*?)</tbody>", body, re.DOTALL)[1]
+    return [re.findall("<td[^>]*>([^<]*)<", row) for row in table.split("</tr>")[:-1]]
+
+
+def test_chunks_of_each_type_as_evaluate_has_them():
+    X, y = sentences()
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    wrong = [["B-PER", "O", "O", "O", "B-LOC"], *y[1:]]
+    html = tagger.report(X, wrong).html
+    scores = chunk_scores(wrong, tagger.predict(X))
+    for row, (name, own) in zip(shown_rows(html, "chunks"), scores.per_type.items(), strict=True):
+        assert row[:2] == [name, str(own.n_true)]
+        assert row[2:5] == [percent(x) for x in own[:3]]
+    assert percent(scores.f1) in [row[1] for row in shown_rows(html, "scores")]
+
+
+def test_an_arc_is_right_by_head_and_relation_everywhere():
+    parser, (X, _), _ = _dependencies()
+    found = [list(tree) for tree in parser.predict(X)]
+    (head, label), *rest = found[0]
+    others = [[(2 if head == 3 else 3, label), *rest], *found[1:]]  # the label alone would be right
+    html = parser.report(X, others).html
+    scores = relation_scores(others, found).per_relation
+    rows = {row[0]: row for row in shown_rows(html, "arcs-by-relation")}
+    assert {name: row[2:5] for name, row in rows.items()} == {
+        name: [percent(x) for x in own[:3]] for name, own in scores.items()
+    }
+    assert scores[label].f1 < 1.0
+
+
+def order_of(report):
+    return [int(k) for k in re.findall(r"<h3>(?:sequence|example) (\d+):", report.html)]
+
+
+def test_worst_examples_by_rate_count_or_margin():
+    X = [["a"] * 2, ["a"] * 10, ["b"] * 4, ["c"] * 3]
+    y = [["A"] * 2, ["A"] * 10, ["B"] * 4, ["A", "A", "B"]]
+    tagger = mm.SequenceTagger(features=WindowFeatures(), random_state=0).fit(X, y)
+    wrong = [["B", "B"], ["B"] * 4 + ["A"] * 6, ["A", "B", "B", "B"], tagger.predict(X)[3]]
+    assert order_of(tagger.report(X, wrong)) == [0, 1, 2]  # 100, 40 and 25 per cent
+    assert order_of(tagger.report(X, wrong, worst="count")) == [1, 0, 2]
+    margins = tagger.score_outputs(X, tagger.predict(X)) - tagger.score_outputs(X, wrong)
+    by_margin = tagger.report(X, wrong, worst="margin")
+    assert order_of(by_margin) == np.argsort(-margins)[:3].tolist()
+    assert f"margin {margins.max():.4g}" in read(by_margin.html)
+    unknown = [["new", "B"], *wrong[1:]]  # has no score: it comes last
+    assert order_of(tagger.report(X, unknown, worst="margin"))[-1] == 0
+    with pytest.raises(ValueError, match="worst must be one of 'rate', 'margin', 'count'"):
+        tagger.report(X, wrong, worst="length")
+    model, examples, _ = _sets()
+    with pytest.raises(ValueError, match="worst='margin': this model does not score"):
+        model.report(*examples, worst="margin")
+
+
+def test_classes_are_ordered_by_their_margins():
+    model, (X, y), _ = _classes()
+    wrong = (y + 1) % 3
+    scores = model.decision_function(X)
+    far = scores.max(axis=1) - scores[np.arange(len(y)), wrong]
+    far[model.predict(X) == wrong] = -1.0
+    assert order_of(model.report(X, wrong)) == np.argsort(-far, kind="stable")[:30].tolist()

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["columns", "named_values", "percent"]
+__all__ = [
+    "columns",
+    "gap_share",
+    "is_share",
+    "named_score",
+    "named_values",
+    "percent",
+    "score_name",
+    "score_text",
+]
+
+_NAMES = {"f1": "F1", "las": "LAS", "uas": "UAS", "map": "MAP"}
+_UNITS = ("mean_absolute_error", "mean_distance", "mean_loss")  # scores that are no shares
 
 
 def named_values(rows: Iterable[tuple[str, str]]) -> str:
@@ -30,3 +42,28 @@ def columns(rows: Iterable[Sequence[str]]) -> str:
 def percent(share: float) -> str:
     """A share in per cent, as scores are printed everywhere."""
     return f"{100.0 * share:.2f}"
+
+
+def is_share(name: str) -> bool:
+    """Whether the score of this name is a share; errors are counted in units of their own."""
+    return name not in _UNITS
+
+
+def score_text(name: str, score: float) -> str:
+    """A score as it is printed: shares in per cent, errors as they are."""
+    return percent(score) if is_share(name) else f"{score:.4f}"
+
+
+def score_name(name: str) -> str:
+    """A score as it is called in text."""
+    return _NAMES.get(name, name.replace("_", " ").replace("ndcg", "NDCG"))
+
+
+def named_score(name: str, score: float) -> str:
+    """A score with its name, for a line of text."""
+    return f"{score_name(name)} {score_text(name, score)}{' %' if is_share(name) else ''}"
+
+
+def gap_share(relative_gap: float) -> str:
+    """A gap as a share of the objective; rounding may have put it below 0."""
+    return f"{100.0 * max(relative_gap, 0.0):.3g} %"

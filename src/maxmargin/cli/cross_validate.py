@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ..registry import TASKS
+from ..tables import columns, gap_share, named_score, score_name, score_text
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds
 from .signals import Signals, telling_of_interrupts
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             fold = _fold(estimator.result_, tally)
             found.append(fold)
             name, score = next(iter(fold["scores"].items()))
-            say(arguments, f"{where}: {name} {score:.4f}")
+            say(arguments, f"{where}: {named_score(name, score)}")
     report = {"task": task.name, "n_folds": arguments.folds, "seed": arguments.seed}
     report |= {"folds": found, **_summary([fold["scores"] for fold in found])}
     write_report(json.dumps(report, indent=2) if arguments.json else _table(report))
@@ -110,17 +111,14 @@ def _summary(scores: list[dict[str, float]]) -> dict[str, Any]:
 
 def _table(report: dict[str, Any]) -> str:
     """Scores in per cent, a row for each part."""
-    from ..tables import columns
-    from .judging import shown
-
     names, unit = list(report["mean"]), report["folds"][0]["unit"]
-    rows = [("fold", unit, *(name.replace("_", " ") for name in names), "gap", "seconds")]
+    rows = [("fold", unit, *map(score_name, names), "gap", "seconds")]
     for number, fold in enumerate(report["folds"], 1):
         gap = fold["relative_gap"]
-        shares = [shown(name, fold["scores"][name]) for name in names]
-        told = "" if gap is None else f"{100 * max(gap, 0.0):.2g} %"
+        shares = [score_text(name, fold["scores"][name]) for name in names]
+        told = "" if gap is None else gap_share(gap)
         rows.append((str(number), str(fold["n_units"]), *shares, told, f"{fold['seconds']:.1f}"))
     for key in ("mean", "standard_deviation"):
-        shares = [shown(name, report[key][name]) for name in names]
+        shares = [score_text(name, report[key][name]) for name in names]
         rows.append((key.replace("_", " "), "", *shares, "", ""))
     return columns(rows)

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..metrics import bootstrap_intervals, paired_comparison
 from ..metrics.tallies import Tally
-from ..tables import columns
+from ..tables import columns, score_name, score_text
 from .codes import UsageError
-from .judging import Judgement, shown
+from .judging import Judgement
 
 __all__ = ["compared", "with_intervals"]
 
@@ -26,7 +26,7 @@ def with_intervals(judgement: Judgement, arguments: argparse.Namespace) -> Judge
     }
     rows: list[tuple[str, ...]] = [("intervals", "score", "from", "to")]
     rows += [
-        (_in_words(name), *(shown(name, value) for value in interval))
+        (score_name(name), *(score_text(name, value) for value in interval))
         for name, interval in found.items()
     ]
     text = f"{columns(rows)}\n({_how_in_words(tally, arguments)})"
@@ -57,7 +57,11 @@ def compared(judgement: Judgement, other: Judgement, arguments: argparse.Namespa
     title = f"against {arguments.against}"
     rows: list[tuple[str, ...]] = [(title, "score", "other", "difference", "from", "to", "p")]
     rows += [
-        (_in_words(name), *(shown(name, value) for value in comparison[:5]), f"{comparison.p:.4f}")
+        (
+            score_name(name),
+            *(score_text(name, value) for value in comparison[:5]),
+            f"{comparison.p:.4f}",
+        )
         for name, comparison in found.items()
     ]
     text = (
@@ -91,8 +95,3 @@ def _how_in_words(tally: Tally, arguments: argparse.Namespace) -> str:
         f"{arguments.level:g} % intervals by {arguments.resamples} resamples of "
         f"{tally.n_units} {tally.unit}"
     )
-
-
-def _in_words(name: str) -> str:
-    """A score as it is called in text."""
-    return {"f1": "F1"}.get(name, name.replace("_", " "))

@@ -7,17 +7,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..metrics.tallies import Tally
-from ..tables import percent
 
-__all__ = ["Judgement", "as_json", "confusions", "count_unknown", "error_lines", "shown"]
+__all__ = ["Judgement", "as_json", "confusions", "count_unknown", "error_lines"]
 
 N_CONFUSIONS = 10  # most frequent confusions to list
 N_UNKNOWN = 10  # unknown labels to list
-
-
-def shown(name: str, score: float) -> str:
-    """A score for people: shares in per cent, errors as they are."""
-    return f"{score:.4f}" if name.endswith(("error", "loss")) else percent(score)
 
 
 class Judgement(NamedTuple):

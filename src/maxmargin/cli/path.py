@@ -7,6 +7,7 @@ import json
 from typing import Any, NamedTuple
 
 from ..registry import TASKS
+from ..tables import columns, gap_share, named_score, score_name, score_text
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds, values_of_C
 from .signals import NO_MODEL, Signals, telling_of_interrupts
@@ -204,7 +205,7 @@ def _by_folds(
                 own = [Judged.by(count(models.at(C), test)) for C in models.Cs.tolist()]
             rows.append(list(zip(models.Cs.tolist(), models.results, own, strict=True)))
             best = max(rows[-1], key=lambda entry: entry[2].merit)
-            told = f"best C {best[0]:g}, {best[2].name} {best[2].score:.4f}"
+            told = f"best C {best[0]:g}, {named_score(best[2].name, best[2].score)}"
             say(arguments, f"fold {number} of {n_folds}: {told}")
     points = []
     for column in zip(*rows, strict=True):
@@ -237,15 +238,12 @@ def _point(C: float, results: list[Any], judged: list[Any]) -> Point:
 
 def _table(name: str, points: list[Point], best: Point) -> str:
     """A row for each C, the best marked."""
-    from ..tables import columns
-    from .judging import shown
-
-    rows = [("C", "objective", "gap", name.replace("_", " "), "passes", "seconds", "")]
+    rows = [("C", "objective", "gap", score_name(name), "passes", "seconds", "")]
     for point in points:
-        gap = f"{100 * point.relative_gap:.2g} %"
+        gap = gap_share(point.relative_gap)
         work = (f"{point.passes:.1f}", f"{point.seconds:.1f}")
         mark = "best" if point is best else ""
-        numbers = (f"{point.C:.4g}", f"{point.objective:.6g}", gap, shown(name, point.score))
+        numbers = (f"{point.C:.4g}", f"{point.objective:.6g}", gap, score_text(name, point.score))
         rows.append((*numbers, *work, mark))
     lines = [line.rstrip() for line in columns(rows).splitlines()]
-    return "\n".join([*lines, "", f"best C {best.C:g}: {name} {shown(name, best.score)}"])
+    return "\n".join([*lines, "", f"best C {best.C:g}: {named_score(name, best.score)}"])

@@ -38,6 +38,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML page to write")
     parser.add_argument(
+        "--worst",
+        choices=("rate", "margin", "count"),
+        default="rate",
+        help="which mistakes come first: the largest share of errors (the default), the largest "
+        "difference between the scores of the output found and of the true one, or the most errors",
+    )
+    parser.add_argument(
         "--title", metavar="TEXT", help="heading of the page (default: the name of the model)"
     )
     parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
@@ -67,6 +74,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         given = {"X": examples.X, "y": examples.y, **examples.params}
     title = arguments.title or Path(arguments.model).name
     with compiling_for(task_of(type(estimator))):
-        make_report(estimator, title=title, **given).save(arguments.output)
+        report = make_report(estimator, title=title, worst=arguments.worst, **given)
+        report.save(arguments.output)
     tell(f"wrote {arguments.output}")
     return DONE

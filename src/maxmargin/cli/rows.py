@@ -86,7 +86,26 @@ def read_labelled_rows(
 ) -> tuple[Source, SvmlightData]:
     """Read a labelled svmlight file for a trained model, and say what file it is."""
     source = open_input(arguments.data)
-    return source, read_rows(model, source, arguments, labelled=True, **options)
+    data = read_rows(model, source, arguments, labelled=True, **options)
+    if options.get("multilabel"):
+        known, given = model.files, [label for own in data.y for label in own]
+    else:
+        known, given = (
+            np.asarray(getattr(model.estimator, "classes_", ())).tolist(),
+            data.y.tolist(),
+        )
+    # Labels of a file are all numbers or all words.
+    if known and given and isinstance(known[0], str) != isinstance(given[0], str):
+        raise ValueError(
+            f"{source}: the labels are {_kind(given[0])}, such as {given[0]!r:.40}; the model was "
+            f"trained on {_kind(known[0])}, such as {known[0]!r:.40}, so that none can be right"
+        )
+    return source, data
+
+
+def _kind(label: Any) -> str:
+    """What labels of a file are."""
+    return "words" if isinstance(label, str) else "numbers"
 
 
 def line_of(source: Source, arguments: argparse.Namespace, example: Any) -> str:

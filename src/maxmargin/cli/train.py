@@ -10,6 +10,7 @@ from typing import Any
 
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..registry import TASKS, import_name
+from ..tables import gap_share
 from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import (
     add_jobs_option,
@@ -371,7 +372,7 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
     result = estimator.result_
     if not is_finished(result) or not result.relative_gap < arguments.compact:
         warn(
-            f"the weights were not shortened: their gap is {100 * result.relative_gap:.3g} % of "
+            f"the weights were not shortened: their gap is {gap_share(result.relative_gap)} of "
             "the objective"
         )
         return
@@ -477,7 +478,7 @@ def describe(result: Any) -> str:
     if result.gap is None:
         quality = "no certificate (the solver gives none)"
     else:
-        share = f"{100 * max(result.relative_gap, 0.0):.3g} % of the objective"  # not below 0
+        share = f"{gap_share(result.relative_gap)} of the objective"
         gap = f"certified gap {max(result.gap, 0.0):.4g} ({share})"  # by rounding
         quality = f"objective {result.primal:.6g}, {gap}"
     return f"{quality}, {result.n_oracle_calls} oracle calls ({result.n_passes:.1f} passes)"

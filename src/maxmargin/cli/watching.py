@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..estimators.choosing import Choice, choosing
+from ..tables import named_score
 from .folds import Judged
 from .held_out import HeldOutFile
-from .judging import shown
 from .training import say
 
 __all__ = ["Watch"]
@@ -48,7 +48,7 @@ class Watch:
         if is_best or now - self._told_at >= 1.0:  # others as often as progress is shown
             self._told_at = now
             note = ", the best so far" if is_best else ""
-            say(self.arguments, f"dev {own.name} {_told(own)}{note}")
+            say(self.arguments, f"dev {named_score(own.name, own.score)}{note}")
         return own.merit
 
     def summary(self, estimator: Any) -> str:
@@ -62,12 +62,6 @@ class Watch:
         is_last = kept is judgements[-1]
         which = "that training ended with" if is_last else f"after {kept.passes:.1f} passes"
         return (
-            f"dev {best.name} {_told(best)}, the best of {len(judgements)} judgements: "
+            f"dev {named_score(best.name, best.score)}, the best of {len(judgements)} judgements: "
             f"the weights are those {which}"
         )
-
-
-def _told(judged: Judged) -> str:
-    """A score with its unit."""
-    text = shown(judged.name, judged.score)
-    return text if judged.name.endswith(("error", "loss")) else f"{text} %"

@@ -32,6 +32,7 @@ from .alignment_data import (
 )
 from .alignment_explanation import alignment_parts, rows_of_alignment
 from .base import MaxMarginEstimator, checked_k
+from .example_weights import score_weights
 from .explanation import Explanation, alone, decision, differing_parts
 from .labels import Outputs
 from .parameters import with_inherited_parameters
@@ -400,7 +401,7 @@ class SequenceAligner(MaxMarginEstimator):
         X, y = as_list(X), as_list(y, "y")
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
-        weights = as_sample_weights(sample_weight)
+        weights = score_weights(sample_weight, len(X))
         predicted = self.predict(X)
         if self.task == "rank":
             gold = [_number_of_homologue(a, i) for i, a in enumerate(y)]

@@ -130,5 +130,11 @@ def as_pairs(alignment: Any, x: Any, y: Any, i: int) -> Ints:
         if plain_x != "".join(x) or plain_y != "".join(y):
             raise ValueError(f"y[{i}] shows other sequences than X[{i}] has")
         return pairs
-    is_empty = as_floats(alignment, f"y[{i}]: paired positions").size == 0
-    return np.asarray(alignment).reshape(0, 2) if is_empty else np.asarray(alignment)
+    found = as_floats(alignment, f"y[{i}]: paired positions")
+    if found.size == 0:
+        return np.asarray(alignment).reshape(0, 2)
+    if found.shape[1:] == (2,) and not ((found >= 0) & (found < (len(x), len(y)))).all():
+        raise ValueError(
+            f"alignment {i} has a position outside its strings of {len(x)} and {len(y)} letters"
+        )
+    return np.asarray(alignment)

@@ -115,7 +115,10 @@ class Savable(AllOrNothing):
         X, y : inputs and outputs, optional
             As for `score`; without them the page is about training and weights alone.
         **of_examples
-            What else belongs to the examples, such as ``qid``.
+            What else belongs to the examples, such as ``qid``; ``title``, a heading; ``worst``,
+            which mistakes come first: those with the largest share of errors (``"rate"``, the
+            default), those with the largest difference between the scores of the output found and
+            of the true one (``"margin"``), or those with the most errors (``"count"``).
 
         Returns
         -------

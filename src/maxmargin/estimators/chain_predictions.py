@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._warn import warn_user
 from ..engine.rows import check_columns, make_rows
 from ..engine.threads import in_ranges
 from ..features import PackedSequences, StoredSequences
@@ -23,12 +22,12 @@ from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.histories.scratch import HistoryInputs
 from ..problems.chain.marginals import ChainDistribution
-from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
 from .chain_explanation import ChainInputs, chain_evidence
 from .chain_parts import ChainPart
 from .chain_weights import ChainWeights
+from .example_weights import score_weights
 from .examples import answers_empty, is_empty, passes_empty
 from .explanation import (
     Evidence,
@@ -42,7 +41,14 @@ from .explanation import (
 )
 from .kernels import KernelMethods, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
-from .labels import LabelEncoder, Outputs, flatten_labels, label_objects, refuse_unknown
+from .labels import (
+    LabelEncoder,
+    Outputs,
+    flatten_labels,
+    label_objects,
+    refuse_unknown,
+    warn_of_unknown,
+)
 from .token_inputs import VECTORS_WORTH_CUTTING
 from .top_weights import strongest_by_label
 
@@ -279,21 +285,11 @@ class ChainPredictions(KernelMethods, ChainWeights):
         tokens, offsets = self._packed(X)
         labels = flatten_labels(labels_of(X, y), offsets)
         gold = LabelEncoder(self.classes_).encode(labels)
-        unknown = np.flatnonzero(gold < 0)
-        if len(unknown):
-            first = int(unknown[0])
-            warn_user(
-                f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
-                f"{labels.values[first]!r} at {labels.place(first)}"
-            )
+        warn_of_unknown(gold, labels)
         right = self._decoded(X, tokens, offsets) == gold
         if sample_weight is None:
             return float(np.mean(right))
-        weights = checked_weights(sample_weight, len(offsets) - 1)
-        if not weights.any():
-            raise ValueError(
-                "sample_weight is 0 for all sequences, expected at least one non-zero weight"
-            )
+        weights = score_weights(sample_weight, len(offsets) - 1)
         return float(np.average(right, weights=np.repeat(weights, np.diff(offsets))))
 
     @answers_empty(lambda _: 0.0)

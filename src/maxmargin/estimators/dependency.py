@@ -11,12 +11,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._warn import warn_user
 from ..declared import Count, Labels
 from ..engine.threads import in_ranges
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
-from ..given import as_floats, as_sample_weights, is_list
+from ..given import as_sample_weights, is_list
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
@@ -32,6 +31,7 @@ from ..types import Bools, Floats, Ints, Ints32
 from .arc_explanation import Sentence, arc_evidence
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
+from .example_weights import score_weights
 from .examples import answers_empty, examples_at, is_empty, lasting, passes_empty
 from .explanation import Explanation, alone, decision, decisions_by_place, no_decisions
 from .known_arcs import (
@@ -43,7 +43,14 @@ from .known_arcs import (
     some_trees,
 )
 from .known_labels import flatten_fixed
-from .labels import FlatLabels, LabelEncoder, Outputs, Wording, flatten_labels
+from .labels import (
+    FlatLabels,
+    LabelEncoder,
+    Outputs,
+    Wording,
+    flatten_labels,
+    warn_of_unknown,
+)
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, has_unknown, refuse_nothing_known
 
@@ -346,18 +353,12 @@ class DependencyParser(PartConfidences, PartialLabels):
         right = found.heads[is_token] == trees.heads
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
-            if (codes < 0).any():
-                first = int(np.argmax(codes < 0))
-                warn_user(
-                    f"{int((codes < 0).sum())} labels are unknown to the model and count as "
-                    f"wrong; the first is {trees.labels.values[first]!r} at "
-                    f"{trees.labels.place(first)}"
-                )
+            warn_of_unknown(codes, trees.labels)
             right &= found.labels[is_token] == codes
         if sample_weight is None:
             return float(np.mean(right))
-        shares = as_floats(sample_weight, "sample_weight")
-        return float(np.average(right, weights=np.repeat(shares, np.diff(fields.bounds) - 1)))
+        weights = score_weights(sample_weight, len(fields.bounds) - 1)
+        return float(np.average(right, weights=np.repeat(weights, np.diff(fields.bounds) - 1)))
 
     @answers_empty(lambda _: 0.0)
     def score_outputs(self, X: Any, y: Any = None) -> Floats:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
+from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 
-__all__ = ["class_factors", "example_weights", "used_class_weight"]
+__all__ = ["class_factors", "example_weights", "score_weights", "used_class_weight"]
 
 
 def used_class_weight(class_weight: Any, has_effect: bool, otherwise: str) -> Any:
@@ -94,6 +95,16 @@ def _number(class_weight: Mapping[Any, Any], label: Any) -> float:
         raise ValueError(
             f"class_weight[{label!r:.40}] is {weight!r:.40}; weights must be finite and >= 0"
         ) from None
+
+
+def score_weights(sample_weight: ArrayLike | None, n_examples: int) -> Floats:
+    """Weights of examples in a score, ones by default; ValueError if none counts."""
+    weights = checked_weights(sample_weight, n_examples)
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is 0 for all examples, expected at least one non-zero weight"
+        )
+    return weights
 
 
 def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._warn import warn_user
 from ..engine.rows import check_codes
 from ..features import StoredLabels
 from ..features.containers import as_list, as_tuples, is_frame
@@ -64,6 +65,17 @@ class FlatLabels(NamedTuple):
         sequence = int(np.searchsorted(self.offsets, token, side="right")) - 1
         example, part, _ = self.wording
         return f"{example} {sequence}, {part} {token - int(self.offsets[sequence])}"
+
+
+def warn_of_unknown(codes: Ints | Ints32, labels: FlatLabels) -> None:
+    """Warn of labels whose codes are negative: a score counts them as wrong."""
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        first = int(unknown[0])
+        warn_user(
+            f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
+            f"{labels.values[first]!r} at {labels.place(first)}"
+        )
 
 
 class CodedLabels(Sequence[Any]):

@@ -16,6 +16,7 @@ from ..problems.general.assignment import AssignmentProblem
 from ..problems.general.slots import NoOutput, SlotLoss
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, checked_k
+from .example_weights import score_weights
 from .explanation import (
     Evidence,
     Explanation,
@@ -213,14 +214,10 @@ class SetMatcher(MaxMarginEstimator):
                 f"{min(len(X), len(y))}"
             )
         right: list[Floats] = []
-        for i, (found, true) in enumerate(zip(self.predict(X), y, strict=True)):
-            if np.shape(true) != found.shape:
-                raise ValueError(
-                    f"example {i} has {len(found)} left items, but {np.size(true)} partners"
-                )
+        for i, (x, found, true) in enumerate(zip(X, self.predict(X), y, strict=True)):
+            self._matcher.check_output(np.asarray(x), true, f"example {i}: ")
             right.append((found == np.asarray(true)).astype(np.float64))
-        given = as_sample_weights(sample_weight)
-        weights = np.ones(len(right)) if given is None else given
+        weights = score_weights(sample_weight, len(right))
         total = float(weights @ np.array([len(items) for items in right]))
         if total == 0.0:
             return 1.0

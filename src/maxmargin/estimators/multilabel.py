@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, Names
 from ..engine.rows import Rows, make_rows
+from ..metrics.sets import as_indicators
 from ..problems.multilabel.graph import LabelGraph, all_pairs, make_graph, tree_of_labels
 from ..problems.multilabel.losses import LOSSES, LabelLoss
 from ..problems.multilabel.problem import (
@@ -195,7 +196,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
             raise ValueError("MultilabelSVM requires y to be passed, but the target y is None")
         check_lengths(X, y)
         X = self._checked(X, reset)
-        gold = _as_indicators(y, X.shape[0])
+        gold = as_indicators(y, X.shape[0])
         weights = example_weights(sample_weight, None, X, np.arange(len(gold)))
         return canonical(X), gold, weights
 
@@ -264,7 +265,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
             return found
 
         if y_hat is not None:
-            (rival,) = _as_indicators(np.atleast_2d(np.asarray(y_hat)), 1)
+            (rival,) = as_indicators(np.atleast_2d(np.asarray(y_hat)), 1)
             if rival.shape != own.shape:
                 raise ValueError(f"y_hat has {len(rival)} labels, the model {len(own)}")
             others = ["on" if is_on else "off" for is_on in rival]
@@ -310,7 +311,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         check_lengths(X, y)
         found = self.predict(X)
         found = found.toarray() if sp.issparse(found) else found
-        gold = _as_indicators(y, len(found))
+        gold = as_indicators(y, len(found))
         if gold.shape != found.shape:
             raise ValueError(f"y has {gold.shape[1]} labels, the model {found.shape[1]}")
         weights = example_weights(sample_weight, None, X, np.arange(len(gold)))
@@ -421,25 +422,3 @@ class MultilabelState(NamedTuple):
     edges: Ints
     sparse_output: bool
     feature_names: Names | None
-
-
-def _as_indicators(y: Any, n_examples: int) -> Bools:
-    """Which labels are on; ValueError unless y has 0 and 1 in a row for each example."""
-    try:
-        given: NDArray[Any] = y.toarray() if sp.issparse(y) else np.asarray(y)
-    except ValueError:  # lists of different lengths
-        given = np.empty(n_examples, dtype=object)
-    if given.ndim != 2 or len(given) != n_examples or given.shape[1] == 0:
-        raise ValueError(
-            f"y must have a row of 0 and 1 for each of {n_examples} examples, a column for each "
-            f"label; got an array of shape {given.shape}. "
-            "sklearn.preprocessing.MultiLabelBinarizer makes it from lists of labels"
-        )
-    if given.dtype.kind not in "biuf" and given.dtype != object:
-        raise ValueError(f"y must be 0 and 1, got an array of {given.dtype}")
-    wrong = np.argwhere((given != 0) & (given != 1))
-    if len(wrong):
-        row, column = (int(k) for k in wrong[0])
-        value = given[row : row + 1, column].tolist()[0]
-        raise ValueError(f"y[{row}, {column}] is {value!r}; expected 0 or 1")
-    return given.astype(np.bool_)

@@ -16,7 +16,13 @@ from ..engine.native import scores_of_rows
 from ..engine.rows import make_rows
 from ..features.containers import is_frame
 from ..given import is_one_of
-from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
+from ..metrics.rankings import (
+    as_queries,
+    average_precision,
+    mean_swapped_pairs,
+    ndcg,
+    weights_of_queries,
+)
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
@@ -71,7 +77,8 @@ class RankSVM(MaxMarginEstimator):
 
     In searches of scikit-learn both training and scores need the queries. With metadata routing
     enabled, ``RankSVM().set_fit_request(qid=True).set_score_request(qid=True)`` gets them from
-    ``GridSearchCV(..., cv=GroupKFold()).fit(X, y, qid=qid, groups=qid)``.
+    ``GridSearchCV(..., cv=GroupKFold()).fit(X, y, qid=qid, groups=qid)``. Without it `score` gets
+    no queries and raises ValueError, so that such a search has no scores to choose C by.
 
     Examples
     --------
@@ -262,7 +269,7 @@ class RankSVM(MaxMarginEstimator):
             Documents of equal scores are placed in the order in which they come.
         """
         scores = self.predict(X)
-        _, query = np.unique(_as_queries(qid, len(scores)), return_inverse=True)
+        _, query = np.unique(as_queries(qid, len(scores)), return_inverse=True)
         order = np.lexsort((-scores, query))
         first = np.searchsorted(query[order], query[order])
         places = np.empty(len(scores), np.int64)
@@ -285,7 +292,7 @@ class RankSVM(MaxMarginEstimator):
         y : array of shape (n_documents,)
             Relevances.
         qid : array of shape (n_documents,), optional
-            Query of each document; by default all are of one query.
+            Query of each document. It may only be left out if the model was trained on one query.
         sample_weight : array of shape (n_documents,), optional
             Weight of each document's query.
 
@@ -295,15 +302,32 @@ class RankSVM(MaxMarginEstimator):
             For swaps of either kind the share of a query's pairs that stand in the right order
             (pairs of equal scores count half), for the others NDCG or average precision. NaN if
             there is no query with something to rank. `maxmargin.metrics` has them and others.
+
+        Raises
+        ------
+        ValueError
+            If ``qid`` is missing and the model was trained on several queries.
         """
         scores = self.predict(X)
         check_lengths(X, y)
-        given = (y, scores, _as_queries(qid, len(scores)))
+        given = (y, scores, self._judged_queries(qid, len(scores)))
         if self.loss == "ndcg":
             return ndcg(*given, k=self.k, sample_weight=sample_weight)
         if self.loss == "average-precision":
             return average_precision(*given, empty=None, sample_weight=sample_weight)
         return 1.0 - mean_swapped_pairs(*given, sample_weight=sample_weight)
+
+    def _judged_queries(self, qid: ArrayLike | None, n_documents: int) -> Any:
+        """Queries of documents with relevances; ValueError if they are missing, not one alone."""
+        if qid is None and self.result_.n_examples > 1:
+            raise ValueError(
+                f"qid is missing: the model was trained on {self.result_.n_examples} queries, and "
+                "without qid all documents would count as one query; give the query of each "
+                "document, qid=..., or qid=np.zeros(len(y)) if they are of one. Searches of "
+                "scikit-learn pass it on with sklearn.set_config(enable_metadata_routing=True) and "
+                "RankSVM().set_fit_request(qid=True).set_score_request(qid=True)"
+            )
+        return as_queries(qid, n_documents)
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Floats]:
         """Documents and relevances as arrays; raises ValueError that says what is wrong."""
@@ -363,26 +387,9 @@ class RankState(NamedTuple):
     feature_names: Names | None
 
 
-def _as_queries(qid: ArrayLike | None, n_documents: int) -> Any:
-    """Queries of documents as an array; ValueError unless there is one for each."""
-    query = np.zeros(n_documents, np.int64) if qid is None else np.asarray(qid)
-    if query.shape != (n_documents,):
-        raise ValueError(
-            f"expected the query of each of {n_documents} documents, got qid of shape {query.shape}"
-        )
-    is_none = [q is None for q in query.tolist()] if query.dtype == object else False
-    missing = np.flatnonzero((query != query) | is_none)  # NaN is no query
-    if len(missing):
-        raise ValueError(f"qid[{missing[0]}] is {query[missing[0]]}; every document has a query")
-    if query.dtype == object:  # of types that cannot be sorted together: numbered as they come
-        numbers: dict[Any, int] = {}
-        return np.array([numbers.setdefault(q, len(numbers)) for q in query.tolist()], np.int64)
-    return query
-
-
 def _by_query(qid: ArrayLike | None, n_documents: int) -> tuple[Ints, Ints]:
     """Documents by query, and where each query begins; queries in the order in which they come."""
-    query = _as_queries(qid, n_documents)
+    query = as_queries(qid, n_documents)
     _, first, codes = np.unique(query, return_index=True, return_inverse=True)
     codes = np.argsort(np.argsort(first))[codes]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])

@@ -42,7 +42,14 @@ from .explanation import (
     no_decisions,
     token_name,
 )
-from .labels import FlatLabels, LabelEncoder, Outputs, flatten_labels, label_objects
+from .labels import (
+    FlatLabels,
+    LabelEncoder,
+    Outputs,
+    flatten_labels,
+    label_objects,
+    warn_of_unknown,
+)
 from .parameters import with_inherited_parameters
 from .segment_explanation import segment_evidence
 from .segment_outputs import (
@@ -336,7 +343,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         X : list of sequences
             As for `fit`.
         y : list of lists of (start, stop, label)
-            True segments; those of a label that is not known to the model count as missed.
+            True segments; those of a label that is not known to the model count as missed, with a
+            warning.
         sample_weight : array of shape (n_sequences,), optional
             What the segments of each sequence count.
 
@@ -348,6 +356,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         self._check_fitted()
         packed = self._packed(X)
         segments = read_segments(y, packed.offsets)
+        labels = labels_of(segments)
+        warn_of_unknown(LabelEncoder(self.classes_).encode(labels), labels)
         return segment_f1(segments, self._segments(packed), sample_weight)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:

@@ -18,6 +18,7 @@ from ..problem import Problem, raise_for_example
 from ..types import Floats
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
+from .example_weights import score_weights
 from .labels import Outputs
 from .parameters import with_inherited_parameters
 
@@ -157,8 +158,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         -------
         float
         """
-        weights = as_sample_weights(sample_weight)
-        return -float(np.average(self.losses(X, y), weights=weights))
+        losses = self.losses(X, y)
+        return -float(np.average(losses, weights=score_weights(sample_weight, len(losses))))
 
     def losses(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
         """Loss of the prediction for each example.

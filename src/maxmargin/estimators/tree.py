@@ -41,13 +41,13 @@ from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints
 from .base import checked_k
 from .confidence import CalibratedMethod, PartConfidences
-from .example_weights import used_class_weight
+from .example_weights import score_weights, used_class_weight
 from .examples import examples_at, lasting
 from .explanation import Evidence, Explanation, alone, decision, decisions_by_place
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
 from .label_tree_explanation import label_tree_evidence
-from .labels import FlatLabels, LabelEncoder, Wording
+from .labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
 from .tree_inputs import (
@@ -466,8 +466,13 @@ class TreeLabeler(PartConfidences, PartialLabels):
         -------
         float
         """
-        weights = as_sample_weights(sample_weight)
-        mean = float(np.average(self.losses(X, y), weights=weights))
+        losses = self.losses(X, y)
+        if not isinstance(self._layout, GridLayout):
+            rows, numbers = as_label_rows(y), [LabelEncoder(own).numbers for own in self.classes_]
+            codes = [numbers[v].get(label, -1) for row in rows for v, label in enumerate(row)]
+            offsets = len(numbers) * np.arange(len(rows) + 1)
+            warn_of_unknown(np.array(codes), FlatLabels(rows.ravel().tolist(), offsets, NODES))
+        mean = float(np.average(losses, weights=score_weights(sample_weight, len(losses))))
         return -mean if isinstance(self._layout, GridLayout) else 1.0 - mean
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..given import as_floats
 from ..tables import named_values, percent
 from ..types import Floats
+from .sequences import paired
 
 __all__ = ["AlignmentScores", "alignment_scores", "pair_accuracies"]
 
@@ -43,21 +44,28 @@ class AlignmentScores(NamedTuple):
 
 def pair_counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:
     """True pairs, predicted pairs, and those that are both, of each example."""
-    if len(truths) != len(predictions):
-        raise ValueError(f"{len(truths)} true alignments, but {len(predictions)} predicted ones")
-    counts = np.zeros((len(truths), 3))
-    for i, row in enumerate(counts):
-        true_pairs, found = _pairs(truths[i], i), _pairs(predictions[i], i)
+    both = paired(truths, predictions, "alignments", ("truths", "predictions"))
+    counts = np.zeros((len(both[0]), 3))
+    for i, (row, truth, prediction) in enumerate(zip(counts, *both, strict=True)):
+        true_pairs, found = _pairs(truth, f"truths[{i}]"), _pairs(prediction, f"predictions[{i}]")
         row[:] = len(true_pairs), len(found), len(true_pairs & found)
     return counts
 
 
-def _pairs(given: ArrayLike, i: int) -> set[tuple[int, ...]]:
-    """Pairs of positions of example i."""
-    found = as_floats(given, f"alignment {i}")
+def _pairs(given: ArrayLike, name: str) -> set[tuple[int, ...]]:
+    """Pairs of positions; ValueError unless they are those of an alignment, from left to right."""
+    found = as_floats(given, name)
     if found.size and (found.ndim != 2 or found.shape[1] != 2):
-        raise ValueError(f"alignment {i} must be pairs of positions, got {given!r:.60}")
-    return set(map(tuple, found.reshape(-1, 2).astype(np.int64).tolist()))
+        raise ValueError(f"{name} must be pairs of positions, got {given!r:.60}")
+    pairs = found.reshape(-1, 2)
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    is_whole = np.isfinite(pairs) & (pairs >= 0) & (pairs == np.floor(pairs))
+    if not is_whole.all() or (np.diff(pairs, axis=0) <= 0).any():
+        raise ValueError(
+            f"{name} must be pairs of positions (whole numbers from 0), none of them twice, and no "
+            f"two pairs that cross; got {given!r:.60}"
+        )
+    return set(map(tuple, pairs.astype(np.int64).tolist()))
 
 
 def pair_accuracies(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:
@@ -72,7 +80,12 @@ def pair_accuracies(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike
     -------
     ndarray of shape (n_examples,)
     """
-    n_true, _, n_right = pair_counts(truths, predictions).T
+    return _shares_found(pair_counts(truths, predictions))
+
+
+def _shares_found(counts: Floats) -> Floats:
+    """Share of the true pairs that were found, of the counts of each example."""
+    n_true, _, n_right = counts.T
     shares: Floats = np.where(n_true > 0, n_right / np.maximum(n_true, 1.0), 1.0)
     return shares
 
@@ -96,15 +109,13 @@ def alignment_scores(
     >>> alignment_scores([[[0, 0], [1, 1]]], [[[0, 0], [1, 2]]]).recall
     0.5
     """
-    if len(truths) == 0:
-        raise ValueError("expected at least one alignment, found none")
     counts = pair_counts(truths, predictions)
     n_true, n_found, n_right = counts.sum(axis=0)
     precision = float(n_right / n_found) if n_found else 0.0
     recall = float(n_right / n_true) if n_true else 0.0
     both = precision + recall
     return AlignmentScores(
-        pair_accuracy=float(pair_accuracies(truths, predictions).mean()),
+        pair_accuracy=float(_shares_found(counts).mean()),
         precision=precision,
         recall=recall,
         f1=2.0 * precision * recall / both if both else 0.0,

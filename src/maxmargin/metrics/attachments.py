@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..tables import named_values, percent
+from ..types import Bools, Ints
 from .counts import Averages, TypeScores, score_table, scores_of
-from .sequences import flat_pair, sums_of
+from .sequences import NAMES, check_labels, flat_pair, sums_of
 
-__all__ = ["AttachmentScores", "RelationScores", "attachment_scores", "relation_scores"]
+__all__ = [
+    "Arcs",
+    "AttachmentScores",
+    "RelationScores",
+    "attachment_scores",
+    "read_arcs",
+    "relation_scores",
+]
 
 
 class AttachmentScores(NamedTuple):
@@ -57,29 +66,90 @@ def attachment_scores(
     Raises
     ------
     ValueError
-        Lengths differ, or only some trees have labels; the message names the first bad sentence.
+        Lengths differ, only some trees have labels, or something is no head or label; the message
+        names the first bad sentence.
 
     Examples
     --------
     >>> attachment_scores([[(2, "det"), (0, "root")]], [[(2, "amod"), (0, "root")]])
     AttachmentScores(uas=1.0, las=0.5, exact=0.0)
     """
-    true, predicted, offsets = flat_pair(y_true, y_pred)
-    labeled = {isinstance(arc, tuple) for arc in (*true, *predicted)}
-    if len(labeled) == 2:
-        raise ValueError("expected trees with labels, or trees without, found both")
-    counts = np.ones(len(true), dtype=bool)
+    arcs = read_arcs(y_true, y_pred)
+    counts = np.ones(len(arcs.right), dtype=bool)
     if ignore is not None:
-        counts = ~np.array(flat_pair(y_true, ignore)[1], dtype=bool)
+        counts = ~_ignored(y_true, ignore)
         if not counts.any():
             raise ValueError("all tokens are ignored, expected at least one that counts")
-    right = np.array([a == b for a, b in zip(true, predicted, strict=True)])
-    heads, las = right, None
-    if labeled == {True}:
-        heads = np.array([a[0] == b[0] for a, b in zip(true, predicted, strict=True)])
-        las = float(right[counts].mean())
-    wrong = sums_of((~right & counts).astype(np.int64), offsets)
-    return AttachmentScores(float(heads[counts].mean()), las, float(np.mean(wrong == 0)))
+    las = None if arcs.true is None else float(arcs.right[counts].mean())
+    wrong = sums_of((~arcs.right & counts).astype(np.int64), arcs.offsets)
+    return AttachmentScores(float(arcs.right_heads[counts].mean()), las, float(np.mean(wrong == 0)))
+
+
+class Arcs(NamedTuple):
+    """Arcs of true and predicted trees, flat: which are right, and their labels."""
+
+    right_heads: Bools
+    right: Bools  # head and label; heads alone where there are no labels
+    true: list[Any] | None  # labels
+    predicted: list[Any] | None
+    offsets: Ints
+
+
+def read_arcs(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Arcs:
+    """Compare trees; ValueError unless they are heads, or pairs (head, label)."""
+    *both, offsets = flat_pair(y_true, y_pred)
+    labeled = {isinstance(arc, (tuple, list)) for arcs in both for arc in arcs}
+    if len(labeled) == 2:
+        raise ValueError("expected trees with labels, or trees without, found both")
+    if labeled == {False}:
+        right = np.equal(*(_heads(arcs, n, offsets) for arcs, n in zip(both, NAMES, strict=True)))
+        return Arcs(right, right, None, None, offsets)
+    for name, arcs in zip(NAMES, both, strict=True):
+        for k, arc in enumerate(arcs):
+            if len(arc) != 2:
+                raise ValueError(
+                    f"{name}, {_place(k, offsets)}: expected a pair (head, label), got {arc!r:.40}"
+                )
+    right_heads = np.equal(
+        *(_heads([h for h, _ in arcs], n, offsets) for arcs, n in zip(both, NAMES, strict=True))
+    )
+    true, predicted = ([label for _, label in arcs] for arcs in both)
+    check_labels(true, predicted, lambda k: _place(k, offsets))
+    right = np.array([a == b for a, b in zip(true, predicted, strict=True)], np.bool_)
+    return Arcs(right_heads, right_heads & right, true, predicted, offsets)
+
+
+def _heads(given: list[Any], name: str, offsets: Ints) -> Ints:
+    """Heads as numbers; ValueError for what is no number of a word of the sentence."""
+    lengths = np.repeat(np.diff(offsets), np.diff(offsets))
+    is_head = [isinstance(h, (Integral, float)) and not isinstance(h, bool) for h in given]
+    if all(is_head):
+        heads = np.array(given)
+        is_head = (heads >= 0) & (heads <= lengths) & (heads == np.floor(heads))
+        if is_head.all():
+            return heads.astype(np.int64)
+    k = int(np.argmin(is_head))
+    raise ValueError(
+        f"{name}, {_place(k, offsets)}: the head is {given[k]!r:.40}, expected a whole number from "
+        f"0 (root) to {lengths[k]}"
+    )
+
+
+def _place(k: int, offsets: Ints) -> str:
+    """Where an arc is."""
+    i = int(np.searchsorted(offsets, k, side="right")) - 1
+    return f"sentence {i}, word {k - int(offsets[i]) + 1}"
+
+
+def _ignored(y_true: Sequence[Any], ignore: Sequence[Sequence[bool]]) -> Bools:
+    """Which tokens do not count."""
+    _, given, offsets = flat_pair(y_true, ignore, ("y_true", "ignore"))
+    for k, value in enumerate(given):
+        if not isinstance(value, (Integral, np.bool_)) or value not in (0, 1):
+            raise ValueError(
+                f"ignore, {_place(k, offsets)}: expected True or False, got {value!r:.40}"
+            )
+    return np.array(given, dtype=np.bool_)
 
 
 class RelationScores(NamedTuple):
@@ -97,7 +167,7 @@ class RelationScores(NamedTuple):
     per_relation: dict[Any, TypeScores]
 
     def __str__(self) -> str:
-        return score_table("relations", self.per_relation, Averages(*[self.las] * 3))
+        return score_table("arcs by relation", self.per_relation, Averages(*[self.las] * 3))
 
 
 def relation_scores(y_true: Sequence[Any], y_pred: Sequence[Any]) -> RelationScores:
@@ -119,11 +189,13 @@ def relation_scores(y_true: Sequence[Any], y_pred: Sequence[Any]) -> RelationSco
     >>> scores.per_relation["root"].f1, scores.per_relation["det"].recall
     (1.0, 0.0)
     """
-    true, predicted, _ = flat_pair(y_true, y_pred)
-    right = Counter(a[1] for a, b in zip(true, predicted, strict=True) if a == b)
-    counts = [Counter(arc[1] for arc in arcs) for arcs in (true, predicted)]
+    arcs = read_arcs(y_true, y_pred)
+    if arcs.true is None or arcs.predicted is None:
+        raise ValueError("expected pairs (head, relation), found heads alone")
+    right = Counter(label for label, ok in zip(arcs.true, arcs.right, strict=True) if ok)
+    counts = [Counter(arcs.true), Counter(arcs.predicted)]
     return RelationScores(
-        right.total() / len(true),
+        right.total() / len(arcs.true),
         {
             name: scores_of(counts[0][name], counts[1][name], right[name])
             for name in sorted(counts[0] | counts[1], key=str)

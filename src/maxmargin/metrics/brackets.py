@@ -11,6 +11,7 @@ import numpy as np
 from ..formats.trees import Tree, as_tree
 from ..tables import named_values, percent
 from ..types import Bools, Ints
+from .sequences import paired
 
 __all__ = ["BracketScores", "bracket_counts", "bracket_scores"]
 
@@ -85,7 +86,7 @@ def bracket_scores(
     Raises
     ------
     ValueError
-        The lists differ in length, or a pair of trees in the number of words.
+        The lists differ in length, or a pair of trees in its words.
 
     Examples
     --------
@@ -95,6 +96,7 @@ def bracket_scores(
     >>> scores.precision, round(scores.recall, 3), scores.f1
     (1.0, 0.667, 0.8)
     """
+    y_true, y_pred = paired(y_true, y_pred, "trees")
     counts, exact = bracket_counts(
         y_true,
         y_pred,
@@ -127,18 +129,24 @@ def bracket_counts(
 
     See `bracket_scores` for the parameters.
     """
-    if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} trees, y_pred has {len(y_pred)}")
-    if len(y_true) == 0:
-        raise ValueError("expected at least one tree, found none")
+    y_true, y_pred = paired(y_true, y_pred, "trees")
+    for name, given in (("ignored_tags", ignored_tags), ("ignored_labels", ignored_labels)):
+        if isinstance(given, str):
+            raise ValueError(f"{name} is {given!r:.40}, expected a collection, such as {{'TOP'}}")
+    ignored_tags, ignored_labels = set(ignored_tags), set(ignored_labels)
     counts = np.empty((len(y_true), 3), np.int64)
     exact = np.empty(len(y_true), np.bool_)
     for i, (a, b) in enumerate(zip(y_true, y_pred, strict=True)):
         true, predicted = as_tree(a), as_tree(b)
-        tags = true.tags()
-        n_words = len(predicted.words())
-        if len(tags) != n_words:
-            raise ValueError(f"tree {i} has {len(tags)} words in y_true, {n_words} in y_pred")
+        tags, words, found = true.tags(), true.words(), predicted.words()
+        if len(words) != len(found):
+            raise ValueError(f"tree {i} has {len(words)} words in y_true, {len(found)} in y_pred")
+        if found not in (words, tags):  # a parser that is given tags has no words
+            k = [a == b for a, b in zip(words, found, strict=True)].index(False)
+            raise ValueError(
+                f"tree {i}: word {k + 1} is {words[k]!r:.40} in y_true, {found[k]!r:.40} in "
+                "y_pred; expected trees over the same words"
+            )
         places = [0]  # how many words that count precede each word
         for tag in tags:
             places.append(places[-1] + (tag not in ignored_tags))

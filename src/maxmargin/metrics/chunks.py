@@ -10,7 +10,7 @@ import numpy as np
 from ..tables import percent
 from ..types import Bools, Ints, Ints32
 from .counts import Averages, TypeScores, macro_average, score_table, scores_of
-from .sequences import flat_pair, flatten
+from .sequences import flat_labels, flatten, listed
 
 __all__ = [
     "ChunkScores",
@@ -96,7 +96,7 @@ def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     >>> chunks(["B-NP", "I-NP", "O", "I-VP", "B-VP"])
     [('NP', 0, 2), ('VP', 3, 4), ('VP', 4, 5)]
     """
-    values = flatten([tags])
+    values = flatten([listed(tags, "tags", "tags")])
     if not values:
         return []
     offsets = np.array([0, len(values)])
@@ -160,7 +160,7 @@ def chunk_counts(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Ints:
            [1, 1, 1]])
     """
     found = _compared(y_true, y_pred)
-    return np.column_stack(found.by(found.sequences, len(y_true)))
+    return np.column_stack(found.by(found.sequences, found.n_sequences))
 
 
 class _Compared(NamedTuple):
@@ -169,6 +169,7 @@ class _Compared(NamedTuple):
     types: Ints
     names: list[str]
     sequences: Ints
+    n_sequences: int
     n_true: int  # how many are true ones
     correct: Bools  # which of the predicted ones are
     accuracy: float  # of the tags
@@ -183,10 +184,10 @@ class _Compared(NamedTuple):
 
 def _compared(y_true: Sequence[Any], y_pred: Sequence[Any]) -> _Compared:
     """Find the chunks of both, and which of the predicted ones are right."""
-    true, predicted, offsets = flat_pair(y_true, y_pred)
+    true, predicted, offsets = flat_labels(y_true, y_pred)
     both = true + predicted
     twice = np.concatenate([offsets, offsets[1:] + offsets[-1]])
-    codes, distinct = _code_tags(both, twice, len(y_true))
+    codes, distinct = _code_tags(both, twice, len(offsets) - 1)
     spans, names = _find_chunks(codes, distinct, twice)
 
     n_tokens = int(offsets[-1])
@@ -199,7 +200,7 @@ def _compared(y_true: Sequence[Any], y_pred: Sequence[Any]) -> _Compared:
     correct = (end_at[starts] == spans.ends[n_true:] - n_tokens) & (type_at[starts] == types)
     sequences = np.searchsorted(offsets, spans.starts % n_tokens, side="right") - 1
     accuracy = float(np.mean(codes[:n_tokens] == codes[n_tokens:]))
-    return _Compared(spans.types, names, sequences, n_true, correct, accuracy)
+    return _Compared(spans.types, names, sequences, len(offsets) - 1, n_true, correct, accuracy)
 
 
 def chunk_f1(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._warn import warn_user
+from ..given import is_list
 from ..types import Floats
-from .sequences import flat_pair
+from .sequences import check_labels, flat_labels, flatten, listed, paired, sorted_labels
 
 __all__ = ["as_reals", "cost_matrix", "mean_cost"]
 
@@ -22,7 +23,8 @@ def mean_cost(
     Parameters
     ----------
     y_true, y_pred : sequence of labels, or list of sequences of labels
-        True and predicted labels, of classes or of tokens.
+        True and predicted labels, of classes or of tokens. A tuple is a label where ``labels`` or
+        ``costs`` name it, and otherwise a sequence of labels.
     costs : array of shape (n_labels, n_labels) or mapping
         The cost of predicting a label (column) where another is right (row), or a mapping
         ``{(right, predicted): cost}`` or ``{right: {predicted: cost}}``, where what is not named
@@ -40,15 +42,18 @@ def mean_cost(
     >>> mean_cost(["O", "A", "A"], ["O", "O", "A"], {("A", "O"): 6.0})
     2.0
     """
-    true, predicted = list(y_true), list(y_pred)
-    if true and all(_is_sequence(sequence) for sequence in (*true, *predicted)):
-        true, predicted, _ = flat_pair(true, predicted)
-    if len(true) != len(predicted) or not true:
-        raise ValueError(
-            f"y_true has {len(true)} labels, y_pred has {len(predicted)}; expected the same number "
-            "of both, at least one"
-        )
-    order = sorted({*true, *predicted}) if labels is None else list(labels)
+    true, predicted = paired(y_true, y_pred, "labels")
+    if _are_sequences([*true, *predicted], costs, labels):
+        true, predicted, _ = flat_labels(true, predicted)
+    else:
+        true, predicted = flatten([true]), flatten([predicted])
+        check_labels(true, predicted, lambda k: f"label {k}")
+    if labels is None:
+        order = sorted_labels({*true, *predicted})
+    else:
+        order = list(listed(labels, "labels", "labels in the order of the rows of costs"))
+        if len(set(order)) < len(order):
+            raise ValueError(f"labels has a label twice: {_shown(order)}")
     matrix = cost_matrix(costs, order, are_all=False)
     number = {label: k for k, label in enumerate(order)}
     unknown = [label for label in (*true, *predicted) if label not in number]
@@ -58,9 +63,15 @@ def mean_cost(
     return float(matrix[rows, columns].mean())
 
 
-def _is_sequence(value: Any) -> bool:
-    """Whether this is a sequence of labels, not a label."""
-    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, tuple))
+def _are_sequences(given: list[Any], costs: Any, labels: Sequence[Any] | None) -> bool:
+    """Whether these are sequences of labels; tuples that are named as labels are labels."""
+    if not all(is_list(value) or hasattr(value, "__next__") for value in given):
+        return False
+    named = [] if labels is None else list(labels)
+    if labels is None and isinstance(costs, Mapping):
+        for key, cost in costs.items():
+            named += [key, *cost] if isinstance(cost, Mapping) else key
+    return not any(value in named for value in given if isinstance(value, tuple))
 
 
 def cost_matrix(table: Any, labels: list[Any], are_all: bool = True) -> Floats:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..tables import named_values, percent
+from .sequences import listed, paired
 
 __all__ = ["GradeScores", "grade_scores"]
 
@@ -70,15 +71,18 @@ def grade_scores(
     >>> grade_scores(["low", "high"], ["low", "medium"], ["low", "medium", "high"])[:2]
     (0.5, 0.5)
     """
-    if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} grades, y_pred has {len(y_pred)}")
-    if len(y_true) == 0:
-        raise ValueError("expected at least one grade, found none")
-    place = {grade: k for k, grade in enumerate(grades)}
+    y_true, y_pred = paired(y_true, y_pred, "grades")
+    order = list(listed(grades, "grades", "all grades, from the lowest to the highest"))
+    place = {grade: k for k, grade in enumerate(order)}
+    if len(place) < len(order):
+        raise ValueError(f"grades has a grade twice: {order!r:.80}")
     for i, grade in enumerate([*y_true, *y_pred]):
-        if grade not in place:
+        if not isinstance(grade, Hashable) or grade not in place:
             name = "y_true" if i < len(y_true) else "y_pred"
-            raise ValueError(f"{name}[{i % len(y_true)}] is {grade!r:.40}, which is no grade")
+            raise ValueError(
+                f"{name}[{i % len(y_true)}] is {grade!r:.40} ({type(grade).__name__}), which is "
+                f"none of the grades {order!r:.80}"
+            )
     true, found = (np.array([place[grade] for grade in y]) for y in (y_true, y_pred))
     far = np.abs(true - found)
     by_chance = float(np.mean((true[:, None] - np.arange(len(place))) ** 2 @ _shares(found, place)))

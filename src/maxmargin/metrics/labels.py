@@ -10,7 +10,7 @@ import numpy as np
 
 from ..types import Floats, Ints
 from .counts import Averages, TypeScores, macro_average, score_table, scores_of
-from .sequences import flat_pair, sums_of
+from .sequences import flat_labels, sorted_labels, sums_of
 
 __all__ = ["LabelScores", "hamming", "label_scores", "sequence_accuracy", "token_accuracy"]
 
@@ -65,14 +65,14 @@ def label_scores(y_true: Sequence[Any], y_pred: Sequence[Any]) -> LabelScores:
     micro average      66.67   66.67   66.67       3
     macro average      50.00   66.67   55.56       3
     """
-    true, predicted, _ = flat_pair(y_true, y_pred)
+    true, predicted, _ = flat_labels(y_true, y_pred)
     n_true, n_predicted = Counter(true), Counter(predicted)
     n_correct = Counter(a for a, b in zip(true, predicted, strict=True) if a == b)
     return LabelScores(
         n_correct.total() / len(true),
         {
             label: scores_of(n_true[label], n_predicted[label], n_correct[label])
-            for label in _sorted({*n_true, *n_predicted})
+            for label in sorted_labels({*n_true, *n_predicted})
         },
     )
 
@@ -83,7 +83,7 @@ def token_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
     Parameters
     ----------
     y_true, y_pred : list of sequences of labels
-        Of the same lengths; labels of any type.
+        Of the same lengths; labels of any hashable type.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def sequence_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
     Parameters
     ----------
     y_true, y_pred : list of sequences of labels
-        Of the same lengths; labels of any type.
+        Of the same lengths; labels of any hashable type.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def hamming(y_true: Sequence[Any], y_pred: Sequence[Any], *, normalize: bool = F
     Parameters
     ----------
     y_true, y_pred : list of sequences of labels
-        Of the same lengths; labels of any type.
+        Of the same lengths; labels of any hashable type.
     normalize : bool, default=False
         Divide by the length of the sequence.
 
@@ -129,16 +129,8 @@ def hamming(y_true: Sequence[Any], y_pred: Sequence[Any], *, normalize: bool = F
 
 def _count_wrong(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[Ints, Ints]:
     """Number of wrong labels and of all labels in each sequence."""
-    true, predicted, offsets = flat_pair(y_true, y_pred)
+    true, predicted, offsets = flat_labels(y_true, y_pred)
     differs = np.fromiter(
         (a != b for a, b in zip(true, predicted, strict=True)), np.int64, len(true)
     )
     return sums_of(differs, offsets), np.diff(offsets)
-
-
-def _sorted(labels: set[Any]) -> list[Any]:
-    """Labels in their own order, or in that of their names where they are of several types."""
-    try:
-        return sorted(labels)
-    except TypeError:
-        return sorted(labels, key=str)

@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..given import as_floats
+from ..features.containers import as_list
+from ..given import as_floats, is_at_least
 from ..problems.ranking.queries import grades_of, pairs_of
 from ..problems.ranking.swaps import count_pairs
 from ..tables import named_values, percent
@@ -69,16 +70,17 @@ def _judged(
     sample_weight: ArrayLike | None,
 ) -> Judged:
     """Sort documents; those of equal scores stay in the order of the data."""
-    relevance, scores = as_floats(y_true, "y_true"), as_floats(y_score, "y_score")
-    query = np.zeros(len(relevance), np.int64) if qid is None else np.asarray(qid)
-    shapes = {array.shape for array in (relevance, scores, query)}
-    if len(shapes) != 1 or relevance.ndim != 1:
+    relevance, scores = (
+        as_floats(as_list(y, name), name) for y, name in ((y_true, "y_true"), (y_score, "y_score"))
+    )
+    if relevance.ndim != 1 or relevance.shape != scores.shape:
         raise ValueError(
-            f"expected a relevance, a score and a query for each document, got arrays of shapes "
-            f"{relevance.shape}, {scores.shape} and {query.shape}"
+            f"expected a relevance and a score for each document, got arrays of shapes "
+            f"{relevance.shape} and {scores.shape}"
         )
     if len(relevance) == 0:
         raise ValueError("expected at least one document, found none")
+    query = as_queries(qid, len(relevance))
     for name, values in (("y_true", relevance), ("y_score", scores)):
         if not np.isfinite(values).all():
             bad = int(np.argmin(np.isfinite(values)))
@@ -95,6 +97,23 @@ def _judged(
             )
         weights = weights_of_queries(np.broadcast_to(given, relevance.shape), order, offsets)
     return Judged(relevance[order], scores[order], offsets, weights)
+
+
+def as_queries(qid: ArrayLike | None, n_documents: int) -> Any:
+    """Queries of documents as an array; ValueError unless there is one for each."""
+    query = np.zeros(n_documents, np.int64) if qid is None else np.asarray(qid)
+    if query.shape != (n_documents,):
+        raise ValueError(
+            f"expected the query of each of {n_documents} documents, got qid of shape {query.shape}"
+        )
+    is_none = [q is None for q in query.tolist()] if query.dtype == object else False
+    missing = np.flatnonzero((query != query) | is_none)  # NaN is no query
+    if len(missing):
+        raise ValueError(f"qid[{missing[0]}] is {query[missing[0]]}; every document has a query")
+    if query.dtype == object:  # of types that cannot be sorted together: numbered as they come
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(q, len(numbers)) for q in query.tolist()], np.int64)
+    return query
 
 
 def weights_of_queries(sample_weight: Floats, order: Ints, offsets: Ints) -> Floats:
@@ -124,11 +143,17 @@ def _mean_ndcg(
     judged: Judged, discounts: Floats, k: int | None, empty: float | None, shortest: int = 1
 ) -> float:
     """Mean of DCG / largest DCG; queries of fewer documents than ``shortest`` count ``empty``."""
-    if k is not None and k < 1:
-        raise ValueError(f"k must be a number of places >= 1, got {k}")
+    if k is not None and (not is_at_least(k, 1) or isinstance(k, bool) or k != int(k)):
+        raise ValueError(f"k must be a whole number of places >= 1, got {k!r}")
     if judged.relevance.min() < 0:
         raise ValueError(f"NDCG needs relevances >= 0, got {judged.relevance.min():g}")
-    gains = np.exp2(judged.relevance) - 1.0
+    with np.errstate(over="ignore"):
+        gains = np.exp2(judged.relevance) - 1.0
+    if not np.isfinite(gains).all():
+        raise ValueError(
+            f"NDCG has gains of 2**relevance - 1, which is too large for the relevance "
+            f"{judged.relevance.max():g}; expected grades, such as 0 to 4"
+        )
     weights = np.where(judged.place < (k or len(gains)), discounts[judged.place], 0.0)
     best = gains[np.lexsort((-gains, judged.query))]
     ideals = judged.total(best * weights)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..given import as_floats, is_at_least
 from ..tables import columns, percent
 from ..types import Floats, Ints
 
@@ -77,13 +78,18 @@ def reliability(probabilities: ArrayLike, right: ArrayLike, n_bins: int = 15) ->
     0.50-1.00    80.00  75.00       4
     expected calibration error 0.0500
     """
-    given = np.asarray(probabilities, dtype=np.float64).ravel()
-    is_right = np.asarray(right, dtype=bool).ravel()
-    if len(given) == 0 or len(given) != len(is_right):
+    given, marks = as_floats(probabilities, "probabilities"), as_floats(right, "right")
+    if given.ndim != 1 or len(given) == 0 or given.shape != marks.shape:
         raise ValueError(
             f"expected a probability and whether it is right for at least one prediction, found "
-            f"{len(given)} and {len(is_right)}"
+            f"arrays of shapes {given.shape} and {marks.shape}"
         )
+    wrong = np.flatnonzero((marks != 0.0) & (marks != 1.0))
+    if len(wrong):
+        raise ValueError(f"right[{wrong[0]}] is {marks[wrong[0]]:g}, expected True or False")
+    is_right = marks == 1.0
+    if not is_at_least(n_bins, 1) or n_bins != int(n_bins):
+        raise ValueError(f"n_bins must be a whole number of 1 or more, got {n_bins!r}")
     bad = np.flatnonzero(~((given >= 0.0) & (given <= 1.0)))
     if len(bad):
         raise ValueError(f"probabilities[{bad[0]}] is {given[bad[0]]}, expected a number of [0, 1]")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..given import as_floats
 from ..types import Floats, Ints
 
 __all__ = ["Comparison", "Interval", "Ratio", "bootstrap_intervals", "paired_comparison"]
@@ -144,6 +145,8 @@ def paired_comparison(
         The units are not as many.
     """
     names = [name for name in scores if name in others]
+    if not names:
+        raise ValueError(f"expected a score of both, found {[*scores]} and {[*others]}")
     ours, theirs = (_table({name: m[name] for name in names}) for m in (scores, others))
     if len(ours) != len(theirs):
         raise ValueError(f"scores are of {len(ours)} units, the others of {len(theirs)}")
@@ -177,11 +180,22 @@ def paired_comparison(
 
 def _table(scores: Mapping[str, Ratio]) -> Floats:
     """Units in rows; tops and bottoms of all scores, one after the other, in columns."""
-    columns = [np.asarray(part, np.float64) for ratio in scores.values() for part in ratio[:2]]
+    columns = []
+    for name, ratio in scores.items():
+        for part in ratio[:2]:
+            column = as_floats(part, f"the score {name!r}")
+            if column.ndim != 1 or len(column) == 0 or not np.isfinite(column).all():
+                raise ValueError(
+                    f"the score {name!r}: expected a finite number for each unit, at least one, "
+                    f"got {part!r:.60}"
+                )
+            columns.append(column)
+    if not columns:
+        raise ValueError("expected at least one score, found none")
     lengths = sorted({len(column) for column in columns})
     if len(lengths) > 1:
         raise ValueError(f"scores are of different numbers of units: {lengths}")
-    return np.column_stack(columns) if columns else np.empty((0, 0))
+    return np.column_stack(columns)
 
 
 def _ratios(sums: Floats) -> Floats:

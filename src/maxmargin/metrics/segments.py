@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .chunks import chunks
 from .counts import Averages, TypeScores, macro_average, score_table, scores_of
+from .sequences import NAMES, check_labels, listed, paired
 
 __all__ = [
     "SegmentScores",
@@ -67,8 +70,7 @@ def segment_scores(y_true: Sequence[Segments], y_pred: Sequence[Segments]) -> Se
     >>> scores.precision, scores.recall, scores.f1
     (0.5, 0.5, 0.5)
     """
-    true, predicted = _as_sets(y_true), _as_sets(y_pred)
-    _check_lengths(true, predicted)
+    true, predicted = _as_sets(y_true, y_pred)
     counts = [
         Counter(label for found in listed for _, _, label in found)
         for listed in (true, predicted, [a & b for a, b in zip(true, predicted, strict=True)])
@@ -99,8 +101,7 @@ def segment_f1(
     -------
     float
     """
-    true, predicted = _as_sets(y_true), _as_sets(y_pred)
-    _check_lengths(true, predicted)
+    true, predicted = _as_sets(y_true, y_pred)
     weights = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if weights.shape != (len(true),):
         raise ValueError(f"expected {len(true)} weights, got an array of shape {weights.shape}")
@@ -109,6 +110,8 @@ def segment_f1(
         raise ValueError(
             f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and >= 0"
         )
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for all sequences, expected at least one above 0")
     right = weights @ [len(a & b) for a, b in zip(true, predicted, strict=True)]
     listed = weights @ [len(a) + len(b) for a, b in zip(true, predicted, strict=True)]
     return float(2.0 * right / listed) if listed else 1.0
@@ -131,7 +134,8 @@ def tags_to_segments(y: Sequence[Sequence[str]]) -> list[list[tuple[int, int, st
     >>> tags_to_segments([["B-NP", "I-NP", "O", "B-VP"]])
     [[(0, 2, 'NP'), (3, 4, 'VP')]]
     """
-    return [[(start, stop, label) for label, start, stop in chunks(tags)] for tags in y]
+    listed_tags = listed(y, "y", "sequences of tags")
+    return [[(start, stop, label) for label, start, stop in chunks(tags)] for tags in listed_tags]
 
 
 def segments_to_tags(y: Sequence[Segments], lengths: Sequence[int]) -> list[list[str]]:
@@ -153,32 +157,60 @@ def segments_to_tags(y: Sequence[Segments], lengths: Sequence[int]) -> list[list
     >>> segments_to_tags([[(0, 2, "NP"), (3, 4, "VP")]], [4])
     [['B-NP', 'I-NP', 'O', 'B-VP']]
     """
-    _check_lengths(y, lengths)
-    tags = [["O"] * int(n) for n in lengths]
+    y, lengths = listed(y, "y", "lists of segments"), listed(lengths, "lengths", "numbers")
+    if len(y) != len(lengths):
+        raise ValueError(f"y has {len(y)} sequences, lengths has {len(lengths)}")
+    tags = [["O"] * operator.index(n) for n in lengths]
     for i, (found, segments) in enumerate(zip(tags, y, strict=True)):
-        for start, stop, label in segments:
-            if not 0 <= start < stop <= len(found):
+        end = 0
+        for start, stop, label in sorted(_as_set(segments, f"y, sequence {i}"), key=itemgetter(0)):
+            if stop > len(found):
                 segment = (start, stop, label)
                 raise ValueError(f"sequence {i}: {segment!r} is not within {len(found)} tokens")
+            if start < end:
+                segment = (start, stop, label)
+                raise ValueError(f"sequence {i}: {segment!r} overlaps the segment before it")
+            end = stop
             found[start:stop] = [f"B-{label}"] + [f"I-{label}"] * (stop - start - 1)
     return tags
 
 
-def _as_sets(y: Sequence[Segments]) -> list[set[tuple[int, int, Any]]]:
+def _as_sets(
+    y_true: Sequence[Segments], y_pred: Sequence[Segments]
+) -> tuple[list[set[tuple[int, int, Any]]], list[set[tuple[int, int, Any]]]]:
     """The segments of each sequence, to be compared."""
-    sets: list[set[tuple[int, int, Any]]] = []
-    for segments in y:
-        try:
-            sets.append({(int(start), int(stop), label) for start, stop, label in segments})
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"sequence {len(sets)}: expected a list of (start, stop, label), got "
-                f"{segments!r:.60} ({error})"
-            ) from None
-    return sets
+    both = paired(y_true, y_pred, "lists of segments")
+    true, predicted = (
+        [_as_set(segments, f"{name}, sequence {i}") for i, segments in enumerate(y)]
+        for y, name in zip(both, NAMES, strict=True)
+    )
+    labels = [[label for own in y for _, _, label in own] for y in (true, predicted)]
+    check_labels(labels[0], labels[1], lambda k: f"segment {k}")
+    return true, predicted
 
 
-def _check_lengths(first: Sequence[Any], second: Sequence[Any]) -> None:
-    """Raise ValueError unless there is something for each sequence."""
-    if len(first) != len(second):
-        raise ValueError(f"{len(first)} sequences are given, and {len(second)}")
+def _as_set(segments: Any, name: str) -> set[tuple[int, int, Any]]:
+    """Segments of a sequence; ValueError unless they are a list of them."""
+    if isinstance(segments, (str, bytes, Mapping)) or not hasattr(segments, "__iter__"):
+        raise ValueError(f"{name}: expected a list of (start, stop, label), got {segments!r:.60}")
+    try:
+        return {_as_segment(segment, name) for segment in segments}
+    except TypeError:
+        raise ValueError(f"{name}: labels must be hashable, got {segments!r:.60}") from None
+
+
+def _as_segment(segment: Any, name: str) -> tuple[int, int, Any]:
+    """Start, stop and label; ValueError unless it is a segment."""
+    try:
+        if isinstance(segment, str):
+            raise TypeError
+        start, stop, label = segment
+        start, stop = operator.index(start), operator.index(stop)
+    except (TypeError, ValueError):
+        start = stop = 0
+    if not 0 <= start < stop:
+        raise ValueError(
+            f"{name}: expected (start, stop, label) with whole numbers 0 <= start < stop, got "
+            f"{segment!r:.60}"
+        )
+    return start, stop, label

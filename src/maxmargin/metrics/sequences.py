@@ -1,39 +1,136 @@
-"""Pairs of lists of sequences, checked and laid out flat."""
+"""True and predicted outputs, checked: lists of the same lengths whose labels can match."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
+from ..features.containers import as_list
+from ..given import is_list
 from ..types import Ints
 
-__all__ = ["flat_pair", "flatten", "sums_of"]
+__all__ = [
+    "NAMES",
+    "check_labels",
+    "flat_labels",
+    "flat_pair",
+    "flatten",
+    "listed",
+    "paired",
+    "sorted_labels",
+    "sums_of",
+]
+
+NAMES = ("y_true", "y_pred")
 
 
-def flat_pair(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[list[Any], list[Any], Ints]:
+def listed(values: Any, name: str, what: str) -> Any:
+    """What is given for each example, as something with a length; ValueError unless it is a list.
+
+    A generator becomes a list. A string, a mapping or a set has an iterator too, but no examples.
+    """
+    found = as_list(values, name)
+    if not is_list(found) or hasattr(found, "toarray"):
+        raise ValueError(f"{name} is {_shown(found)}, expected a list of {what}")
+    return found
+
+
+def paired(
+    y_true: Any, y_pred: Any, what: str = "sequences", names: tuple[str, str] = NAMES
+) -> tuple[Any, Any]:
+    """Two lists of the same length, which is 1 at least; ValueError otherwise."""
+    true, predicted = (listed(y, n, what) for y, n in zip((y_true, y_pred), names, strict=True))
+    if len(true) != len(predicted):
+        raise ValueError(
+            f"{names[0]} has {len(true)} {what}, {names[1]} has {len(predicted)}; expected the "
+            "same number"
+        )
+    if len(true) == 0:
+        raise ValueError(f"{names[0]} has no {what}, expected at least one")
+    return true, predicted
+
+
+def flat_pair(
+    y_true: Sequence[Any], y_pred: Sequence[Any], names: tuple[str, str] = NAMES
+) -> tuple[list[Any], list[Any], Ints]:
     """Check that two lists of sequences have the same lengths and flatten both."""
-    if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} sequences, y_pred has {len(y_pred)}")
-    if len(y_true) == 0:
-        raise ValueError("expected at least one sequence, found none")
-    for i, (true, predicted) in enumerate(zip(y_true, y_pred, strict=True)):
-        for name, sequence in (("y_true", true), ("y_pred", predicted)):
-            if isinstance(sequence, (str, bytes)) or not hasattr(sequence, "__len__"):
+    pair = paired(y_true, y_pred, names=names)
+    sequences: tuple[list[Any], list[Any]] = ([], [])
+    for i, both in enumerate(zip(*pair, strict=True)):
+        for name, sequence, found in zip(names, both, sequences, strict=True):
+            found.append(sequence if type(sequence) is list else as_list(sequence, name))
+            if not is_list(found[-1]):
                 raise ValueError(
-                    f"sequence {i} of {name} is {sequence!r:.40}, expected a sequence of labels"
+                    f"sequence {i} of {name} is {_shown(sequence)}, expected a sequence of labels"
                 )
-        if len(true) != len(predicted):
+        n_true, n_predicted = len(sequences[0][-1]), len(sequences[1][-1])
+        if n_true != n_predicted:
             raise ValueError(
-                f"sequence {i} has {len(true)} labels in y_true, {len(predicted)} in y_pred"
+                f"sequence {i} has {n_true} labels in {names[0]}, {n_predicted} in {names[1]}"
             )
-    offsets = np.zeros(len(y_true) + 1, dtype=np.int64)
-    np.cumsum([len(sequence) for sequence in y_true], out=offsets[1:])
+    offsets = np.zeros(len(sequences[0]) + 1, dtype=np.int64)
+    np.cumsum([len(sequence) for sequence in sequences[0]], out=offsets[1:])
     if offsets[-1] == 0:
         raise ValueError("all sequences are empty, expected at least one label")
-    return flatten(y_true), flatten(y_pred), offsets
+    return flatten(sequences[0]), flatten(sequences[1]), offsets
+
+
+def flat_labels(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[list[Any], list[Any], Ints]:
+    """Labels of the tokens of two lists of sequences, flat, checked by `check_labels`."""
+    true, predicted, offsets = flat_pair(y_true, y_pred)
+
+    def place(k: int) -> str:
+        i = int(np.searchsorted(offsets, k, side="right")) - 1
+        return f"sequence {i}, token {k - int(offsets[i])}"
+
+    check_labels(true, predicted, place)
+    return true, predicted, offsets
+
+
+def check_labels(
+    true: Sequence[Any], predicted: Sequence[Any], place: Callable[[int], str]
+) -> None:
+    """Raise ValueError for what is no label, and for labels that can never match.
+
+    ``None`` and NaN mean that a label is not known. A list in the place of a label means that
+    sequences are nested once too often. Text and numbers are never equal: ``"1"`` is not ``1``.
+    """
+    kinds: list[dict[str, type]] = []
+    for name, labels in zip(NAMES, (true, predicted), strict=True):
+        types = set(map(type, labels))
+        for kind in types:
+            may_be_nan = issubclass(kind, (float, np.floating))
+            if may_be_nan or issubclass(kind, (type(None), list, dict, set, frozenset, np.ndarray)):
+                for k, label in enumerate(labels):
+                    if type(label) is kind and (not may_be_nan or label != label):
+                        raise ValueError(
+                            f"{name}, {place(k)}: expected a label, got {_shown(label)}"
+                        )
+        kinds.append({_kind(kind): kind for kind in types})
+    if kinds[0] and kinds[1] and not kinds[0].keys() & kinds[1].keys():
+        first, second = (
+            f"{name} has labels such as {labels[0]!r:.40} ({type(labels[0]).__name__})"
+            for name, labels in zip(NAMES, (true, predicted), strict=True)
+        )
+        raise ValueError(
+            f"{first}, {second}; these never match: convert one to the type of the other"
+        )
+
+
+def _kind(kind: type) -> str:
+    """What labels of a type can be equal to."""
+    if issubclass(kind, str):
+        return "text"
+    return "number" if issubclass(kind, (Number, np.bool_)) else kind.__name__
+
+
+def _shown(value: Any) -> str:
+    """A value and its type, for messages."""
+    return f"{value!r:.40} ({type(value).__name__})"
 
 
 def sums_of(values: Ints, offsets: Ints) -> Ints:
@@ -48,3 +145,11 @@ def flatten(sequences: Sequence[Any]) -> list[Any]:
     """Labels of all sequences in one list, as Python values."""
     plain = (s.tolist() if isinstance(s, np.ndarray) else s for s in sequences)
     return list(chain.from_iterable(plain))
+
+
+def sorted_labels(labels: set[Any]) -> list[Any]:
+    """Labels in their own order, or in that of their names where they are of several types."""
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=str)

@@ -8,6 +8,7 @@ from typing import Any
 from ..tables import named_values, percent
 from .chunks import are_chunk_tags, chunk_scores
 from .labels import label_scores, sequence_accuracy
+from .sequences import listed
 
 __all__ = ["tagging_report"]
 
@@ -56,6 +57,9 @@ def tagging_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> str:
     micro average      80.00   80.00   80.00       5
     macro average      66.67   75.00   70.00       5
     """
+    y_true, y_pred = (
+        listed(y, name, "sequences") for y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+    )
     labels = label_scores(y_true, y_pred)
     head = named_values(
         [

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..types import Floats, Ints
+from ..types import Bools, Floats
 from .alignments import pair_counts
+from .attachments import read_arcs
 from .brackets import bracket_counts
 from .chunks import are_chunk_tags, chunk_counts
 from .labels import hamming
 from .rankings import average_precision, ndcg, swapped_pairs
 from .resampling import Ratio
-from .sequences import flat_pair, sums_of
+from .sequences import sums_of
 
 __all__ = [
     "Tally",
@@ -142,22 +143,17 @@ def tally_of_trees(gold: Sequence[Any], predicted: Sequence[Any]) -> Tally:
 
 def tally_of_heads(gold: Sequence[Any], predicted: Sequence[Any]) -> Tally:
     """Right heads of each sentence, and right arcs if these have labels."""
-    true, found, offsets = flat_pair(gold, predicted)
-    right = np.array([a == b for a, b in zip(true, found, strict=True)], np.int64)
-    lengths = np.diff(offsets).astype(np.float64)
+    arcs = read_arcs(gold, predicted)
+    lengths = np.diff(arcs.offsets).astype(np.float64)
 
-    def of_sentences(values: Ints) -> Floats:
-        return sums_of(values, offsets).astype(np.float64)
+    def of_sentences(values: Bools) -> Floats:
+        return sums_of(values.astype(np.int64), arcs.offsets).astype(np.float64)
 
-    all_right = {"exact": mean_of(of_sentences(right) == lengths)}
-    if not isinstance(true[0], tuple):
-        return Tally("sentences", {"uas": Ratio(of_sentences(right), lengths)} | all_right)
-    heads = np.array([a[0] == b[0] for a, b in zip(true, found, strict=True)], np.int64)
-    scores = {
-        "las": Ratio(of_sentences(right), lengths),
-        "uas": Ratio(of_sentences(heads), lengths),
-    }
-    return Tally("sentences", scores | all_right)
+    right = of_sentences(arcs.right)
+    scores = {"uas": Ratio(of_sentences(arcs.right_heads), lengths)}
+    if arcs.true is not None:
+        scores = {"las": Ratio(right, lengths)} | scores
+    return Tally("sentences", scores | {"exact": mean_of(right == lengths)})
 
 
 def tally_of_alignments(gold: Sequence[Any], predicted: Sequence[Any]) -> Tally:

@@ -11,12 +11,16 @@ import numpy as np
 
 from ..formats.opening import PathLike
 from ..formats.writing import write_text_atomically
+from ..given import is_one_of
 from ..metrics import bootstrap_intervals, reliability
+from ..metrics.counts import scores_of
 from ..metrics.resampling import Ratio
+from ..tables import gap_share, is_share, score_name
 from .contents import contents_of
 from .page import (
     Line,
     Section,
+    Share,
     articles,
     bar,
     both_ways,
@@ -28,14 +32,18 @@ from .page import (
     table,
 )
 from .subjects import describe
-from .subjects.subject import Labels, Subject
+from .subjects.subject import ORDERS, LabelCounts, Subject, worst_first
 
 __all__ = ["Report", "make_report"]
 
 TOP = 10  # features and transitions
 MOST_LABELS = 40  # of a heat map
+ORDERS_IN_WORDS = {
+    "rate": "Those with the largest share of errors first.",
+    "margin": "Those in which the model prefers the error to the truth the most first.",
+    "count": "Those with the most errors first.",
+}
 MOST_DECISIONS = 12  # that the explanation of an example shows
-MEASURES = {"f1": "F1", "las": "LAS", "uas": "UAS", "map": "MAP"}
 
 
 class Report:
@@ -68,7 +76,13 @@ class Report:
 
 
 def make_report(
-    estimator: Any, X: Any = None, y: Any = None, *, title: str | None = None, **of_examples: Any
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    worst: str = "rate",
+    **of_examples: Any,
 ) -> Report:
     """Describe a trained model, and how it does on examples that it was not trained on.
 
@@ -80,14 +94,25 @@ def make_report(
         As for its ``score``; without them the report is about training and weights alone.
     title : str, optional
         Heading.
+    worst : {"rate", "margin", "count"}, default="rate"
+        Which examples are the worst: those with the largest share of errors, those in which the
+        model prefers what it found to the truth by the largest difference of scores, or those with
+        the most errors.
     **of_examples
         What else belongs to the examples, such as ``qid``.
 
     Returns
     -------
     Report
+
+    Raises
+    ------
+    ValueError
+        ``worst="margin"`` and the model does not score given outputs.
     """
     estimator._check_fitted()
+    if not is_one_of(worst, ORDERS):
+        raise ValueError(f"worst must be one of {', '.join(map(repr, ORDERS))}, got {worst!r:.40}")
     contents = contents_of(estimator, TOP)
     subject = None
     if X is not None:
@@ -96,12 +121,12 @@ def make_report(
     sections = [
         Section("Certificate", _certificate(estimator)),
         Section("Scores", "" if subject is None else _scores(subject, scores)),
-        Section("Labels", _labels(subject)),
+        *(Section(own.title, _by_label(own)) for own in (subject.by_label if subject else ())),
         Section("Confusions", _confusions(subject)),
         Section("Calibration", _calibration(subject)),
         Section("Transitions", _transitions(contents)),
         Section("Weights", _weights(contents)),
-        Section("Worst examples", _worst(estimator, subject)),
+        Section("Worst examples", _worst(estimator, subject, worst)),
         Section("Parameters", _parameters(contents)),
     ]
     name = type(estimator).__name__
@@ -134,7 +159,7 @@ def _certificate(estimator: Any) -> str:
         (key.replace("_", " "), getattr(result, key)) for key in ("status", "primal", "dual", "gap")
     ]
     if result.relative_gap is not None:
-        rows.append(("gap, share of the objective", f"{result.relative_gap:.3%}"))
+        rows.append(("gap, share of the objective", gap_share(result.relative_gap)))
     rows += [("passes of oracle calls", float(result.n_passes)), ("planes kept", result.n_planes)]
     rows += [("seconds", float(result.seconds))]
     work = bar(
@@ -185,53 +210,30 @@ def _convergence(result: Any) -> str:
 def _scores(subject: Subject, scores: dict[str, Any]) -> str:
     """Scores of all examples with their intervals."""
     rows = [
-        (MEASURES.get(name, name.replace("_", " ")), found.score, found.low, found.high)
+        (score_name(name), *(Share(x) if is_share(name) else x for x in found))
         for name, found in scores.items()
     ]
     note = (
         f"<p class='muted'>95 % intervals by 1,000 resamples of the "
-        f"{subject.tally.n_units:,} {subject.tally.unit}.</p>"
+        f"{subject.tally.n_units:,} {subject.tally.unit}. Shares are in per cent.</p>"
     )
     return table(("score", "value", "from", "to"), rows) + note
 
 
-def _labels(subject: Subject | None) -> str:
+def _by_label(found: LabelCounts) -> str:
     """Precision, recall and F1 of every label, the last with its interval."""
-    if subject is None or subject.labels is None:
-        return ""
-    names, counts = _counts_by_unit(subject.labels, subject.tally.n_units)
     ratios = {
-        str(k): Ratio(2.0 * right, true + found) for k, (true, found, right) in enumerate(counts)
+        str(k): Ratio(2.0 * right, true + found)
+        for k, (true, found, right) in enumerate(found.counts)
     }
-    intervals = bootstrap_intervals(ratios)
+    intervals = bootstrap_intervals(ratios) if ratios else {}
     rows = []
-    for k, (name, (true, found, right)) in enumerate(zip(names, counts, strict=True)):
-        n_true, n_found, n_right = (int(values.sum()) for values in (true, found, right))
-        f1 = intervals[str(k)]
-        rows.append(
-            (
-                str(name),
-                n_true,
-                n_right / n_found if n_found else 0.0,
-                n_right / n_true if n_true else 0.0,
-                f1.score,
-                f1.low,
-                f1.high,
-            )
-        )
-    return table(("label", "number", "precision", "recall", "F1", "from", "to"), rows)
-
-
-def _counts_by_unit(labels: Labels, n_units: int) -> tuple[list[Any], list[list[Any]]]:
-    """Of each label: how often it is there, was found, and was right, in each unit."""
-    names = sorted({*labels.true, *labels.found}, key=str)
-    number = {name: k for k, name in enumerate(names)}
-    true, found = (np.array([number[name] for name in ys]) for ys in (labels.true, labels.found))
-    counts = []
-    for k in range(len(names)):
-        masks = (true == k, found == k, (true == k) & (found == k))
-        counts.append([np.bincount(labels.units[m], minlength=n_units) * 1.0 for m in masks])
-    return names, counts
+    for k, (name, own) in enumerate(zip(found.names, found.counts, strict=True)):
+        scores = scores_of(*(int(values.sum()) for values in own))
+        shares = (scores.precision, scores.recall, *intervals[str(k)])
+        rows.append((str(name), scores.n_true, *map(Share, shares)))
+    note = f"<p class='muted'>{escape(found.note)}</p>" if found.note else ""
+    return table(("label", "number", "precision", "recall", "F1", "from", "to"), rows) + note
 
 
 def _confusions(subject: Subject | None) -> str:
@@ -247,7 +249,7 @@ def _confusions(subject: Subject | None) -> str:
     counts = np.array([[float(pairs[a, b]) for b in names] for a in names])
     errors = counts * (1.0 - np.eye(len(names)))
     shown = heat_map([str(name) for name in names], errors, "true \\ found")
-    note = "<p class='muted'>Errors only; right labels are left out.</p>"
+    note = f"<p class='muted'>Errors only; right labels are left out. {subject.labels.note}</p>"
     return f"<div class='columns'><div>{shown}{note}</div><div>{listed}</div></div>"
 
 
@@ -299,14 +301,15 @@ def _weights(contents: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def _worst(estimator: Any, subject: Subject | None) -> str:
+def _worst(estimator: Any, subject: Subject | None, order: str) -> str:
     """Examples that went wrong, drawn, with what decided."""
     if subject is None:
         return ""
-    if not subject.worst:
+    worst = worst_first(subject, order)
+    if not worst:
         return "<p>All are right.</p>"
-    return articles(
-        [(one.title, one.drawing + _why(estimator, subject, one.example)) for one in subject.worst]
+    return f"<p class='muted'>{ORDERS_IN_WORDS[order]}</p>" + articles(
+        [(one.title, one.drawing + _why(estimator, subject, one.example)) for one in worst]
     )
 
 

@@ -11,6 +11,7 @@ from ...formats.opening import Source
 from ...metrics import label_scores
 from ...metrics.tallies import tally_of_labels
 from ...registry import MULTICLASS
+from ...tables import percent
 from ..answers import pairs_of_scores
 from ..confidences import confidence_of
 from ..data import Model
@@ -73,7 +74,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         "confusions": confusions(gold, predicted),
         "labels": as_json(scores.per_label),
     }
-    head = f"{len(gold)} examples, {errors} errors\naccuracy  {100 * scores.accuracy:6.2f} %"
+    head = f"{len(gold)} examples, {errors} errors\naccuracy  {percent(scores.accuracy)} %"
     text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
     return Judgement(report, text, tally_of_labels(gold, predicted))
 

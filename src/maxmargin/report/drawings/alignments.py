@@ -8,6 +8,8 @@ from typing import Any
 
 __all__ = ["alignment"]
 
+COLUMNS = 90  # of a block
+
 
 def alignment(
     first: Sequence[Any],
@@ -29,7 +31,11 @@ def alignment(
             _column(rows, _letter(first[a]), f'<span class="{kind}">|</span>', _letter(second[b]))
         i, j = a + 1, b + 1
     missed = len(true - set(pairs))
-    lines = "\n".join("".join(row) for row in rows)
+    blocks = (
+        "\n".join("".join(row[start : start + COLUMNS]) for row in rows)
+        for start in range(0, max(len(rows[0]), 1), COLUMNS)
+    )
+    lines = "\n\n".join(blocks)
     return f'<div class="scroll pair">{lines}</div><p class="muted">{missed} true pairs missed</p>'
 
 

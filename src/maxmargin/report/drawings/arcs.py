@@ -1,13 +1,20 @@
-"""Dependency trees: words in a row, arcs above them."""
+"""Dependency trees: a word in each line, arcs beside the words.
+
+Any sentence fits the width of a page this way, and labels have a line of their own, that of the
+dependent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+
+from .texts import LINE, short, text, width_of
 
 __all__ = ["dependency_tree"]
 
-LETTER, GAP, LEVEL = 7.5, 18.0, 22.0
+LEVEL, PAD = 9.0, 10.0
+
+Arc = tuple[int, int]  # head and dependent; the root is 0
 
 
 def dependency_tree(
@@ -17,62 +24,71 @@ def dependency_tree(
     true_labels: Sequence[str | None] | None = None,
     labels: Sequence[str] | None = None,
 ) -> str:
-    """Arcs that are right in grey, wrong ones in red, the true ones in their place dotted."""
-    names = ["(root)", *map(str, words)]
-    places, x = [], 10.0
-    for name in names:
-        width = LETTER * len(name)
-        places.append(x + 0.5 * width)
-        x += width + GAP
-    arcs = []
+    """Arcs found on the left, wrong ones in red; on the right the true ones that were missed."""
+    names = [short(word) for word in ("(root)", *words)]
+    texts = [("", "")]  # labels of what was found, and of what was missed
+    arcs, missed = [(head, t) for t, head in enumerate(found, start=1)], []
     for t, (true, guess) in enumerate(zip(truth, found, strict=True), start=1):
-        label = None if labels is None else labels[t - 1]
+        label = "" if labels is None else labels[t - 1]
         true_label = None if true_labels is None else true_labels[t - 1]
-        is_right = true == guess and (true_label is None or true_label == label)
-        arcs.append((guess, t, label, "--muted" if is_right or true is None else "--red", False))
-        if true is not None and not is_right:
-            arcs.append((true, t, true_label, "--green", True))
-    height = LEVEL * (2 + max(abs(head - t) for head, t, *_ in arcs) ** 0.7)
-    drawn = [
-        f'<text x="{place:.1f}" y="{height + 16:.1f}" text-anchor="middle">{escape(name)}</text>'
-        for name, place in zip(names, places, strict=True)
-    ]
-    for head, t, label, color, is_dotted in arcs:
-        drawn.append(_arc(places[head], places[t], abs(head - t), height, label, color, is_dotted))
+        is_wrong = true is not None and (true != guess or true_label not in (None, label))
+        if is_wrong and true is not None:
+            missed.append((true, t))
+        texts.append((short(label), short(true_label or "") if is_wrong else ""))
+    wrong = {t for _, t in missed}
+    left, right = _levels(arcs), _levels(missed)
+    # Columns: arcs, labels found, words, true labels, arcs missed.
+    x_arcs = PAD + LEVEL * (max(left) + 1)
+    x_words = x_arcs + 2.0 * PAD + max(width_of(own) for own, _ in texts) + PAD
+    x_true = x_words + max(map(width_of, names)) + PAD
+    x_missed = x_true + max(width_of(own) for _, own in texts) + 2.0 * PAD
+    width = x_missed + LEVEL * (max(right, default=0) + 1) + PAD
+
+    drawn = []
+    for t, (name, (label, true_label)) in enumerate(zip(names, texts, strict=True)):
+        y = LINE * (t + 0.5) + 4.0
+        color = "--red" if t in wrong else "--muted"
+        drawn.append(text(x_words, y, name, "--ink" if t else "--muted"))
+        drawn.append(text(x_words - PAD, y, label, color, "end"))
+        drawn.append(text(x_true, y, true_label, "--green"))
+    for arc, level in zip(arcs, left, strict=True):
+        drawn.append(_arc(arc, x_arcs, -LEVEL * level, "--red" if arc[1] in wrong else "--muted"))
+    for arc, level in zip(missed, right, strict=True):
+        drawn.append(_arc(arc, x_missed, LEVEL * level, "--green", ' stroke-dasharray="4 2"'))
+    height = LINE * len(names)
     return (
-        f'<div class="scroll"><svg width="{x:.0f}" height="{height + 26:.0f}" '
-        f'style="max-width:none" role="img">{"".join(drawn)}</svg></div>'
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img">'
+        f"{''.join(drawn)}</svg>"
+        '<p class="muted">left: arcs found, wrong ones in red; right: true arcs that are missed</p>'
     )
 
 
-def _arc(
-    start: float,
-    end: float,
-    length: int,
-    ground: float,
-    label: str | None,
-    color: str,
-    dotted: bool,
-) -> str:
-    """An arc from head to dependent, with an arrow at the dependent and its label on top."""
-    end += 3.0 if start > end else -3.0
-    top = ground - LEVEL * length**0.7 * 1.3
-    style = f'style="stroke:var({color})" fill="none" stroke-width="1.5"'
-    dashes = ' stroke-dasharray="4"' if dotted else ""
-    curve = (
-        f'<path d="M{start:.1f},{ground:.1f} C{start:.1f},{top:.1f} {end:.1f},{top:.1f} '
-        f'{end:.1f},{ground:.1f}" {style}{dashes}/>'
+def _levels(arcs: Sequence[Arc]) -> list[int]:
+    """How far each arc stands out: farther than all shorter ones that it runs along."""
+    levels: dict[int, int] = {}
+    reached: list[int] = []  # in every gap between two words
+    for k in sorted(range(len(arcs)), key=lambda k: abs(arcs[k][0] - arcs[k][1])):
+        first, last = sorted(arcs[k])
+        reached += [0] * (last - len(reached))
+        levels[k] = 1 + max(reached[first:last], default=0)
+        reached[first:last] = [levels[k]] * (last - first)
+    return [levels[k] for k in range(len(arcs))]
+
+
+def _arc(arc: Arc, x: float, reach: float, color: str, dashes: str = "") -> str:
+    """A bracket from the head's line to the dependent's, with an arrow at the dependent."""
+    head, dependent = arc
+    side = 1.0 if reach > 0.0 else -1.0
+    # Where a word has arcs in both directions, and its own head's, these leave apart.
+    start = LINE * (head + 0.5) + (4.0 if dependent > head else -4.0)
+    end = LINE * (dependent + 0.5)
+    bend = 4.0 if end > start else -4.0
+    path = (
+        f"M{x:.1f},{start:.1f} h{reach - 4.0 * side:.1f} q{4.0 * side},0 {4.0 * side},{bend} "
+        f"V{end - bend:.1f} q0,{bend} {-4.0 * side},{bend} H{x + 5.0 * side:.1f}"
     )
-    arrow = (
-        f'<path d="M{end - 3:.1f},{ground - 6:.1f} L{end + 3:.1f},{ground - 6:.1f} L{end:.1f},'
-        f'{ground:.1f} Z" style="fill:var({color})"/>'
+    tip = f"M{x:.1f},{end:.1f} l{6.0 * side},-3.5 v7 Z"
+    return (
+        f'<path d="{path}" style="stroke:var({color})" fill="none" stroke-width="1.3"{dashes}/>'
+        f'<path d="{tip}" style="fill:var({color})"/>'
     )
-    if label is None:
-        return curve + arrow
-    middle = 0.5 * (start + end)
-    peak = ground - 0.75 * (ground - top) - 3.0
-    name = (
-        f'<text x="{middle:.1f}" y="{peak:.1f}" text-anchor="middle" '
-        f'style="font-size:10px;fill:var({color})">{escape(str(label))}</text>'
-    )
-    return curve + arrow + name

@@ -15,13 +15,13 @@ def tagged_sentence(
     found: Sequence[Any],
     sure: Any = None,
 ) -> str:
-    """Tokens with labels below; where a label is wrong the true one is struck through beside it."""
+    """Tokens with labels below; a wrong label is struck through, the true one beside it."""
     drawn = []
     for t, (token, true, guess) in enumerate(zip(tokens, truth, found, strict=True)):
         is_right = true is None or true == guess
         label = escape(str(guess))
         if not is_right:
-            label += f" <s>{escape(str(true))}</s>"
+            label = f'<s>{label}</s> <span class="good">{escape(str(true))}</span>'
         note = "" if sure is None else f' title="probability {sure[t]:.3f}"'
         drawn.append(
             f'<span class="token{"" if is_right else " wrong"}"{note}>{escape(str(token))}'

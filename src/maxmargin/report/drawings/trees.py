@@ -1,17 +1,20 @@
-"""Parse trees: words in a row, constituents above them."""
+"""Parse trees: a word in each line, constituents on their left, the root farthest.
+
+Any sentence fits the width of a page this way: trees are deep by far less than they are wide.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from html import escape
 from typing import Any
 
 from ...formats.trees import Tree, as_tree
 from ..trees import tree_height
+from .texts import LINE, short, text, width_of
 
 __all__ = ["parse_tree"]
 
-LETTER, GAP, LEVEL = 7.5, 16.0, 34.0
+GAP = 14.0
 
 
 def parse_tree(found: Any, truth: Any = None) -> str:
@@ -19,9 +22,12 @@ def parse_tree(found: Any, truth: Any = None) -> str:
     tree = as_tree(found)
     expected = None if truth is None else Counter(as_tree(truth).spans())
     drawing = _Drawing(tree, expected)
+    note = (
+        "" if truth is None else '<p class="muted">red: constituents that the true tree lacks</p>'
+    )
     return (
-        f'<div class="scroll"><svg width="{drawing.width:.0f}" height="{drawing.height + 12:.0f}" '
-        f'style="max-width:none" role="img">{"".join(drawing.parts)}</svg></div>'
+        f'<svg viewBox="0 0 {drawing.width:.0f} {drawing.height:.0f}" '
+        f'width="{drawing.width:.0f}" role="img">{"".join(drawing.parts)}</svg>{note}'
     )
 
 
@@ -30,44 +36,45 @@ class _Drawing:
 
     def __init__(self, tree: Tree, expected: Counter[tuple[str, int, int]] | None) -> None:
         self.expected = expected
-        self.height = LEVEL * (tree_height(tree) + 2)
-        self.parts: list[str] = []
-        self.places: list[float] = []
-        x = 8.0
-        for word, tag in zip(tree.words(), tree.tags(), strict=True):
-            width = LETTER * max(len(word), len(tag))
-            self.places.append(x + 0.5 * width)
-            self._text(self.places[-1], self.height, word, "--ink", "font-style:italic")
-            x += width + GAP
-        self.width = x
+        words, tags = [short(word) for word in tree.words()], tree.tags()
+        labels = [label for label, _, _ in tree.spans()]
+        self.level = max(map(width_of, [*labels, *tags])) + GAP
+        self.tags = GAP + self.level * tree_height(tree)  # where their column begins
+        self.width = self.tags + self.level + max(map(width_of, words)) + GAP
+        self.height = LINE * len(words)
+        self.parts = [
+            text(self.tags + self.level, _line(t), word, "--ink", style="font-style:italic")
+            for t, word in enumerate(words)
+        ]
         self._node(tree, 0)
 
     def _node(self, tree: Tree, start: int) -> tuple[float, float, int]:
-        """Draw a subtree that begins at a word; its place, level and end."""
-        level = self.height - LEVEL * (tree_height(tree) + 1)
+        """Draw a subtree that begins at a word; its place, and where it ends."""
+        x = self.tags - self.level * tree_height(tree)
         if tree.is_tag:
-            self._text(self.places[start], level, tree.label, "--muted")
-            return self.places[start], level, start + 1
+            self.parts.append(text(x, _line(start), tree.label, "--muted"))
+            return x, _line(start), start + 1
         end, below = start, []
         for child in tree.children:
             if isinstance(child, Tree):
-                x, y, end = self._node(child, end)
-                below.append((x, y))
-        middle = 0.5 * (below[0][0] + below[-1][0])
-        for x, y in below:
+                child_x, child_y, end = self._node(child, end)
+                below.append((child_x, child_y))
+        y = 0.5 * (below[0][1] + below[-1][1])
+        bend = x + self.level - GAP + 4.0
+        begin = x + width_of(tree.label) + 2.0
+        for child_x, child_y in below:
             self.parts.append(
-                f'<line class="grid" x1="{middle:.1f}" y1="{level + 4:.1f}" x2="{x:.1f}" '
-                f'y2="{y - 13:.1f}"/>'
+                f'<path class="grid" fill="none" d="M{begin:.1f},{y - 4:.1f} '
+                f'H{bend:.1f} V{child_y - 4:.1f} H{child_x - 3:.1f}"/>'
             )
         is_right = self.expected is None or self.expected[tree.label, start, end] > 0
         if self.expected is not None:
             self.expected[tree.label, start, end] -= 1
-        self._text(middle, level, tree.label, "--ink" if is_right else "--red", "font-weight:600")
-        return middle, level, end
+        color = "--ink" if is_right else "--red"
+        self.parts.append(text(x, y, tree.label, color, style="font-weight:600"))
+        return x, y, end
 
-    def _text(self, x: float, y: float, text: str, color: str, style: str = "") -> None:
-        """Write a word or a label."""
-        self.parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" '
-            f'style="fill:var({color});{style}">{escape(text)}</text>'
-        )
+
+def _line(t: int) -> float:
+    """Where a word is written."""
+    return LINE * (t + 0.5) + 4.0

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...tables import percent
 from ...types import Floats
 
-__all__ = ["articles", "bar", "both_ways", "heat_map", "named_table", "table"]
+__all__ = ["Share", "articles", "bar", "both_ways", "heat_map", "named_table", "table"]
 
 SHOWN_AT_FIRST = 10
 
@@ -94,6 +95,10 @@ def number(value: float) -> str:
     return f"{value:.4g}" if np.isfinite(value) else "-"
 
 
+class Share(float):
+    """A share, which is shown in per cent."""
+
+
 def _cell(value: Any) -> str:
     """A cell: text, or a number with all its digits for sorting."""
     if value is None:
@@ -102,7 +107,8 @@ def _cell(value: Any) -> str:
         return f"<td>{escape(str(value))}</td>"
     if isinstance(value, (int, np.integer)):
         return f'<td data-value="{value}">{value:,}</td>'
-    return f'<td data-value="{float(value)!r}">{number(float(value))}</td>'
+    shown = percent(value) if isinstance(value, Share) else number(float(value))
+    return f'<td data-value="{float(value)!r}">{shown}</td>'
 
 
 def _heat_cell(value: float, largest: float) -> str:

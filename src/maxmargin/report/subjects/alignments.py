@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...metrics import pair_accuracies
+from ...estimators.alignment_data import as_pairs
+from ...metrics.alignments import pair_counts
 from ...metrics.tallies import tally_of_alignments, tally_of_labels
 from ..drawings import alignment
-from .subject import Subject, worst_first
+from .subject import Errors, Subject
 
 __all__ = ["describe"]
 
@@ -22,16 +23,18 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     found = estimator.predict(X)
     if estimator.task != "align":
         return _of_candidates(X, y, found)
-    true = [_pairs(own) for own in y]
-    missed = 1.0 - pair_accuracies(true, found)
+    true = [as_pairs(own, x[0], x[1], i) for i, (x, own) in enumerate(zip(X, y, strict=True))]
+    n_true, _, n_right = pair_counts(true, found).T
+    missed = n_true - n_right
 
     def draw(i: int) -> tuple[str, str]:
-        title = f"pair {i}: {missed[i]:.1%} of the true pairs missed"
+        title = f"pair {i}: {missed[i]:.0f} of {n_true[i]:.0f} pairs missed"
         return title, alignment(X[i][0], X[i][1], found[i], true[i])
 
     return Subject(
         tally_of_alignments(true, found),
-        worst_first(missed, draw),
+        Errors(missed, n_true),
+        draw,
         asked=lambda i: (X[i], true[i]),
     )
 
@@ -50,21 +53,9 @@ def _of_candidates(X: Any, y: Any, found: Any) -> Subject:
         ]
         lines = "\n".join(f"{name:7}{''.join(map(str, row)):.{LONGEST}}" for name, row in rows)
         title = f"example {i}: candidate {numbers[i]}, but it is {true[i]}"
-        return title, f'<div class="scroll pair">{escape(lines)}</div>'
+        return title, f'<div class="pair wrapped">{escape(lines)}</div>'
 
     wrong = [float(a != b) for a, b in zip(true, numbers, strict=True)]
     return Subject(
-        tally_of_labels(true, numbers), worst_first(wrong, draw), asked=lambda i: (X[i], true[i])
+        tally_of_labels(true, numbers), Errors(wrong), draw, asked=lambda i: (X[i], true[i])
     )
-
-
-def _pairs(given: Any) -> Any:
-    """Aligned positions; two rows with gaps are taken apart."""
-    if isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[0], str):
-        places, pairs = [0, 0], []
-        for a, b in zip(*given, strict=True):
-            if a != "-" and b != "-":
-                pairs.append(tuple(places))
-            places = [places[0] + (a != "-"), places[1] + (b != "-")]
-        return np.array(pairs, np.int64).reshape(-1, 2)
-    return np.asarray(given, np.int64).reshape(-1, 2)

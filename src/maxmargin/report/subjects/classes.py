@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...metrics.sequences import check_labels
 from ...metrics.tallies import tally_of_grades, tally_of_labels
 from .inputs import row_in_words
-from .subject import Labels, Subject, confidences_of, worst_first
+from .subject import Errors, Labels, Subject, confidences_of, count_labels
 
 __all__ = ["describe"]
 
@@ -22,6 +23,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     classes = np.asarray(estimator.classes_).tolist()
     order = classes if hasattr(estimator, "thresholds_") else None
     tally = tally_of_labels(true, found) if order is None else tally_of_grades(true, found, order)
+    check_labels(true, found, lambda i: f"example {i}")
     wrong = np.array([a != b for a, b in zip(true, found, strict=True)], np.float64)
 
     def draw(i: int) -> tuple[str, str]:
@@ -29,25 +31,33 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         return title, f"<p>{escape(row_in_words(rows[i], names))}</p>"
 
     confidences = confidences_of(estimator, X, true, found)
+    margins = None if order else lambda: _margins(estimator, X, true, classes)
     return Subject(
         tally,
-        worst_first(wrong * _by_how_much(estimator, X, true, classes), draw),
-        Labels(true, found, np.arange(len(true))),
+        Errors(wrong * _grades_off(true, found, order), None, margins),
+        draw,
+        [count_labels("Labels", true, found, lambda label: [(label,)])],
+        Labels(true, found),
         confidences,
         order,
         lambda i: (rows[i : i + 1], true[i]),
     )
 
 
-def _by_how_much(estimator: Any, X: Any, true: list[Any], classes: list[Any]) -> Any:
-    """How far the scores of other classes are above that of the right one, or grades off."""
+def _grades_off(true: list[Any], found: list[Any], order: list[Any] | None) -> Any:
+    """How far apart two grades are; 1 for classes without an order."""
+    if order is None:
+        return 1.0
+    place = {grade: k for k, grade in enumerate(order)}
+    return np.array([abs(place[a] - place[b]) for a, b in zip(true, found, strict=True)])
+
+
+def _margins(estimator: Any, X: Any, true: list[Any], classes: list[Any]) -> Any:
+    """How far the best score is above that of the right class; NaN for unknown ones."""
     place = {label: k for k, label in enumerate(classes)}
     right = np.array([place.get(label, -1) for label in true])
-    if hasattr(estimator, "thresholds_"):
-        found = np.array([place[label] for label in estimator.predict(X).tolist()])
-        return np.abs(found - right).astype(np.float64)
     scores = np.asarray(estimator.decision_function(X), np.float64)
     if scores.ndim == 1:  # two classes: how far above the second one is
         scores = np.column_stack([-scores, scores])
-    known = np.where(right >= 0, scores[np.arange(len(right)), right], scores.min(axis=1))
-    return 1e-12 + scores.max(axis=1) - known
+    known = scores[np.arange(len(right)), right]
+    return np.where(right >= 0, scores.max(axis=1) - known, np.nan)

@@ -9,13 +9,15 @@ import numpy as np
 from ...metrics import hamming
 from ...metrics.tallies import tally_of_tags
 from ..drawings import tagged_sentence
-from .subject import Subject, worst_first
+from .subject import Errors, Subject
 
 __all__ = ["describe"]
 
 
 def describe(estimator: Any, X: Any, y: Any) -> Subject:
     """Partners of the items of the first set."""
+    for i, (x, own) in enumerate(zip(X, y, strict=True)):
+        estimator._matcher.check_output(np.asarray(x), own, f"example {i}: ")
     true = [np.asarray(own).tolist() for own in y]
     found = [np.asarray(own).tolist() for own in estimator.predict(X)]
     wrong = hamming(true, found)
@@ -27,5 +29,8 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
 
     scores = tally_of_tags(true, found, set())
     return Subject(
-        scores._replace(unit="matchings"), worst_first(wrong, draw), asked=lambda i: (X[i], true[i])
+        scores._replace(unit="matchings"),
+        Errors(wrong, [len(own) for own in true]),
+        draw,
+        asked=lambda i: (X[i], true[i]),
     )

@@ -11,7 +11,7 @@ from ...metrics.brackets import bracket_counts
 from ...metrics.tallies import tally_of_trees
 from ...types import Floats
 from ..drawings import parse_tree
-from .subject import Subject, worst_first
+from .subject import Errors, Subject, score_gaps
 
 __all__ = ["describe"]
 
@@ -23,7 +23,8 @@ def describe(estimator: Any, X: Any, y: Any = None) -> Subject:
     inputs = true if y is None else X
     found = estimator.predict(inputs)
     counts, _ = bracket_counts(true, found)
-    errors = counts[:, 0] + counts[:, 1] - 2 * counts[:, 2]
+    sizes = counts[:, 0] + counts[:, 1]
+    errors = sizes - 2 * counts[:, 2]
 
     def draw(i: int) -> tuple[str, str]:
         missed, extra = counts[i, 0] - counts[i, 2], counts[i, 1] - counts[i, 2]
@@ -32,7 +33,8 @@ def describe(estimator: Any, X: Any, y: Any = None) -> Subject:
 
     return Subject(
         tally_of_trees(true, found),
-        worst_first(errors, draw),
+        Errors(errors, sizes, lambda: score_gaps(estimator, inputs, true, found)),
+        draw,
         confidences=_confidences(estimator, inputs, true, found),
         asked=lambda i: (inputs[i], true[i]),
     )

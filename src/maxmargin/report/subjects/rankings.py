@@ -10,7 +10,7 @@ from ...metrics import swapped_pairs
 from ...metrics.tallies import tally_of_rankings
 from ...types import Floats
 from ..drawings import ranking
-from .subject import Subject, worst_first
+from .subject import Errors, Subject
 
 __all__ = ["describe"]
 
@@ -19,13 +19,24 @@ def describe(estimator: Any, X: Any, y: Any, qid: Any = None) -> Subject:
     """Places of the documents of each query."""
     relevance, scores = np.asarray(y, np.float64), estimator.predict(X)
     rows = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    queries = np.zeros(len(relevance), np.int64) if qid is None else np.asarray(qid)
+    queries = estimator._judged_queries(qid, len(relevance))
     names, codes = np.unique(queries, return_inverse=True)
     documents = [np.flatnonzero(codes == k) for k in range(len(names))]
     swapped = [swapped_pairs(relevance[rows], scores[rows]) for rows in documents]
 
+    n_pairs = np.array([_n_pairs(relevance[rows]) for rows in documents])
+    wrong = np.nan_to_num(swapped) * n_pairs
+
+    def margins() -> Floats:
+        found = np.zeros(len(documents))
+        for i, own in enumerate(documents):
+            if n_pairs[i]:
+                a, b = _worst_pair(relevance[own], scores[own])
+                found[i] = scores[own[a]] - scores[own[b]]
+        return found
+
     def draw(i: int) -> tuple[str, str]:
-        title = f"query {names[i]}: {swapped[i]:.1%} of pairs in the wrong order"
+        title = f"query {names[i]}: {wrong[i]:g} of {n_pairs[i]} pairs in the wrong order"
         worth, own = relevance[documents[i]], scores[documents[i]]
         a, b = (int(k) for k in _worst_pair(worth, own))
         pair = f"worst: row {documents[i][a]} above row {documents[i][b]}"
@@ -37,9 +48,16 @@ def describe(estimator: Any, X: Any, y: Any, qid: Any = None) -> Subject:
 
     return Subject(
         tally_of_rankings(relevance, scores, queries),
-        worst_first(np.nan_to_num(swapped), draw),
+        Errors(wrong, n_pairs, margins),
+        draw,
         asked=asked,
     )
+
+
+def _n_pairs(relevance: Floats) -> int:
+    """Pairs of documents of different relevance."""
+    _, counts = np.unique(relevance, return_counts=True)
+    return int((len(relevance) ** 2 - (counts**2).sum()) // 2)
 
 
 def _worst_pair(relevance: Floats, scores: Floats) -> tuple[int, int]:

@@ -8,9 +8,11 @@ from ...metrics import segments_to_tags
 from ...metrics.tallies import tally_of_segments
 from ..drawings import tagged_sentence
 from .inputs import sequence_at, words_of
-from .subject import Subject, worst_first
+from .subject import Errors, Subject, count_labels
 
 __all__ = ["describe"]
+
+RIGHT = "A segment is right if its ends and its label are."
 
 
 def describe(estimator: Any, X: Any, y: Any) -> Subject:
@@ -18,6 +20,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     found = estimator.predict(X)
     true = [[tuple(segment) for segment in own] for own in y]
     errors = [len(set(a) ^ set(b)) for a, b in zip(true, found, strict=True)]
+    sizes = [len(a) + len(b) for a, b in zip(true, found, strict=True)]
 
     def draw(i: int) -> tuple[str, str]:
         words = words_of(sequence_at(X, i))
@@ -28,6 +31,8 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
 
     return Subject(
         tally_of_segments(true, found),
-        worst_first(errors, draw),
+        Errors(errors, sizes),
+        draw,
+        [count_labels("Segments", true, found, note=RIGHT)],
         asked=lambda i: (sequence_at(X, i), true[i]),
     )

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from ...metrics.sets import as_indicators
 from ...metrics.tallies import tally_of_sets
 from .inputs import row_in_words
-from .subject import Subject, worst_first
+from .subject import Errors, Subject, count_labels
 
 __all__ = ["describe"]
 
 
 def describe(estimator: Any, X: Any, y: Any) -> Subject:
     """The labels of each row."""
-    indicators = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
     predicted = estimator.predict(X)
+    indicators = as_indicators(y, predicted.shape[0])
+    if indicators.shape != predicted.shape:
+        raise ValueError(f"y has {indicators.shape[1]} labels, the model {predicted.shape[1]}")
     predicted = predicted.toarray() if hasattr(predicted, "toarray") else np.asarray(predicted)
     true, found = (
         [np.flatnonzero(row).tolist() for row in table] for table in (indicators, predicted)
@@ -38,6 +41,8 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     errors = [len({*a} ^ {*b}) for a, b in zip(true, found, strict=True)]
     return Subject(
         tally_of_sets(true, found, indicators.shape[1]),
-        worst_first(errors, draw),
+        Errors(errors, [len({*a} | {*b}) for a, b in zip(true, found, strict=True)]),
+        draw,
+        [count_labels("Labels", true, found, lambda own: [(k,) for k in own])],
         asked=lambda i: (rows[i : i + 1], indicators[i]),
     )

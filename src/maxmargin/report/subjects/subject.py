@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,19 +10,60 @@ from numpy.typing import ArrayLike
 
 from ...features.containers import as_list
 from ...metrics.tallies import Tally
-from ...types import Floats, Ints
+from ...tables import percent
+from ...types import Floats
 
-__all__ = ["Labels", "Subject", "Worst", "confidences_of", "known_labels", "worst_first"]
+__all__ = [
+    "ORDERS",
+    "Errors",
+    "LabelCounts",
+    "Labels",
+    "Subject",
+    "Worst",
+    "confidences_of",
+    "count_labels",
+    "known_labels",
+    "score_gaps",
+    "worst_first",
+]
 
 SHOWN = 30  # worst examples
+ORDERS = ("rate", "margin", "count")  # by which examples are the worst
 
 
 class Labels(NamedTuple):
-    """True and found labels of all positions, and which example each belongs to."""
+    """True and found labels of all positions, for confusions."""
 
     true: list[Any]
     found: list[Any]
-    units: Ints
+    note: str = ""
+
+
+class LabelCounts(NamedTuple):
+    """For every label: how many there are, were found, and are right, example by example."""
+
+    title: str
+    note: str  # what is right
+    names: list[Any]
+    counts: list[tuple[Floats, Floats, Floats]]
+
+
+class Errors(NamedTuple):
+    """How wrong every example is.
+
+    Attributes
+    ----------
+    counts : array of shape (n_examples,)
+        Errors; 0 where all is right.
+    sizes : array of shape (n_examples,), optional
+        How many there could be; without it, ``counts`` is the rate itself.
+    margins : callable, optional
+        By how much the model prefers what it found to the truth; where that is not known, NaN.
+    """
+
+    counts: ArrayLike
+    sizes: ArrayLike | None = None
+    margins: Callable[[], Floats] | None = None
 
 
 class Worst(NamedTuple):
@@ -40,10 +81,14 @@ class Subject(NamedTuple):
     ----------
     tally : Tally
         Scores, unit by unit.
-    worst : list of Worst
-        Examples that went wrong, the worst first.
+    errors : Errors
+        How wrong each example is.
+    draw : callable
+        Heading and drawing of the example of this number.
+    by_label : list of LabelCounts
+        For scores of each label; none where outputs have no labels.
     labels : Labels or None
-        For confusions and scores of each label; None where outputs have no labels.
+        For confusions; None where labels are not confused one for another.
     confidences : pair of arrays, or None
         How sure the model was of what it found, and whether it was right, position by position.
     order : list or None
@@ -54,18 +99,78 @@ class Subject(NamedTuple):
     """
 
     tally: Tally
-    worst: list[Worst]
+    errors: Errors
+    draw: Callable[[int], tuple[str, str]]
+    by_label: Sequence[LabelCounts] = ()
     labels: Labels | None = None
     confidences: tuple[Floats, Floats] | None = None
     order: list[Any] | None = None
     asked: Callable[[int], tuple[Any, Any]] | None = None
 
 
-def worst_first(errors: ArrayLike, draw: Callable[[int], tuple[str, str]]) -> list[Worst]:
-    """Draw the examples with the most errors; those without any are left out."""
-    numbers = np.asarray(errors, np.float64)
-    order = np.argsort(-numbers, kind="stable")[:SHOWN]
-    return [Worst(i, *draw(i)) for i in order.tolist() if numbers[i] > 0.0]
+def worst_first(subject: Subject, order: str) -> list[Worst]:
+    """Draw the examples that went wrong, the worst first, by one of `ORDERS`."""
+    counts, sizes, find_margins = subject.errors
+    errors = np.asarray(counts, np.float64)
+    rates = errors if sizes is None else errors / np.maximum(np.asarray(sizes, np.float64), 1.0)
+    if order == "margin" and find_margins is None:
+        raise ValueError(
+            "worst='margin': this model does not score given outputs; choose 'rate' or 'count'"
+        )
+    # Outputs of one decision are all as wrong as each other but for their margins.
+    has_margins = find_margins is not None and (order == "margin" or sizes is None)
+    margins = find_margins() if has_margins and find_margins else np.zeros(len(errors))
+    margins = np.where(np.isfinite(margins), margins, -np.inf)
+    keys = {
+        "rate": (-margins, -errors, -rates),
+        "count": (-margins, -rates, -errors),
+        "margin": (-rates, -margins),
+    }
+    worst = [i for i in np.lexsort(keys[order]).tolist() if errors[i] > 0.0][:SHOWN]
+    found = []
+    for i in worst:
+        title, drawing = subject.draw(i)
+        title += "" if sizes is None else f" ({percent(rates[i])} %)"
+        title += f", margin {margins[i]:.4g}" if order == "margin" and margins[i] > -np.inf else ""
+        found.append(Worst(i, title, drawing))
+    return found
+
+
+def count_labels(
+    title: str,
+    true: Sequence[Any],
+    found: Sequence[Any],
+    items: Callable[[Any], Iterable[tuple[Any, ...]]] = list,
+    note: str = "",
+) -> LabelCounts:
+    """Count the items of each output, such as (place, label), by the label, which comes last."""
+    both = [[set(items(own)) for own in each] for each in (true, found)]
+    both.append([a & b for a, b in zip(*both, strict=True)])
+    names = sorted({item[-1] for each in both for own in each for item in own}, key=str)
+    number = {name: k for k, name in enumerate(names)}
+    tables = [np.zeros((len(names), len(true))) for _ in both]
+    for table, each in zip(tables, both, strict=True):
+        for i, own in enumerate(each):
+            for item in own:
+                table[number[item[-1]], i] += 1.0
+    return LabelCounts(title, note, names, list(zip(*tables, strict=True)))
+
+
+def score_gaps(
+    estimator: Any,
+    X: Any,
+    true: Sequence[Any],
+    found: Sequence[Any],
+    is_known: Callable[[Any], bool] = lambda output: True,
+) -> Floats:
+    """By how much a model's scores of what it found are above those of the truth.
+
+    The truth of an example may have labels that the model does not know: it gets NaN.
+    """
+    known = [is_known(output) for output in true]
+    given = [a if k else b for a, b, k in zip(true, found, known, strict=True)]
+    gaps: Floats = estimator.score_outputs(X, found) - estimator.score_outputs(X, given)
+    return np.where(known, gaps, np.nan)
 
 
 def known_labels(y: Any, positions: str = "token") -> list[list[Any]]:

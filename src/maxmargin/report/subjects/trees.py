@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ...metrics import hamming
 from ...metrics.tallies import tally_of_losses, tally_of_tags
 from ...types import Floats
 from ..drawings import parts_of_image, tagged_sentence
-from .subject import Labels, Subject, known_labels, worst_first
+from .subject import Errors, Labels, Subject, count_labels, known_labels
 
 __all__ = ["describe"]
 
@@ -20,31 +21,32 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
     found = estimator.predict(X)
     if estimator.outputs == "positions":
         return _of_places(estimator, X, np.asarray(y), found)
-    true, guesses = (
-        [[str(label) for label in own] for own in np.asarray(ys, object).tolist()]
-        for ys in (y, found)
-    )
+    true, guesses = known_labels(y, "node"), found.tolist()
     wrong = hamming(true, guesses)
 
     def draw(i: int) -> tuple[str, str]:
         nodes = [f"node {v}" for v in range(len(true[i]))]
-        return f"tree {i}: {int(wrong[i])} labels wrong", tagged_sentence(
-            nodes, true[i], guesses[i]
-        )
+        title = f"tree {i}: {int(wrong[i])} of {len(nodes)} labels wrong"
+        return title, tagged_sentence(nodes, true[i], guesses[i])
 
     flat_true, flat_found = (
-        [f"{v}: {label}" for own in ys for v, label in enumerate(own)] for ys in (true, guesses)
+        [name for own in ys for (name,) in _of_nodes(own)] for ys in (true, guesses)
     )
-    units = np.repeat(np.arange(len(true)), [len(own) for own in true])
     scores = tally_of_tags(true, guesses, set())
-    given = known_labels(y, "node")
     return Subject(
         scores._replace(unit="trees"),
-        worst_first(wrong, draw),
-        Labels(flat_true, flat_found, units),
-        _confidences(estimator, X, given, found),
-        asked=lambda i: (estimator._inputs_at(X, np.array([i])), given[i]),
+        Errors(wrong, [len(own) for own in true]),
+        draw,
+        [count_labels("Labels", true, guesses, _of_nodes)],
+        Labels(flat_true, flat_found),
+        _confidences(estimator, X, true, found),
+        asked=lambda i: (estimator._inputs_at(X, np.array([i])), true[i]),
     )
+
+
+def _of_nodes(labels: list[Any]) -> Iterator[tuple[str]]:
+    """Labels with the numbers of their nodes."""
+    return ((f"{v}: {label}",) for v, label in enumerate(labels))
 
 
 def _confidences(
@@ -73,4 +75,4 @@ def _of_places(estimator: Any, X: Any, true: Any, found: Any) -> Subject:
 
     tally = tally_of_losses(far)
     scores = {"mean_distance": tally.scores["mean_loss"]}
-    return Subject(tally._replace(unit="images", scores=scores), worst_first(far, draw))
+    return Subject(tally._replace(unit="images", scores=scores), Errors(far), draw)
