@@ -1,10 +1,19 @@
 """``python -m maxmargin`` is the command line, as is the command ``maxmargin``."""
 
+from __future__ import annotations
+
 import os
-import signal
 import sys
-from types import FrameType
-from typing import NoReturn
+
+try:
+    import signal
+except KeyboardInterrupt:  # from then on `run` listens
+    os._exit(130)
+
+TYPE_CHECKING = False  # typing takes a while to import, in which nobody listens to Ctrl-C
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 __all__ = ["run"]
 
