@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .sparse_format import check_sparse
 from .types import Floats
 
 __all__ = [
@@ -29,6 +30,7 @@ LARGEST = 1e100
 
 def as_floats(values: Any, name: str) -> Floats:
     """Values as an array of floats; ValueError, with their name, if they are no real numbers."""
+    check_sparse(values, name)
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "cmMV":

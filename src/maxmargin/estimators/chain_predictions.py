@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._warn import warn_user
-from ..engine.rows import check_columns, make_rows
+from ..engine.rows import make_rows
 from ..engine.threads import in_ranges
 from ..features import PackedSequences, StoredSequences
 from ..features.packing import check_finite
@@ -24,6 +24,7 @@ from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.histories.scratch import HistoryInputs
 from ..problems.chain.marginals import ChainDistribution
 from ..solvers.base import checked_weights
+from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
 from .chain_explanation import ChainInputs, chain_evidence
@@ -138,7 +139,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
                 own = part.between(first, end)
                 if not is_checked and not own.is_usable():
                     check_finite(packed, own.before, own.before + end - first)
-                    check_columns(packed.tokens)
+                    check_sparse(packed.tokens, "X.tokens")
                 return work(own)
 
             unit = effort * decoder.token_work(part.rows)
@@ -420,8 +421,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
         is_plain = not isinstance(decoder, HistoryDecoder)
         extra = None if is_plain else self._transition_features_of(X, tokens)
         width = 0 if basis is None else len(basis)
-        if basis is not None and getattr(tokens, "format", "") == "csr":
-            check_columns(tokens)  # kernels would read beyond the points
+        if basis is not None:
+            check_sparse(tokens, "X.tokens")  # kernels would read beyond the points
         for first, last in sequences_at_a_time(offsets, width):
             chosen = slice(int(offsets[first]), int(offsets[last]))
             inputs = tokens if basis is None else basis.values(tokens[chosen])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
+from ..given import as_floats
 from ..types import Floats, Ints
 
 __all__ = ["class_factors", "example_weights"]
@@ -89,7 +90,9 @@ def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
     """Sample weights as floats; None stays None."""
     if sample_weight is None:
         return None
-    weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights: Floats = _check_sample_weight(
+        as_floats(sample_weight, "sample_weight"), X, dtype=np.float64
+    )
     negative = np.flatnonzero(weights < 0)
     if len(negative):
         raise ValueError(

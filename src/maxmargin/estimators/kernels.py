@@ -21,6 +21,7 @@ from ..features.kernel_map import (
     rows_at_a_time,
     slices_of_rows,
 )
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .seeds import seed_of
 
@@ -68,6 +69,7 @@ class KernelMethods:
         self.__dict__.pop("kernel_report_", None)
         if isinstance(self.kernel, str) and self.kernel == "linear":
             return X
+        check_sparse(X, "X")
         names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_basis", "basis")
         options = {name: getattr(self, name) for name in names}
         seed = None if self.basis == "pivots" else seed_of(self.random_state)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
@@ -20,10 +20,11 @@ from ..problems.classes.class_features import ClassFeatureProblem, described_cla
 from ..problems.classes.marginals import ClassDistribution
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import canonical, check_lengths, checked_inputs, checked_pairs
 from .confidence import Confidences
 from .example_weights import example_weights
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
@@ -35,8 +36,6 @@ from .prior import all_classes, check_prior, drawn_to
 from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
-
-FLOATS = (np.float64, np.float32)
 
 
 @with_inherited_parameters
@@ -279,11 +278,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Examples as arrays; raises ValueError that says what is wrong with them."""
-        check_lengths(X, y)
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X, y = checked_pairs(self, X, y, reset=reset)
         check_classification_targets(y)
         return X, y
 
@@ -317,6 +312,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
                 "costs of examples take the place of loss, which must be 'zero-one' then, and are "
                 "not for classes with a taxonomy or class features"
             )
+        check_sparse(costs, "costs")
         expected = len(codes), len(self.classes_)
         try:
             table = as_reals(costs)
@@ -452,6 +448,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
         float
         """
         self._check_fitted()
+        check_sparse(y, "y")
         labels = column_or_1d(y)
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if len(unknown):
@@ -559,10 +556,7 @@ class MulticlassSVM(Confidences, KernelParameters, ClassifierMixin, LinearEstima
     def _scores(self, X: Any) -> Floats:
         """Scores of all classes."""
         weights = self._weights
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X = checked_inputs(self, X)
 
         def scores(inputs: Any) -> Floats:
             rows = make_rows(inputs, fit_intercept=self._has_intercept)

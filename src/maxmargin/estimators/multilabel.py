@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Names
 from ..engine.rows import Rows, make_rows
@@ -26,7 +25,7 @@ from ..problems.multilabel.problem import (
 )
 from ..types import Bools, Floats, Ints
 from .base import OnlineMethod, checked_k
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import canonical, check_lengths, checked_inputs
 from .example_weights import example_weights
 from .explanation import (
     Evidence,
@@ -42,8 +41,6 @@ from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
 
 __all__ = ["MultilabelSVM"]
-
-FLOATS = (np.float64, np.float32)
 
 
 def _has_no_edges(estimator: MultilabelSVM) -> bool:
@@ -192,7 +189,7 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("MultilabelSVM requires y to be passed, but the target y is None")
         check_lengths(X, y)
-        X = self._checked(X, reset)
+        X = checked_inputs(self, X, reset=reset)
         gold = _as_indicators(y, X.shape[0])
         weights = example_weights(sample_weight, None, X, np.arange(len(gold)))
         return canonical(X), gold, weights
@@ -362,16 +359,8 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def _asked(self, X: Any) -> tuple[Rows, LabelGraph, Floats]:
         """What predictions are made of."""
         weights = self._weights
-        rows = make_rows(self._checked(X), fit_intercept=self._has_intercept)
+        rows = make_rows(checked_inputs(self, X), fit_intercept=self._has_intercept)
         return rows, make_graph(len(self.classes_), self.edges_), weights
-
-    def _checked(self, X: Any, reset: bool = False) -> Any:
-        """Inputs as a matrix; raises ValueError that says what is wrong."""
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
-        return X
 
     # ----- persistence --------------------------------------------------------------------------
 

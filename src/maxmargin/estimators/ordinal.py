@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from .._warn import warn_user
 from ..declared import Count, Labels, Names
@@ -22,7 +22,7 @@ from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
 from ..types import Floats, Ints
 from .base import checked_k
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import canonical, check_lengths, checked_inputs, checked_pairs
 from .example_weights import example_weights
 from .explanation import (
     Evidence,
@@ -38,7 +38,6 @@ from .parameters import with_inherited_parameters
 
 __all__ = ["OrdinalSVM"]
 
-FLOATS = (np.float64, np.float32)
 OrdinalLoss = Literal["absolute", "pairs"]
 LOSSES = get_args(OrdinalLoss)
 
@@ -126,8 +125,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
         check_lengths(X, y)
         order = self._given_order(y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
-        check_finite(X)
+        X, y = checked_pairs(self, X, y)
         self.classes_ = self._found_grades(y) if order is None else order
         grades = self._encoded(y)
         weights = example_weights(sample_weight, None, X, grades)
@@ -180,10 +178,7 @@ class OrdinalSVM(ClassifierMixin, LinearEstimator):
         ndarray of shape (n_examples,)
         """
         weights = self._weights
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X = checked_inputs(self, X)
         scores = scores_of_rows(make_rows(X), weights[: self.n_features_in_], self.n_jobs)
         return np.asarray(scores, dtype=np.float64)
 

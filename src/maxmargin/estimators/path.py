@@ -23,6 +23,7 @@ from ..checkpoints import FOLD, check_place, identity_at, part_of
 from ..doc_links import DocLinks
 from ..solvers import is_online
 from ..solvers.path import PathPoint
+from ..sparse_format import check_sparse
 from ..tables import columns
 from ..types import Floats
 from .base import MaxMarginEstimator, PathRequest
@@ -304,6 +305,8 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
+        check_sparse(X, "X")  # before it is split
+        check_sparse(y, "y")
         if isinstance(self.Cs, Integral) and self.Cs < 1:
             raise ValueError(f"Cs must be 1 or more, or the values themselves, got {self.Cs!r}")
         grid = np.logspace(-3, 2, int(self.Cs)) if isinstance(self.Cs, Integral) else self.Cs

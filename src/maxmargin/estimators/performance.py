@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Labels, Names
 from ..defaults import MEASURE_TOL
@@ -20,7 +19,7 @@ from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
 from ..types import Bools, Floats
 from .base import checked_k
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import canonical, check_lengths, checked_inputs, checked_pairs
 from .example_weights import example_weights
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .kernels import KernelModel, KernelParameters
@@ -29,8 +28,6 @@ from .measure_scores import measure_of_scores
 from .parameters import with_inherited_parameters
 
 __all__ = ["PerformanceSVM"]
-
-FLOATS = (np.float64, np.float32)
 
 
 @with_inherited_parameters
@@ -150,9 +147,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         self
         """
         measure = self._measure()
-        check_lengths(X, y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
-        check_finite(X)
+        X, y = checked_pairs(self, X, y)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
@@ -202,10 +197,7 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         ndarray of shape (n_rows,)
         """
         weights = self._weights
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X = checked_inputs(self, X)
 
         def scores(inputs: Any) -> Floats:
             rows = make_rows(inputs, fit_intercept=self._has_intercept)
@@ -281,8 +273,8 @@ class PerformanceSVM(KernelParameters, ClassifierMixin, LinearEstimator):
         float
         """
         scores = self.decision_function(X)
-        y = np.asarray(y)
         check_lengths(scores, y)
+        y = np.asarray(y)
         unknown = np.flatnonzero(~np.isin(y, self.classes_))
         if len(unknown):
             raise ValueError(

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
 from ..declared import Count, Names
 from ..engine.native import scores_of_rows
@@ -22,15 +21,13 @@ from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
-from .class_inputs import canonical, check_finite, check_lengths
+from .class_inputs import canonical, check_lengths, checked_inputs, checked_pairs
 from .example_weights import example_weights
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .monotonic import monotonic_signs
 from .parameters import with_inherited_parameters
 
 __all__ = ["RankSVM"]
-
-FLOATS = (np.float64, np.float32)
 
 
 @with_inherited_parameters
@@ -205,10 +202,7 @@ class RankSVM(MaxMarginEstimator):
         ndarray of shape (n_documents,)
         """
         weights = self._weights
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
-        )
-        check_finite(X)
+        X = checked_inputs(self, X)
         return scores_of_rows(make_rows(X), weights, self.n_jobs).astype(np.float64, copy=False)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
@@ -313,18 +307,7 @@ class RankSVM(MaxMarginEstimator):
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Floats]:
         """Documents and relevances as arrays; raises ValueError that says what is wrong."""
-        check_lengths(X, y)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=FLOATS,
-            ensure_all_finite=False,
-            y_numeric=True,
-        )
-        check_finite(X)
+        X, y = checked_pairs(self, X, y, reset=reset, y_numeric=True)
         return X, np.asarray(y, dtype=np.float64)
 
     # ----- persistence --------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..declared import Count, SparseParts, as_sparse, sparse_parts
 from ..engine.one_core import one_core
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .kernel_functions import FLOATS, KERNELS, PRECOMPUTED, Kernel, make_kernel
 from .pivoted_cholesky import BASES as UNLABELLED
@@ -225,6 +226,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ndarray of shape (n_rows, n_basis)
             In single precision if X is.
         """
+        check_sparse(X, "X")
         if self.basis != SUPPORTS:
             X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
             return self._fit_checked(X)
@@ -285,6 +287,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ndarray of shape (n_rows, n_basis)
         """
         check_is_fitted(self, "basis_")
+        check_sparse(X, "X")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
         features = np.empty((X.shape[0], len(self.basis_)), np.result_type(X.dtype, self.factor_))
         for rows in slices_of_rows(X.shape[0], len(self.basis_)):
