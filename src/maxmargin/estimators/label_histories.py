@@ -18,6 +18,7 @@ from ..problems.chain.constraints import ChainConstraints
 from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
 from ..problems.chain.histories.tuples import LabelTuples, label_tuples
+from ..sparse_format import check_sparse
 from ..types import Ints, Ints32
 from .token_inputs import TokenInputs
 
@@ -108,6 +109,7 @@ class LabelHistories(TokenInputs):
             return found
         columns = self._chosen_columns(chosen)
         self._transition_inputs = TransitionInputs(columns, None, len(columns))
+        check_sparse(tokens, "X.tokens")
         return tokens[:, columns]
 
     def _transition_features_of(self, X: Any, tokens: Any) -> Any:
@@ -116,6 +118,7 @@ class LabelHistories(TokenInputs):
         if inputs is None:
             return None
         if inputs.columns is not None:
+            check_sparse(tokens, "X.tokens")
             return tokens[:, inputs.columns]
         return pack_sequences(as_list(X), inputs.extractor, n_features=inputs.n_features).tokens
 

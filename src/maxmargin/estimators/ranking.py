@@ -18,6 +18,7 @@ from ..features.containers import is_frame
 from ..given import is_one_of
 from ..metrics.rankings import average_precision, mean_swapped_pairs, ndcg, weights_of_queries
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
@@ -225,6 +226,7 @@ class RankSVM(MaxMarginEstimator):
             values are differences of features, what the first has more of than the second.
         """
         n, weights = checked_k(n, "n"), self._weights
+        check_sparse(x, "x")
         rows = _as_matrix(x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x)))
         names = partial(column_names, self)
         if y_hat is not None:

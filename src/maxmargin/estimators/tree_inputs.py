@@ -130,6 +130,7 @@ def as_label_rows(y: Any) -> NDArray[Any]:
 
 def as_images(X: Any, channels: int | None) -> list[Floats]:
     """Images of shape (height, width, channels), all finite."""
+    check_sparse(X, "X")
     images = []
     for i, image in enumerate(X):
         array = as_floats(image, f"image {i}")
