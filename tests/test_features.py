@@ -91,7 +91,7 @@ HOLE = np.array([[1.0, 1.0, 1.0], [1.0, np.nan, 1.0]])
         ([], "at least one sequence"),
         ("words", "expected a list of sequences, found str 'words'"),
         (np.ones((2, 3)), r"expected a list of sequences, found ndarray of shape \(2, 3\)"),
-        (sp.eye(3), "expected a list of sequences"),
+        (sp.eye(3), r"X is one sparse matrix of shape \(3, 3\)"),
         ({"a": 1}, "expected a list of sequences, found dict"),
         (7, "expected a list of sequences, found int 7"),
         ([GOOD, "word"], "sequence 1 is str 'word'"),

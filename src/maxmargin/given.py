@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
+from .sparse_format import check_sparse
 from .types import Floats
 
 __all__ = [
@@ -29,13 +31,18 @@ LARGEST = 1e100
 
 def as_floats(values: Any, name: str) -> Floats:
     """Values as an array of floats; ValueError, with their name, if they are no real numbers."""
+    check_sparse(values, name)
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "cmMV":
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):  # ragged lists, words, objects
         pass
-    raise ValueError(f"{name} must be numbers, got {values!r:.60}")
+    try:
+        shown = f"{values!r:.60}"
+    except Exception:  # a list with a damaged matrix, say
+        shown = type(values).__name__
+    raise ValueError(f"{name} must be numbers, got {shown}")
 
 
 def as_sample_weights(sample_weight: ArrayLike | None) -> Floats | None:
@@ -61,6 +68,8 @@ def unusable(value: float) -> str:
 def is_list(value: Any) -> bool:
     """Whether this is a list of something, of any kind, and no string."""
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
+        return False
+    if issparse(value):  # has no length
         return False
     return getattr(value, "ndim", 1) > 0 and hasattr(value, "__getitem__")
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from .given import LARGEST
+from .sparse_format import check_sparse
 from .types import Floats, Ints, Ints32
 
 __all__ = [
@@ -74,16 +75,21 @@ def split_bounds(answer: Planes | BoundedPlanes) -> tuple[Planes, Floats | None]
 
 def entries(features: Any) -> Row:
     """Turn any joint feature vector into (indices, values)."""
+    if sp.issparse(features):
+        check_sparse(features, "joint_feature(x, y)")
+        if len(features.shape) == 2 and features.shape[0] != 1:
+            shape = features.shape
+            raise ValueError(f"expected one row of features, got a matrix of shape {shape}")
+        if features.format == "csr":  # as most are; in less time than it takes SciPy
+            used = slice(int(features.indptr[-1]))
+            return features.indices[used].astype(np.int32), features.data[used].astype(np.float64)
+        row = features.tocoo()
+        return row.col.astype(np.int32), row.data.astype(np.float64)
     if isinstance(features, Mapping):
         return (
             _numbers_of_features(list(features)),
             np.fromiter(features.values(), dtype=np.float64, count=len(features)),
         )
-    if sp.issparse(features):
-        row = features.tocoo()
-        if len(row.shape) == 2 and row.shape[0] != 1:
-            raise ValueError(f"expected one row of features, got a matrix of shape {row.shape}")
-        return row.col.astype(np.int32), row.data.astype(np.float64)
     dense = np.asarray(features, dtype=np.float64).ravel()
     indices = dense.nonzero()[0]
     return indices.astype(np.int32), dense[indices]

@@ -290,7 +290,7 @@ def _width(features: Any) -> int:
     """Number of features of what ``joint_feature`` has returned for the first example."""
     if features is None:
         raise ValueError("joint_feature returned None for example 0; is a return missing?")
-    if isinstance(features, Mapping):
+    if isinstance(features, Mapping) and not sp.issparse(features):
         raise ValueError("joint_feature returns a dict, so the problem must set n_features itself")
     shape = features.shape if sp.issparse(features) else np.shape(features)
     if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != 1):

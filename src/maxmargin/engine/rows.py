@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .._jit import kernel
 from ..given import LARGEST
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints, Ints32
 from .one_core import one_core
 
@@ -26,8 +27,6 @@ __all__ = [
     "add_sparse_scores",
     "are_usable",
     "check_codes",
-    "check_columns",
-    "check_indices",
     "is_mapped",
     "make_rows",
     "row_scores",
@@ -78,12 +77,11 @@ def make_rows(
             no_rows = np.zeros(1, np.int64)
             return Rows(no_rows, np.empty(0, np.int32), X[:0, :0].ravel(), X, bias, X.shape[1])
         return _sparse_rows(X, bias)
+    check_sparse(X, "X", check_indices=check_indices)
     X = X.tocsr()
     if not X.has_canonical_format:  # kernels take every entry for a feature of its own
         X = X.copy()
         X.sum_duplicates()
-    if check_indices:
-        check_columns(X)
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     return Rows(
         X.indptr.astype(np.int64, copy=False),
@@ -105,21 +103,10 @@ def is_mapped(array: NDArray[Any]) -> bool:
     return False
 
 
-def check_columns(X: Any) -> None:
-    """Raise ValueError for a CSR matrix with an index outside of it, which scipy lets pass."""
-    _check_used(X.indices[: X.indptr[-1]], X.shape[1])
-
-
-def check_indices(rows: Rows, first: int, end: int) -> None:
-    """The same for the rows ``first`` to ``end - 1``, if they are sparse."""
-    if len(rows.indptr) > 1:
-        _check_used(rows.indices[rows.indptr[first] : rows.indptr[end]], rows.n_columns)
-
-
 def are_usable(rows: Rows, first: int, end: int) -> bool:
     """Whether the rows ``first`` to ``end - 1`` have numbers and columns to compute with.
 
-    That is what `first_unusable` and `check_indices` look for, found in one go without the GIL.
+    That is what `first_unusable` and `check_sparse` look for, found in one go without the GIL.
     """
     if len(rows.indptr) == 1:
         return bool(_are_usable(rows.dense[first:end].ravel(), rows.indices, 0))
@@ -136,15 +123,6 @@ def _are_usable(values, indices, n_columns):
     for e in range(np.uint64(len(indices))):
         wrong += indices[e] < 0 or indices[e] >= n_columns
     return wrong == 0
-
-
-def _check_used(used: Ints32, n_columns: int) -> None:
-    """Raise ValueError for indices that are not those of columns."""
-    if used.min(initial=0) < 0 or used.max(initial=0) >= max(n_columns, 1):
-        raise ValueError(
-            f"the sparse matrix has {n_columns} columns, but indices from {used.min()} to "
-            f"{used.max()}"
-        )
 
 
 def check_codes(codes: NDArray[Any], n_codes: int, name: str) -> None:

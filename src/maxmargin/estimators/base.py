@@ -35,6 +35,7 @@ from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, OnlineSolver, Seen
 from ..solvers.path import PathPoint, Solve, solve_path
 from ..solvers.series import Series
+from ..sparse_format import check_sparse
 from ..types import Floats
 from ..weight_constraints import WeightConstraints
 from .checked_weights import CheckedWeights
@@ -125,6 +126,8 @@ class Savable(AllOrNothing):
         Report
             ``report.save("report.html")`` writes it; notebooks show it.
         """
+        check_sparse(X, "X")
+        check_sparse(y, "y")
         return import_name("report.report", "make_report")(self, X, y, **of_examples)
 
     # ----- what persistence asks for ------------------------------------------------------------

@@ -148,7 +148,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
                 own = part.between(first, end)
                 if not is_checked and not own.is_usable():
                     check_finite(packed, own.before, own.before + end - first)
-                    check_columns(packed.tokens)
+                    check_sparse(packed.tokens, "X.tokens")
                 return work(own)
 
             unit = effort * decoder.token_work(part.rows)
@@ -426,8 +426,8 @@ class ChainPredictions(KernelMethods, ChainWeights):
         is_plain = not isinstance(decoder, HistoryDecoder)
         extra = None if is_plain else self._transition_features_of(X, tokens)
         width = 0 if basis is None else len(basis)
-        if basis is not None and getattr(tokens, "format", "") == "csr":
-            check_columns(tokens)  # kernels would read beyond the points
+        if basis is not None:
+            check_sparse(tokens, "X.tokens")  # kernels would read beyond the points
         for first, last in sequences_at_a_time(offsets, width):
             chosen = slice(int(offsets[first]), int(offsets[last]))
             inputs = tokens if basis is None else basis.values(tokens[chosen])

@@ -13,6 +13,7 @@ from ..features.class_features import ClassFeatures
 from ..given import as_floats
 from ..metrics.costs import as_reals, cost_matrix
 from ..problems.classes.taxonomy import Taxonomy
+from ..sparse_format import check_sparse
 from ..types import Floats
 
 __all__ = ["ClassDescription", "as_taxonomy", "class_costs", "describe_classes"]
@@ -84,6 +85,7 @@ def class_costs(
         if loss != "zero-one":
             raise ValueError(f"loss must be 'zero-one', 'taxonomy' or a cost matrix, got {loss!r}")
         return None
+    check_sparse(loss, "loss")
     if isinstance(loss, Mapping):
         return cost_matrix(loss, classes.tolist())
     K = len(classes)
@@ -104,7 +106,8 @@ def _as_class_features(given: Any, seen: NDArray[Any]) -> ClassFeatures:
     """Class features out of anything that the parameter accepts."""
     if isinstance(given, ClassFeatures):
         return given
-    if isinstance(given, Mapping):
+    check_sparse(given, "class_features")
+    if isinstance(given, Mapping) and not sp.issparse(given):  # a DOK matrix is a mapping, too
         return ClassFeatures.from_mapping(given)
     rows = given if sp.issparse(given) else as_floats(given, "class_features")
     if rows.ndim != 2 or rows.shape[0] != len(seen):

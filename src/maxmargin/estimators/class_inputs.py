@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..engine.rows import check_columns
 from ..given import LARGEST, first_unusable
+from ..sparse_format import check_sparse
 
 __all__ = ["are_classes", "canonical", "check_classes", "check_lengths", "check_rows", "one_column"]
 
@@ -77,6 +77,8 @@ def one_column(y: Any) -> Any:
 
 def check_lengths(X: Any, y: Any) -> None:
     """Refuse X and y of different lengths; what has no length is left to scikit-learn."""
+    check_sparse(X, "X")
+    check_sparse(y, "y")
     try:
         n_inputs, n_outputs = _length(X), _length(y)
     except TypeError:
@@ -103,7 +105,6 @@ def canonical(X: Any) -> Any:
     """A sparse matrix with sorted indices without repetition, not changing the user's."""
     if not sp.issparse(X):
         return X
-    check_columns(X)
     if X.has_canonical_format:
         return X
     X = X.copy()

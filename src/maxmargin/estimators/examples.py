@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from ..features import StoredLabels
 from ..features.packing import PackedSequences, offsets_of
 from ..formats import ConlluTreebank, TokenColumns, Treebank
+from ..sparse_format import check_sparse
 from ..types import Ints
 from .labels import Outputs
 
@@ -58,6 +59,7 @@ def examples_at(X: Any, indices: Ints) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[indices]
     if sp.issparse(X) or isinstance(X, np.ndarray):
+        check_sparse(X, "X")
         return X[indices]
     return [X[i] for i in indices]
 

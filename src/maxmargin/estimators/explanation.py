@@ -216,6 +216,7 @@ def token_name(x: Any, t: int) -> str:
 
 def one_row(x: Any) -> Any:
     """One input as a matrix of a single row; ValueError for more."""
+    check_sparse(x, "x")
     row: Any = x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x))
     if row.shape[0] != 1:
         raise ValueError(f"x must be one input, got {row.shape[0]} rows")

@@ -108,6 +108,7 @@ class LabelHistories(TokenInputs):
             return found
         columns = self._chosen_columns(chosen)
         self._transition_inputs = TransitionInputs(columns, None, len(columns))
+        check_sparse(tokens, "X.tokens")
         return tokens[:, columns]
 
     def _transition_features_of(self, X: Any, tokens: Any) -> Any:
@@ -116,6 +117,7 @@ class LabelHistories(TokenInputs):
         if inputs is None:
             return None
         if inputs.columns is not None:
+            check_sparse(tokens, "X.tokens")
             return tokens[:, inputs.columns]
         return pack_sequences(as_list(X), inputs.extractor, n_features=inputs.n_features).tokens
 

@@ -310,6 +310,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
                 "costs of examples take the place of loss, which must be 'zero-one' then, and are "
                 "not for classes with a taxonomy or class features"
             )
+        check_sparse(costs, "costs")
         expected = len(codes), len(self.classes_)
         try:
             table = as_reals(costs)

@@ -24,6 +24,7 @@ from ..doc_links import DocLinks
 from ..progress import Loop, running_clock
 from ..solvers import is_online
 from ..solvers.path import PathPoint
+from ..sparse_format import check_sparse
 from ..tables import columns
 from ..types import Floats
 from .base import MaxMarginEstimator, PathRequest
@@ -314,6 +315,8 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
+        check_sparse(X, "X")  # before it is split
+        check_sparse(y, "y")
         if isinstance(self.Cs, Integral) and self.Cs < 1:
             raise ValueError(f"Cs must be 1 or more, or the values themselves, got {self.Cs!r}")
         grid = np.logspace(-3, 2, int(self.Cs)) if isinstance(self.Cs, Integral) else self.Cs

@@ -310,8 +310,8 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         float
         """
         scores = self.decision_function(X)
-        y = np.asarray(y)
         check_lengths(scores, y)
+        y = np.asarray(y)
         unknown = np.flatnonzero(~np.isin(y, self.classes_))
         if len(unknown):
             raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..sparse_format import check_sparse
 from ..types import Floats
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
@@ -16,6 +17,7 @@ __all__ = ["all_classes", "check_prior", "drawn_to"]
 
 def check_prior(prior: Any, estimator: MaxMarginEstimator, same: tuple[str, ...]) -> None:
     """Raise ValueError unless a prior is a fitted model of the kind that these parameters make."""
+    check_sparse(prior, "prior")
     kind = type(estimator).__name__
     if not isinstance(prior, type(estimator)):
         raise ValueError(f"prior must be a fitted {kind}, got {prior!r:.60}")

@@ -24,6 +24,7 @@ from ..metrics.rankings import (
     weights_of_queries,
 )
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
@@ -232,6 +233,7 @@ class RankSVM(MaxMarginEstimator):
             values are differences of features, what the first has more of than the second.
         """
         n, weights = checked_k(n, "n"), self._weights
+        check_sparse(x, "x")
         rows = _as_matrix(x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x)))
         names = partial(column_names, self)
         if y_hat is not None:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ..features.containers import as_list
 from ..given import as_floats, as_sample_weights
 from ..problem import Problem, raise_for_example
+from ..sparse_format import check_sparse
 from ..types import Floats
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
@@ -91,6 +92,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         _check_lengths(X, y)
         if len(X) == 0:
             raise ValueError("expected at least one example, found none")
+        for i, x in enumerate(X):
+            check_sparse(x, f"X[{i}]")
         bound = self.problem.bind(X, y)
         if bound.n_examples != len(X):
             raise ValueError(
@@ -135,7 +138,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         list
         """
         weights, found = self._weights, Outputs()
-        for i, x in enumerate(X):
+        for i, x in enumerate(as_list(X)):
+            check_sparse(x, f"X[{i}]")
             try:
                 found.append(self.problem_.predict(x, weights))
             except Exception as error:
@@ -194,7 +198,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         """
         weights = self._weights
         scores = []
-        for pair in zip(X, y, strict=True):
+        for i, pair in enumerate(zip(as_list(X), y, strict=True)):
+            check_sparse(pair[0], f"X[{i}]")
             features = self.problem_.joint_feature(*pair)
             if isinstance(features, dict):
                 scores.append(sum(weights[k] * v for k, v in features.items()))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..features.containers import is_frame
 from ..given import as_floats, first_unusable, is_list, unusable
+from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
 
 __all__ = [
@@ -63,6 +64,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         raise ValueError(f"X has {len(matrices)} nodes; expected {V}")
     for v, matrix in enumerate(matrices):
         is_sparse = sp.issparse(matrix)
+        check_sparse(matrix, f"X at node {v}")
         matrix = matrix.tocsr() if is_sparse else as_floats(matrix, f"features of node {v}")
         matrices[v] = matrix
         if matrix.ndim != 2:
@@ -128,6 +130,7 @@ def as_label_rows(y: Any) -> NDArray[Any]:
 
 def as_images(X: Any, channels: int | None) -> list[Floats]:
     """Images of shape (height, width, channels), all finite."""
+    check_sparse(X, "X")
     images = []
     for i, image in enumerate(X):
         array = as_floats(image, f"image {i}")

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..declared import Count, as_sparse, from_values, sparse_parts
 from ..given import first_unusable, unusable
+from ..sparse_format import check_sparse
 
 __all__ = ["ClassFeatures"]
 
@@ -42,6 +43,7 @@ class ClassFeatures:
     ) -> None:
         plain = classes.tolist() if isinstance(classes, np.ndarray) else classes
         self.classes = [k.item() if isinstance(k, np.generic) else k for k in plain]
+        check_sparse(matrix, "class_features")
         rows = sp.csr_matrix(matrix, dtype=np.float64)
         rows.sum_duplicates()
         if rows.shape[0] != len(self.classes):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 __all__ = [
     "as_list",
@@ -38,9 +39,13 @@ def is_item_sequence(value: Any) -> bool:
 def as_list(values: Any, name: str = "X") -> Any:
     """Examples as something with a length: a list where they are a generator or a Series.
 
-    All else is left to those who know what is expected, but for one DataFrame, which cannot be
-    examples that differ in length.
+    All else is left to those who know what is expected, but for one DataFrame or sparse matrix,
+    which cannot be examples that differ in length.
     """
+    if issparse(values):
+        raise ValueError(
+            f"{name} is one sparse matrix of shape {values.shape}; expected a list with one for each example"
+        )
     if is_frame(values):
         raise ValueError(
             f"{name} is one DataFrame; expected a list with one for each example, such as "

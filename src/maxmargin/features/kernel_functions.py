@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..sparse_format import check_sparse
 from ..types import Floats
 
 __all__ = ["FLOATS", "KERNELS", "PRECOMPUTED", "Kernel", "make_kernel"]
@@ -63,6 +64,7 @@ class Kernel(NamedTuple):
                 f"kernel={self.function!r:.60} is called with two arrays of rows, of shapes "
                 f"{X.shape} and {Y.shape}: {error}"
             ) from error
+        check_sparse(values, "what kernel gave")
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
         shape = (X.shape[0], Y.shape[0])
         if values.shape != shape:

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..engine.one_core import one_core
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .kernel_basis import KernelBasis, columns_of, slices_of_rows
 from .kernel_functions import FLOATS, PRECOMPUTED, make_kernel
@@ -150,6 +151,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ndarray of shape (n_rows, n_basis)
             In single precision if X is.
         """
+        check_sparse(X, "X")
         if self.basis != SUPPORTS:
             X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
             return self._fit_checked(X)
@@ -210,6 +212,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ndarray of shape (n_rows, n_basis)
         """
         check_is_fitted(self, "basis_")
+        check_sparse(X, "X")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
         features = np.empty((X.shape[0], len(self.basis_)), np.result_type(X.dtype, self.factor_))
         for rows in slices_of_rows(X.shape[0], len(self.basis_)):

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..formats.opening import PathLike
 from ..given import first_unusable, unusable
+from ..sparse_format import check_sparse
 from ..types import Ints
 from .containers import (
     as_list,
@@ -176,7 +177,7 @@ def pack_sequences(
         packed: PackedSequences = vectorizer.transform(X)
     elif isinstance(X, PackedSequences):
         packed = X
-        check_offsets(packed)
+        check_packed(packed)
     elif isinstance(X, np.ndarray) and X.ndim == 3:
         packed = _pack_cube(X)
     else:
@@ -198,8 +199,12 @@ def pack_sequences(
     return packed
 
 
-def check_offsets(packed: PackedSequences) -> None:
-    """Refuse packed sequences that are empty or do not cover the tokens."""
+def check_packed(packed: PackedSequences) -> None:
+    """Refuse packed sequences that are empty, damaged or do not cover the tokens.
+
+    Indices of columns, which may be in a large file, are checked where they are first read.
+    """
+    check_sparse(packed.tokens, "X.tokens", check_indices=False)
     offsets, n_tokens = packed.offsets, packed.tokens.shape[0]
     ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else None
     if ends != (0, n_tokens) or len(offsets) < 2:
@@ -222,12 +227,12 @@ def check_list_of_sequences(X: Any) -> None:
     if set(map(type, X)) <= {list, tuple} and all(X):  # as most are, and soon looked at
         return
     for i, sequence in enumerate(X):
-        if isinstance(sequence, (str, bytes, Mapping)) or not (
-            sparse.issparse(sequence)
-            or (hasattr(sequence, "__len__") and getattr(sequence, "ndim", 1) > 0)
-        ):
+        is_sparse = sparse.issparse(sequence)  # a DOK matrix is a mapping, too
+        is_one = is_sparse or not isinstance(sequence, (str, bytes, Mapping))
+        is_one = is_one and hasattr(sequence, "__len__") and getattr(sequence, "ndim", 1) > 0
+        if not is_one:
             raise ValueError(f"sequence {i} is {_kind(sequence)}, expected a sequence of tokens")
-        if (sequence.shape[0] if sparse.issparse(sequence) else len(sequence)) == 0:
+        if (sequence.shape[0] if is_sparse else len(sequence)) == 0:
             raise ValueError(f"sequence {i} is empty, expected at least one token")
 
 
@@ -342,6 +347,7 @@ def _pack_sparse(X: Sequence[Any]) -> PackedSequences:
     for i, sequence in enumerate(X):
         if not sparse.issparse(sequence) or sequence.ndim != 2:
             raise ValueError(f"sequence {i} is {_kind(sequence)}, expected a sparse matrix")
+        check_sparse(sequence, f"sequence {i}")
         _float_type(sequence.dtype, i)
     _check_widths(X)
     # A conversion for each of thousands of small matrices would dominate; all at once it is cheap.

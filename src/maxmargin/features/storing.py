@@ -24,8 +24,9 @@ from scipy import sparse
 from ..declared import Count, from_values
 from ..formats.opening import PathLike
 from ..formats.writing import write_atomically
+from ..sparse_format import check_sparse
 from ..types import Ints, Ints32
-from .packing import PackedSequences, check_offsets, tidy_csr
+from .packing import PackedSequences, check_packed, tidy_csr
 
 __all__ = ["PackedWriter", "StoredLabels", "StoredSequences", "open_packed", "write_packed"]
 
@@ -162,7 +163,8 @@ class PackedWriter:
 
     def add(self, packed: PackedSequences, codes: Ints32 | None = None) -> None:
         """Append sequences, and numbers of their labels: of all of them, or of none."""
-        check_offsets(packed)
+        check_packed(packed)
+        check_sparse(packed.tokens, "X.tokens")
         rows = tidy_csr(packed.tokens)
         if self.n_features not in (None, rows.shape[1]):
             raise ValueError(

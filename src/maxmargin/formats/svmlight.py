@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .opening import PathLike, Source, open_binary, open_text, read_once
 from .writing import write_text_atomically
@@ -141,6 +142,7 @@ def write_svmlight(
         Arrays that do not fit each other, values that are not finite, labels that cannot be read
         back.
     """
+    check_sparse(X, "X")
     rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()

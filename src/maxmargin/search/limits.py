@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 
 __all__ = [
@@ -43,9 +44,10 @@ def as_weights(w: ArrayLike, size: int) -> Floats:
 
 def as_numbers(values: Any, where: str = "") -> Floats:
     """Any numbers as an array; ValueError, beginning with ``where``, for what is none."""
+    check_sparse(values, f"{where}x")
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):  # words, or rows that differ in length
+    except (TypeError, ValueError, OverflowError):  # words, rows that differ in length, 10**400
         raise ValueError(f"{where}expected an array of numbers, got {values!r:.60}") from None
 
 

@@ -34,6 +34,7 @@ from ...formulation import Formulation, Rescaling
 from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.violation import plane_value
+from ...sparse_format import check_sparse
 from ...types import Bools, Floats, Ints, Ints32
 from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
@@ -86,6 +87,7 @@ class ClassFeatureProblem(NativeProblem):
     ) -> None:
         rows = sparse_rows(X, fit_intercept)
         labels = np.ascontiguousarray(y, dtype=np.int64)
+        check_sparse(features, "features")
         matrix = sp.csr_matrix(features, dtype=np.float64)
         matrix.sum_duplicates()
         K, m = matrix.shape

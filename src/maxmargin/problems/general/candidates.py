@@ -13,6 +13,7 @@ from ...given import first_unusable, unusable
 from ...plane_rows import Planes, difference, stack, stack_k_best
 from ...problem import Problem
 from ...search.limits import as_examples, as_numbers, as_weights
+from ...sparse_format import check_sparse
 from ...types import Floats, Ints
 
 __all__ = ["CandidateProblem"]
@@ -58,6 +59,7 @@ class CandidateProblem(Problem):
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         """Features of a candidate."""
+        check_sparse(x, "x")
         rows = x if sp.issparse(x) and x.format == "csr" else _features(x)
         number = truth_of(y)
         if not 0 <= number < rows.shape[0]:
@@ -165,6 +167,7 @@ def _values(x: Any, costs: Floats, truth: int, w: Floats, formulation: Formulati
 
 def _features(x: Any, where: str = "") -> Any:
     """The candidates of an example as a matrix; ValueError that begins with ``where``."""
+    check_sparse(x, f"{where}x")
     rows = sp.csr_matrix(x, dtype=np.float64) if sp.issparse(x) else as_numbers(x, where)
     if rows.ndim != 2 or rows.shape[0] == 0:
         raise ValueError(

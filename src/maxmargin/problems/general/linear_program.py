@@ -11,6 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from ...formulation import Rescaling
 from ...plane_rows import BoundedPlanes, Planes, difference, stack
 from ...search.limits import as_examples, as_numbers, as_weights
+from ...sparse_format import check_sparse
 from ...types import Floats, Ints
 from .slots import NoOutput, SlotLoss, SlotProblem, SlotScores
 
@@ -77,6 +78,7 @@ class LinearProgramProblem(SlotProblem):
                 f"{where}expected a pair (features of the variables, constraint or None), got "
                 f"{x!r:.60}"
             )
+        check_sparse(x[0], f"{where}x[0]")
         features = x[0] if sp.issparse(x[0]) else as_numbers(x[0], where)
         if features.ndim != 2:
             raise ValueError(
@@ -91,6 +93,7 @@ class LinearProgramProblem(SlotProblem):
                     f"{where}expected a scipy.optimize.LinearConstraint, or a list of them, or "
                     f"None, got {constraint!r:.60}"
                 )
+            check_sparse(constraint.A, f"{where}A of a constraint")
             n_columns = np.shape(constraint.A)[-1]
             if n_columns != features.shape[0]:
                 raise ValueError(
@@ -116,6 +119,7 @@ class LinearProgramProblem(SlotProblem):
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         """Sum of the features of the variables that are 1."""
+        check_sparse(x[0], "x[0]")
         features = x[0] if sp.issparse(x[0]) else np.asarray(x[0], np.float64)
         chosen = np.asarray(y, np.float64)
         if chosen.shape != features.shape[:1]:

@@ -29,6 +29,7 @@ from ...plane_rows import Planes, empty_planes
 from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
+from ...sparse_format import check_sparse
 from ...types import Bools, Floats, Ints
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape
@@ -174,6 +175,8 @@ def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
     given = (*nodes, *edges)
     if not any(map(sp.issparse, given)):  # several times as fast as to make each of them sparse
         return sparse_rows(np.concatenate(given, axis=1, dtype=np.float64))
+    for k, matrix in enumerate(given):
+        check_sparse(matrix, f"features {k}")
     matrices = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in given]
     return sparse_rows(sp.hstack(matrices, format="csr"))
 
