@@ -11,8 +11,8 @@ PACKAGE = ROOT / "src" / "maxmargin"
 
 # The lowest first; ARCHITECTURE.md has these lines too.
 LAYERS = """\
-    _version  _warn  _compiling  _numba  _jit  types  given  tables  defaults  registry  declared
-    sklearn_bases
+    _version  _warn  _compiling  _numba  _jit  types  sparse_format
+    given  tables  defaults  registry  declared  sklearn_bases
     weight_constraints  formulation  result  time_left  plane_rows  doc_links
     search
     problem  objective  checking

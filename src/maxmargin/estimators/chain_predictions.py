@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.rows import check_columns, make_rows
+from ..engine.rows import make_rows
 from ..engine.threads import in_ranges
 from ..features import PackedSequences, StoredSequences
 from ..features.packing import check_finite
@@ -22,6 +22,7 @@ from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.marginals import HistoryDistribution
 from ..problems.chain.histories.scratch import HistoryInputs
 from ..problems.chain.marginals import ChainDistribution
+from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
 from .chain_explanation import ChainInputs, chain_evidence

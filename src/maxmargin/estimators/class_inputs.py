@@ -22,6 +22,9 @@ def check_rows(estimator: Any, X: Any, *y: Any, reset: bool = True, **options: A
     large to compute with are refused. Plain matrices need no scikit-learn, which takes long to
     import.
     """
+    check_sparse(X, "X")
+    for column in y:
+        check_sparse(column, "y")
     if _is_plain(estimator, X, reset) and all(_is_plain_column(column) for column in y):
         estimator.n_features_in_ = X.shape[1]
         found = (X, *y)

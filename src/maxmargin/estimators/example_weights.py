@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
+from ..given import as_floats
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 
@@ -113,7 +114,9 @@ def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
         return None
     from sklearn.utils.validation import _check_sample_weight
 
-    weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights: Floats = _check_sample_weight(
+        as_floats(sample_weight, "sample_weight"), X, dtype=np.float64
+    )
     negative = np.flatnonzero(weights < 0)
     if len(negative):
         raise ValueError(

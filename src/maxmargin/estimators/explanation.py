@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from ..features.containers import is_frame
 from ..features.tokens import tokens_of, word_of
+from ..sparse_format import check_sparse
 from ..tables import columns
 from ..types import Floats, Ints
 

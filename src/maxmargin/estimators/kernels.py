@@ -15,6 +15,7 @@ import numpy as np
 from ..declared import Count
 from ..features.kernel_basis import KernelBasis, KernelState, rows_at_a_time, slices_of_rows
 from ..features.kernel_functions import PRECOMPUTED
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .seeds import seed_of
 
@@ -62,6 +63,7 @@ class KernelMethods:
         self.__dict__.pop("kernel_report_", None)
         if isinstance(self.kernel, str) and self.kernel == "linear":
             return X
+        check_sparse(X, "X")
         from ..features.kernel_map import KernelMap
 
         names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_basis", "basis")

@@ -18,6 +18,7 @@ from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
 from ..problems.chain.histories.tuples import LabelTuples, label_tuples
 from ..sklearn_bases import clone
+from ..sparse_format import check_sparse
 from ..types import Ints, Ints32
 from .token_inputs import TokenInputs
 

@@ -18,6 +18,7 @@ from ..problems.classes.marginals import ClassDistribution
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
 from ..sklearn_bases import Classifier
+from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
@@ -446,6 +447,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         float
         """
         self._check_fitted()
+        check_sparse(y, "y")
         labels = one_column(y)
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if len(unknown):

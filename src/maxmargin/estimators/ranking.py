@@ -234,6 +234,7 @@ class RankSVM(MaxMarginEstimator):
         """
         n, weights = checked_k(n, "n"), self._weights
         check_sparse(x, "x")
+        check_sparse(x, "x")
         rows = _as_matrix(x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x)))
         names = partial(column_names, self)
         if y_hat is not None:
