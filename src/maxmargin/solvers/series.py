@@ -123,6 +123,11 @@ class Series:
         return self._file is not None and self._file.is_due
 
     @property
+    def path(self) -> str:
+        """See `Saver`."""
+        return "" if self._file is None else self._file.path
+
+    @property
     def holds_more(self) -> bool:
         """See `Saver`."""
         return bool(self.results)
