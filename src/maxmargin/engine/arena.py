@@ -230,6 +230,7 @@ def block_lists(arena: Arena, n_blocks: int) -> dict[str, Any]:
         feature_block * (int(arena.new_features.max(initial=0)) + 1) + arena.new_features
     )
     for fits, what in (
+        (arena.alive | ((arena.alpha == 0.0) & (arena.before == 0.0)), "alive"),
         (arena.position[order] == np.arange(n_planes) - (ends - count)[owner], "position"),
         (arena.next_plane[order] == following, "next_plane"),
         (np.diff(arena.gram_start) == arena.position + 1, "gram_start"),

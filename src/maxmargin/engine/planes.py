@@ -54,6 +54,7 @@ from .joint_planes import (
     NO_PRODUCTS,
     KnownProducts,
     PlaneRows,
+    add_rows,
     copied_planes,
     row_values,
     solve_planes_jointly,
@@ -101,6 +102,7 @@ logger = logging.getLogger(__name__)
 # Share of live planes below which rewriting them pays, if so many are dead: they cost time too.
 CROWDED, MANY_DEAD = 0.95, 32
 LEAST_SPACE = 4  # times the space of one plane per example: with fewer, ascent is very slow
+ONE = np.ones(1)
 CARRY_LIMIT = 16  # extrapolations in a row that take the change of w for that of the planes
 
 
@@ -272,7 +274,7 @@ class BlockStore(Protocol):
     def proven_dual(self) -> float:
         """See `SolverState`."""
 
-    def planes_at(self, w: Floats) -> StoredPlanes | None:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
 
 
@@ -775,13 +777,19 @@ class PlaneStore:
         linear, sums = self.dual_sums()
         return dual_value(total, linear, self.formulation, 1.0, sums, self.caps)
 
-    def planes_at(self, w: Floats) -> StoredPlanes:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
         live = np.flatnonzero(self.arena.alive[: self.used[0]])
         rows, parts = self.plane_rows(live)
         offsets = self.arena.offset[live]
         owners = self.arena.block[live].astype(np.int64)
-        return StoredPlanes(owners, offsets - row_values(rows, parts, w), offsets)
+
+        def vector(k: int) -> Floats:
+            total = np.zeros(len(w))
+            add_rows(rows._replace(first=rows.first[k:], last=rows.last[k:]), parts, ONE, total)
+            return total
+
+        return [StoredPlanes(owners, offsets - row_values(rows, parts, w), offsets, vector)]
 
     # ----- memory -------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from ..types import Floats
 from .growing import Growing
 from .interrupts import InterruptWatch
 from .one_core import one_core
-from .oracle import Oracle
+from .oracle import Oracle, hinges_of
 from .stalling import ROUNDING, Looseness, Stalling
 from .state import (
     DRIFT,
@@ -44,13 +44,14 @@ from .state import (
 )
 from .threads import count_threads
 
-__all__ = ["CertifiedRun", "Run", "Saver", "StopTraining"]
+__all__ = ["CertifiedRun", "Run", "Saver", "StopTraining", "progress_of"]
 
 Loop = TypeVar("Loop", bound=Kept)
 
 logger = logging.getLogger("maxmargin")
 
 MORE = 1e6  # rounding that answers at other weights may have told of, as a multiple of the last
+PROBES = 200  # planes of a file that the oracle is asked about, one by one
 ABOVE = 1e-6  # by so much, relatively, rounding may take a plane above the oracle's value
 #: Share of the time that copies of the state may take; see `Run.save_point`.
 COPYING = 0.01
@@ -84,6 +85,14 @@ class Limits(Protocol):
         """Threads that search, as joblib counts them."""
 
 
+def progress_of(records: list[list[Any]]) -> list[Progress]:
+    """A history out of a file; ValueError where a record is none."""
+    n, kinds = len(fields(Progress)), {int, float, NoneType}
+    if not all(len(own) == n and set(map(type, own)) <= kinds for own in records):
+        raise ValueError(f"history: expected records of {n} numbers")
+    return [Progress(*own) for own in records]
+
+
 class _Past(NamedTuple):
     """What a run was before it was resumed."""
 
@@ -91,13 +100,6 @@ class _Past(NamedTuple):
     seconds: Amount
     compile_seconds: Amount
     history: list[list[Any]]
-
-    def records(self) -> list[Progress]:
-        """The history; ValueError where a record is none."""
-        n, kinds = len(fields(Progress)), {int, float, NoneType}
-        if not all(len(own) == n and set(map(type, own)) <= kinds for own in self.history):
-            raise ValueError(f"run.history: expected records of {n} numbers")
-        return [Progress(*own) for own in self.history]
 
 
 class Saver(Protocol):
@@ -219,7 +221,7 @@ class Run(Kept, ABC):
         self._calls_before = self.oracle.calls - past.calls
         self._started -= past.seconds + past.compile_seconds
         self._compiled_before -= past.compile_seconds
-        self.history = past.records()
+        self.history = progress_of(past.history)
         self._loop_before = inside("loop", arrays)
         for name, callback in self._watching():
             callback.restore(inside(name, arrays))
@@ -519,6 +521,8 @@ class CertifiedRun(Run):
         )
         if ("best_w" in own) != (known.best is not None):
             raise ValueError("certificate: expected the best weights with their primal value")
+        if "best_w" in own and not self.are_weights(own["best_w"]):
+            raise ValueError(f"best_w: expected {self.oracle.n_features} weights")
         if known.best is not None:
             self.best = known.best, own["best_w"]
         self.oracle.bounds, self.oracle.rounding = own.get("bounds"), known.rounding
@@ -553,6 +557,38 @@ class CertifiedRun(Run):
             self._check_planes(own, hinges)
             if self._finished == "converged" and not self.converged():
                 raise ValueError("training has not converged, but is said to be over")
+        self._probe_planes(oracle, own, hinges)
+
+    def _probe_planes(self, oracle: Oracle, w: Floats, hinges: Floats) -> None:
+        """Raise ValueError where a plane out of a file is above the oracle where it is highest.
+
+        Some of them, by chance: one call of the oracle for each, and no more than a pass has.
+        """
+        assert self._saver is not None
+        rng = np.random.default_rng(0)
+        for planes in self.state.planes_at(w):
+            example, values, offsets, vector, sums = planes
+            most = 1 if sums is not None else min(PROBES, self.n)
+            for k in rng.permutation(len(values))[:most].tolist():
+                a = vector(k)
+                square = float(a @ a)
+                if square == 0.0:
+                    continue
+                asked = np.arange(self.n) if sums is not None else example[k : k + 1]
+                below = (hinges[asked] if sums is None else sums @ hinges).sum() - values[k]
+                step = (1.0 + 2.0 * max(float(below), 0.0)) / square
+                there = -step * a
+                there[: len(w)] += w  # which may be short of the newest features
+                found = hinges_of(oracle, asked, self.expanded(there))
+                highest = float(found[0]) if sums is None else float(sums @ found)
+                value = values[k] + step * square
+                scale = 1.0 + abs(offsets[k]) + abs(offsets[k] - value) + step * square
+                with from_file(self._saver.path):
+                    if not value <= highest + ABOVE * scale:
+                        raise ValueError(
+                            f"a plane has value {value:.6g} where the oracle finds no more than "
+                            f"{highest:.6g}"
+                        )
 
     def _passive_oracle(self) -> Oracle:
         """An equal oracle, whose answers leave no trace in this one."""
@@ -566,18 +602,15 @@ class CertifiedRun(Run):
 
     def _check_planes(self, w: Floats, hinges: Floats) -> None:
         """Raise ValueError where a plane out of a file is above what the oracle finds at w."""
-        planes = self.state.planes_at(w)
-        if planes is None:
-            return
-        example, values, offsets, sums = planes
-        most = hinges[example] if sums is None else np.full(len(values), float(sums @ hinges))
-        scale = 1.0 + np.abs(offsets) + np.abs(offsets - values)
-        if not (values <= most + ABOVE * scale).all():
-            worst = int(np.argmax(values - most))
-            raise ValueError(
-                f"a plane of example {example[worst]} has value {values[worst]:.6g} where the "
-                f"oracle finds no more than {most[worst]:.6g}"
-            )
+        for example, values, offsets, _, sums in self.state.planes_at(w):
+            most = hinges[example] if sums is None else np.full(len(values), float(sums @ hinges))
+            scale = 1.0 + np.abs(offsets) + np.abs(offsets - values)
+            if not (values <= most + ABOVE * scale).all():
+                worst = int(np.argmax(values - most))
+                raise ValueError(
+                    f"a plane has value {values[worst]:.6g} where the oracle finds no more than "
+                    f"{most[worst]:.6g}"
+                )
 
     # ----- what each family has -----------------------------------------------------------------
 
@@ -603,6 +636,14 @@ class CertifiedRun(Run):
     def own_weights(self) -> Floats:
         """The weights as they are now, as the state has them."""
         return self.current_weights
+
+    def expanded(self, w: Floats) -> Floats:
+        """Weights of all features for those of the state."""
+        return w
+
+    def are_weights(self, w: Floats) -> bool:
+        """Whether there are as many of them as the state has."""
+        return len(w) == self.oracle.n_features
 
     @property
     def best_weights(self) -> Floats:

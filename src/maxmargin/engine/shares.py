@@ -631,14 +631,9 @@ class SharedStore:
         linear, of_blocks = self.dual_sums()
         return dual_value(total, linear, self.formulation, 1.0, of_blocks, self.caps)
 
-    def planes_at(self, w: Floats) -> StoredPlanes:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
-        found = [store.planes_at(w) for store in self.stores]
-        return StoredPlanes(
-            np.concatenate([own.example for own in found]),
-            np.concatenate([own.values for own in found]),
-            np.concatenate([own.offsets for own in found]),
-        )
+        return [planes for store in self.stores for planes in store.planes_at(w)]
 
 
 class _KeptNumbers(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -64,12 +64,14 @@ ROOM = (
 class StoredPlanes(NamedTuple):
     """Planes of a state at some weights: whose they are, their values there, and their offsets.
 
-    Example -1 stands for all: a sum of planes, by the weights ``sums`` of the examples.
+    ``vector(k)`` is the k-th plane's a. With ``sums`` planes are sums over all examples, by these
+    weights.
     """
 
     example: Ints
     values: Floats
     offsets: Floats
+    vector: Callable[[int], Floats]
     sums: Floats | None = None
 
 
@@ -119,9 +121,9 @@ class SolverState(ABC):
         """The dual value of multipliers and planes alone; ValueError if ``w`` is not their sum."""
         return np.inf
 
-    def planes_at(self, w: Floats) -> StoredPlanes | None:
-        """The planes' values at some weights; None where they cannot be wrong."""
-        return None
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """The planes' values at some weights; none where they cannot be wrong."""
+        return []
 
 
 def of_kind(

@@ -95,7 +95,7 @@ class DualAscentState(SolverState):
         check_close(self.store.dual_now, np.array([dual]), 1.0, "dual_now")
         return dual
 
-    def planes_at(self, w: Floats) -> StoredPlanes | None:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
         return self.store.planes_at(w)
 

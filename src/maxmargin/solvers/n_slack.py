@@ -81,7 +81,7 @@ class NSlackState(SolverState):
         """See `SolverState`."""
         return self.sets.proven_dual()
 
-    def planes_at(self, w: Floats) -> StoredPlanes:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
         return self.sets.planes_at(w)
 

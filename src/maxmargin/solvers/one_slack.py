@@ -98,11 +98,11 @@ class OneSlackState(SolverState):
         """See `SolverState`."""
         return self.bundle.dual(self.bundle.weights())
 
-    def planes_at(self, w: Floats) -> StoredPlanes:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
         longer = np.zeros(self.bundle.n_features)  # features may have come since
         longer[: len(w)] = w
-        return self.bundle.planes_at(longer, self.weights)
+        return [*self.pool.planes_at(longer), self.bundle.planes_at(longer, self.weights)]
 
 
 class OneSlackRun(CertifiedRun):
@@ -141,6 +141,14 @@ class OneSlackRun(CertifiedRun):
     def own_weights(self) -> Floats:
         """See `CertifiedRun`."""
         return self.center
+
+    def expanded(self, w: Floats) -> Floats:
+        """See `CertifiedRun`."""
+        return self.pool.expand(w)
+
+    def are_weights(self, w: Floats) -> bool:
+        """See `CertifiedRun`; features may have come since."""
+        return len(w) <= self.pool.n_weights if self.pool.grows else super().are_weights(w)
 
     @property
     def n_planes(self) -> int:

@@ -130,7 +130,17 @@ class Bundle:
     def planes_at(self, w: Floats, sums: Floats) -> StoredPlanes:
         """See `SolverState`; planes are sums over all examples, by these weights."""
         offsets = self.offset[: self.size]
-        return StoredPlanes(np.full(self.size, -1), offsets - self.products(w), offsets, sums)
+
+        def vector(k: int) -> Floats:
+            alpha, total = np.zeros(self.size), np.zeros(self.n_features)
+            alpha[k] = 1.0
+            if self.dense:
+                return self.matrix[k].copy()
+            sparse_combination(self.starts, self.ids, self.values, self.size, alpha, 0, total)
+            return total
+
+        values = offsets - self.products(w)
+        return StoredPlanes(np.full(self.size, -1), values, offsets, vector, sums)
 
     @property
     def slack(self) -> float:

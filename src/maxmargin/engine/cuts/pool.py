@@ -104,8 +104,8 @@ class Pool(Protocol):
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of a pool of equal data and formulation has given."""
 
-    def planes_at(self, w: Floats) -> StoredPlanes | None:
-        """See `SolverState`; None where all are known anyway."""
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`; none where all are known anyway."""
 
 
 def make_pool(oracle: Oracle, size: int, cache_bytes: int) -> Pool:
@@ -116,9 +116,9 @@ def make_pool(oracle: Oracle, size: int, cache_bytes: int) -> Pool:
 class TablePool:
     """What pools share whose tables hold the values of candidates; see `Pool` for the methods."""
 
-    def planes_at(self, w: Floats) -> StoredPlanes | None:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `Pool`."""
-        return None
+        return []
 
     def descend(
         self, start: Floats, end: Floats, weights: Floats, slope: float, curvature: float
@@ -342,12 +342,21 @@ class CandidatePool(TablePool):
         self.local.renumber(columns)
         self._number_parts()
 
-    def planes_at(self, w: Floats) -> StoredPlanes:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `Pool`."""
         example, slot = np.nonzero(self.slots.last_used >= 0)
-        return StoredPlanes(
-            example, self.values(w)[example, slot], self.slots.offset[example, slot]
-        )
+        values, offsets = self.values(w)[example, slot], self.slots.offset[example, slot]
+
+        def vector(k: int) -> Floats:
+            slots, clock, (i, s) = self.slots, self.clock, (example[k], slot[k])
+            last_used = slots.last_used[i, s]
+            chosen, plane = np.full(len(slots.start), -1), np.zeros(len(w))
+            chosen[i] = s
+            self.add_up(chosen, np.ones(len(chosen)), plane)
+            slots.last_used[i, s], self.clock = last_used, clock
+            return plane
+
+        return [StoredPlanes(example, values, offsets, vector)]
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""

@@ -16,7 +16,7 @@ from ...declared import checked_arrays, numbers
 from ...formulation import Formulation
 from ...types import Floats, Ints
 from ..oracle import Oracle
-from ..state import Arrays
+from ..state import Arrays, StoredPlanes
 from .lines import minimum_on_line
 
 __all__ = ["Candidate", "Sample", "SamplePool"]
@@ -149,8 +149,9 @@ class SamplePool:
         own = checked_arrays(arrays, {"last_step": numbers(low=0.0)})
         self._last_step, self._end = float(own["last_step"]), None
 
-    def planes_at(self, w: Floats) -> None:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `Pool`."""
+        return []
 
     def _best(self, scores: Floats) -> Chosen | None:
         """The most violated candidate, None if that is the truth."""

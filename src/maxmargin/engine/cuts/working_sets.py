@@ -402,12 +402,13 @@ class WorkingSets:
         linear, sums = self.dual_sums()
         return dual_value(total, linear, self.formulation, 1.0, sums, self.caps)
 
-    def planes_at(self, w: Floats) -> StoredPlanes:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
         sets, (slots, owners) = self.sets, self.owners()
         rows = PlaneRows(sets.first[slots], sets.last[slots], sets.ids, sets.values)
         offsets = sets.offset[slots]
-        return StoredPlanes(owners, offsets - row_values(rows, self.parts, w), offsets)
+        values = offsets - row_values(rows, self.parts, w)
+        return [StoredPlanes(owners, values, offsets, lambda k: self.plane(int(slots[k])))]
 
     # ----- memory --------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from ...engine.joint_planes import MOST_BLOCKS
 from ...engine.oracle import Oracle
 from ...engine.planes import BlockReport, BlockStore, StepRule, visits
 from ...engine.rows import row_square_norms
-from ...engine.state import FULL, Arrays, check_close, named_arrays
+from ...engine.state import FULL, Arrays, StoredPlanes, check_close, named_arrays
 from ...engine.work import BLOCK, WEIGHT, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Bools, Floats, Ints
@@ -473,5 +473,6 @@ class ClassStore:
         finally:
             self.weights, self.lists = kept, lists
 
-    def planes_at(self, w: Floats) -> None:
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`: classes are all that there is of them."""
+        return []
