@@ -35,8 +35,8 @@ __all__ = [
     "flags",
     "from_values",
     "numbers",
+    "rows_at",
     "sparse_parts",
-    "starts",
     "whole",
 ]
 
@@ -229,10 +229,19 @@ def sparse_parts(matrix: sp.csr_matrix) -> SparseParts:
 
 
 def as_sparse(values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> sp.csr_matrix:
-    """The inverse of `sparse_parts`; ValueError where they do not fit together."""
-    matrix = sp.csr_matrix((values, columns, starts), shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
+    """The inverse of `sparse_parts`; ValueError where they do not fit together.
+
+    All is checked here: scipy looks no further where the last of the starts is 0.
+    """
+    n_rows, n_columns = shape
+    index = (np.int32, np.int64)
+    declared = {
+        "values": ArrayOf((np.float32, np.float64), (len(values),), -LARGEST, LARGEST),
+        "columns": whole(len(values), below=n_columns, types=index),
+        "starts": rows_at(n_rows, len(values))._replace(types=index),
+    }
+    found = {"values": values, "columns": columns, "starts": starts}
+    return sp.csr_matrix(tuple(checked_arrays(found, declared).values()), shape=shape)
 
 
 # ----- arrays -----------------------------------------------------------------------------------
@@ -272,7 +281,7 @@ def whole(
     return ArrayOf(types, shape, low, below - 1)
 
 
-def starts(n_rows: int, size: int) -> ArrayOf:
+def rows_at(n_rows: int, size: int) -> ArrayOf:
     """Where rows begin in an array of this size, and where the last one ends."""
     return ArrayOf((np.int64,), (n_rows + 1,), 0, size, rises=True)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..declared import ArrayOf, checked_arrays, flags, numbers, starts, whole
+from ..declared import ArrayOf, checked_arrays, flags, numbers, rows_at, whole
 from ..types import Bools, Floats, Ints, Ints32
 from .parts import Parts
 
@@ -190,9 +190,9 @@ def declared_arena(used: Ints, n_blocks: int, n_parts: int) -> dict[str, ArrayOf
         "alpha": numbers(n_planes, low=0.0),
         "before": numbers(n_planes, low=0.0),
         "idle": whole(n_planes, types=of_planes),
-        "entry_start": starts(n_planes, n_entries),
-        "new_start": starts(n_planes, n_features),
-        "gram_start": starts(n_planes, n_gram),
+        "entry_start": rows_at(n_planes, n_entries),
+        "new_start": rows_at(n_planes, n_features),
+        "gram_start": rows_at(n_planes, n_gram),
         "ids": whole(n_entries, types=(SMALL.ids, LARGE.ids)),
         "values": numbers(n_entries)._replace(types=(SMALL.values, LARGE.values)),
         "new_features": whole(n_features, below=n_parts, types=of_planes),
