@@ -12,22 +12,32 @@ import math
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .given import LARGEST
+
 __all__ = [
+    "Amount",
+    "ArrayOf",
     "Count",
     "Labels",
     "Names",
+    "Number",
     "SparseParts",
     "as_declared",
     "as_sparse",
+    "checked_arrays",
     "declared_types",
+    "flags",
     "from_values",
+    "numbers",
+    "rows_at",
     "sparse_parts",
+    "whole",
 ]
 
 Record = TypeVar("Record")
@@ -173,6 +183,16 @@ def _check_count(value: int, place: str) -> None:
     _expect(value >= 0, place, "a number >= 0", value)
 
 
+def _check_amount(value: float, place: str) -> None:
+    """Refuse a negative number, and one that is not finite."""
+    _expect(0 <= value <= LARGEST, place, "a finite number >= 0", value)
+
+
+def _check_number(value: float, place: str) -> None:
+    """Refuse what is not a number."""
+    _expect(not math.isnan(value), place, "a number", value)
+
+
 def _check_labels(value: NDArray[Any], place: str) -> None:
     """Refuse what is no list of different labels."""
     _expect(value.ndim == 1, place, "labels", value)
@@ -190,6 +210,10 @@ def _check_names(value: NDArray[Any], place: str) -> None:
 
 
 Count = Annotated[int, _check_count]
+#: A finite number >= 0.
+Amount = Annotated[float, _check_amount]
+#: It may be infinite, but not NaN.
+Number = Annotated[float, _check_number]
 Labels = Annotated[NDArray[Any], _check_labels]
 Names = Annotated[NDArray[Any], _check_names]
 #: What a sparse matrix is made of: values, columns, where rows begin, and its shape.
@@ -205,10 +229,101 @@ def sparse_parts(matrix: sp.csr_matrix) -> SparseParts:
 
 
 def as_sparse(values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> sp.csr_matrix:
-    """The inverse of `sparse_parts`; ValueError where they do not fit together."""
-    matrix = sp.csr_matrix((values, columns, starts), shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
+    """The inverse of `sparse_parts`; ValueError where they do not fit together.
+
+    All is checked here: scipy looks no further where the last of the starts is 0.
+    """
+    n_rows, n_columns = shape
+    index = (np.int32, np.int64)
+    declared = {
+        "values": ArrayOf((np.float32, np.float64), (len(values),), -LARGEST, LARGEST),
+        "columns": whole(len(values), below=n_columns, types=index),
+        "starts": rows_at(n_rows, len(values))._replace(types=index),
+    }
+    found = {"values": values, "columns": columns, "starts": starts}
+    return sp.csr_matrix(tuple(checked_arrays(found, declared).values()), shape=shape)
+
+
+# ----- arrays -----------------------------------------------------------------------------------
+
+
+class ArrayOf(NamedTuple):
+    """What an array out of a file has to be before kernels may have it, which check nothing.
+
+    Parameters
+    ----------
+    types : tuple of type
+        One of these is its type, in the byte order of this machine.
+    shape : tuple of int or None
+        Its shape; None is any length.
+    low, high : float
+        Range of its values, both ends included; NaN is in none.
+    rises : bool
+        Whether its values never fall, from ``low`` to ``high``, and both are reached.
+    """
+
+    types: tuple[type[np.generic], ...]
+    shape: tuple[int | None, ...]
+    low: float = -np.inf
+    high: float = np.inf
+    rises: bool = False
+
+
+def numbers(*shape: int | None, low: float = -LARGEST, high: float = LARGEST) -> ArrayOf:
+    """Floating-point numbers; finite by default, and so are their products."""
+    return ArrayOf((np.float64,), shape, low, high)
+
+
+def whole(
+    *shape: int | None, low: float = 0, below: float = np.inf, types: Any = (np.int64,)
+) -> ArrayOf:
+    """Whole numbers from ``low`` to ``below - 1``: indices, counts."""
+    return ArrayOf(types, shape, low, below - 1)
+
+
+def rows_at(n_rows: int, size: int) -> ArrayOf:
+    """Where rows begin in an array of this size, and where the last one ends."""
+    return ArrayOf((np.int64,), (n_rows + 1,), 0, size, rises=True)
+
+
+def flags(*shape: int | None) -> ArrayOf:
+    """Truth values."""
+    return ArrayOf((np.bool_,), shape, 0, 1)
+
+
+def checked_arrays(
+    arrays: Mapping[str, NDArray[Any]], declared: Mapping[str, ArrayOf]
+) -> dict[str, NDArray[Any]]:
+    """Copies of the declared arrays; ValueError that names the first that is not as declared."""
+    found = {}
+    for name, form in declared.items():
+        if name not in arrays:
+            raise ValueError(f"found no {name}")
+        _check_array(arrays[name], form, name)
+        found[name] = arrays[name].copy()
+    return found
+
+
+def _check_array(array: NDArray[Any], form: ArrayOf, place: str) -> None:
+    """Raise ValueError unless an array is as declared."""
+    if array.dtype not in form.types:
+        expected = " or ".join(np.dtype(kind).name for kind in form.types)
+        raise ValueError(f"{place}: expected an array of {expected}, found one of {array.dtype}")
+    if len(array.shape) != len(form.shape) or any(
+        wanted not in (None, length) for wanted, length in zip(form.shape, array.shape, strict=True)
+    ):
+        wanted_shape = ", ".join("any" if wanted is None else str(wanted) for wanted in form.shape)
+        raise ValueError(f"{place}: expected shape ({wanted_shape}), found {array.shape}")
+    if array.size == 0:
+        return
+    least, most = array.min(), array.max()  # NaN where there is one
+    if not (least >= form.low and most <= form.high):
+        raise ValueError(
+            f"{place}: expected values from {form.low} to {form.high}, found {least} to {most}"
+        )
+    if form.rises:
+        if array[0] != form.low or array[-1] != form.high or bool((np.diff(array) < 0).any()):
+            raise ValueError(f"{place}: expected values that rise from {form.low} to {form.high}")
 
 
 # ----- words ------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ MOST_RECORDS = 2000  # of a history
 #: How many bytes a file may unpack to: any small number, and so many times its own size. (The most
 #: that deflate can do is 1,030 times; weights that are zero are left out of files.)
 MOST_SMALL, MOST_RATIO = 2**26, 200
+MOST_ZEROS = 2**28  # bytes of weights that are not in a file, in any case
 SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
 
@@ -132,7 +133,12 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
         for number, array in enumerate(encode.arrays):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, array, allow_pickle=False)
-            archive.writestr(f"arrays/{number}.npy", buffer.getbuffer())
+            # Those that compression makes too small would not be read again.
+            stored = (
+                array.nbytes > MOST_ZEROS and np.count_nonzero(array) < array.nbytes // MOST_RATIO
+            )
+            method = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+            archive.writestr(f"arrays/{number}.npy", buffer.getbuffer(), method)
 
 
 # ----- parts of a model -------------------------------------------------------------------------
@@ -190,7 +196,8 @@ def _pack_weights(w: Floats) -> dict[str, Any]:
     """Weights as they are, or the non-zero ones where that is shorter, none with idle digits."""
     w = np.asarray(w, dtype=np.float64)
     nonzero = np.flatnonzero(w)
-    indices = nonzero if 2 * len(nonzero) < len(w) else None
+    fits = 2 * len(nonzero) < len(w) <= _most_weights(len(nonzero))
+    indices = nonzero if fits else None
     values = w if indices is None else w[indices]
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
@@ -202,16 +209,27 @@ def _pack_weights(w: Floats) -> dict[str, Any]:
 
 
 def _unpack_weights(packed: dict[str, Any]) -> Floats:
-    """The inverse of `_pack_weights`."""
+    """The inverse of `_pack_weights`; no more memory than a file of this size may need."""
     size, indices, values = from_values(_Weights, packed, "coef")
     if indices is None:
         w = np.ascontiguousarray(values, dtype=np.float64)
     else:
+        if size > _most_weights(len(values)):
+            raise ValueError(f"{size} weights of which only {len(values)} are there")
+        if (indices.ndim, indices.shape) != (1, values.shape) or (np.diff(indices) <= 0).any():
+            raise ValueError("coef.indices: expected rising numbers, one for each value")
+        if len(indices) and not (indices[0] >= 0 and indices[-1] < size):
+            raise ValueError(f"coef.indices: expected numbers from 0 to {size - 1}")
         w = np.zeros(size)
         w[indices] = values
     if w.shape != (size,):
         raise ValueError(f"expected {size} weights, found shape {w.shape}")
     return w
+
+
+def _most_weights(n_values: int) -> int:
+    """How many weights may be left out of a file, for so many that are in it."""
+    return (MOST_ZEROS + MOST_RATIO * n_values) // 8
 
 
 _RESULT_FIELDS = [

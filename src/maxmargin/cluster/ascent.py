@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..declared import Count, Number, numbers
 from ..engine.oracle import Oracle
 from ..engine.run import CertifiedRun
-from ..engine.state import Arrays, Kept, SolverState, inside, under
+from ..engine.state import OWN, Arrays, Kept, SolverState, inside, keeps, under
 from ..formulation import Formulation
 from ..objective import Certificate
 from ..problem import Problem
@@ -54,11 +55,15 @@ class PointsState(SolverState):
         """See `SolverState`."""
         self.points.restore(inside("points", arrays))
 
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        return self.points.dual(self.points.weights())
+
 
 class AscentLoop(Kept):
     """What `PartsAscent` keeps from one round to the next."""
 
-    kept = ("number", "query", "gap")
+    kept = keeps(number=Count, query=lambda own: numbers(len(own.query)), gap=Number)
 
     def __init__(self, n_features: int) -> None:
         self.number = 0  # of the next point
@@ -69,7 +74,12 @@ class AscentLoop(Kept):
 class PartsRun(CertifiedRun):
     """A run over the parts: their points, the best weights known, the certificate."""
 
-    kept = (*CertifiedRun.kept, "state", "current")
+    kept = keeps(
+        CertifiedRun.kept,
+        state=OWN,
+        current=lambda own: numbers(len(own.current)),
+    )
+    state: PointsState
 
     def __init__(
         self,

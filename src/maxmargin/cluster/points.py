@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..declared import Count, checked_arrays, from_values, numbers, whole
 from ..engine.joint_qp import JointPlanes, solve_jointly
-from ..engine.state import Arrays, from_text, to_text
+from ..engine.state import FULL, Arrays, from_text, to_text
 from ..types import Floats, Ints
 from .vectors import Packed, pack, products
 
@@ -35,6 +36,12 @@ class Point(NamedTuple):
     number: int
     vector: Packed
     value: float
+
+
+class _KeptNumbers(NamedTuple):
+    """How many points there are."""
+
+    size: Count
 
 
 class Points:
@@ -163,9 +170,30 @@ class Points:
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of points of as many parts has given."""
-        for name in (*PER_POINT, "gram"):
-            setattr(self, name, arrays[name].copy())
-        self.vectors = []
-        for p in range(from_text(arrays["numbers"])["size"]):
-            ids = arrays[f"ids.{p}"].copy() if f"ids.{p}" in arrays else None
-            self.vectors.append(Packed(self.n_features, ids, arrays[f"values.{p}"].copy()))
+        m = len(arrays["theta"])
+        size = from_values(_KeptNumbers, from_text(arrays["numbers"]), "numbers").size
+        declared = {
+            "part": whole(m, below=self.n_parts),
+            **{name: whole(m, below=2**62) for name in ("number", "idle")},
+            "value": numbers(m),
+            "theta": numbers(m, low=0.0),
+            "gram": numbers(m, m),
+        }
+        own = checked_arrays(arrays, declared)
+        sums = np.bincount(own["part"], own["theta"], self.n_parts)
+        if size != m or not (sums <= 1.0 + FULL).all():
+            raise ValueError("theta: the sum of a part's factors is more than 1")
+        vectors = []
+        for p in range(m):
+            length, ids = self.n_features, None
+            if f"ids.{p}" in arrays:
+                length = len(arrays[f"ids.{p}"])
+                rises = whole(length, below=self.n_features, types=(np.int32, np.int64))
+                ids = checked_arrays(arrays, {f"ids.{p}": rises})[f"ids.{p}"]
+                if (np.diff(ids) <= 0).any():
+                    raise ValueError(f"ids.{p}: expected features in rising order")
+            values = checked_arrays(arrays, {f"values.{p}": numbers(length)})[f"values.{p}"]
+            vectors.append(Packed(self.n_features, ids, values))
+        for name, array in own.items():
+            setattr(self, name, array)
+        self.vectors = vectors

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..declared import ArrayOf, checked_arrays, flags, numbers, rows_at, whole
 from ..types import Bools, Floats, Ints, Ints32
 from .parts import Parts
 
@@ -172,9 +173,79 @@ def new_arena(sizes: Sequence[int], of_entries: EntryTypes) -> Arena:
 
 
 def arena_of(arrays: Mapping[str, AnyArray]) -> Arena:
-    """The arena of these arrays, copied; earlier versions had 64 bits for the planes' numbers."""
-    types = {name: TYPES[name] for name in ("block", "next_plane", "position")}
-    return Arena(**{name: a.astype(types.get(name, a.dtype)) for name, a in arrays.items()})
+    """The arena of these arrays, copied."""
+    return Arena(**{name: array.copy() for name, array in arrays.items()})
+
+
+def declared_arena(used: Ints, n_blocks: int, n_parts: int) -> dict[str, ArrayOf]:
+    """What the arrays of a full arena have to be."""
+    n_planes, n_entries, n_features, n_gram = (int(count) for count in used)
+    of_planes = (np.int32,)
+    return {
+        "block": whole(n_planes, below=n_blocks, types=of_planes),
+        "next_plane": whole(n_planes, low=-1, below=n_planes, types=of_planes),
+        "position": whole(n_planes, below=n_planes, types=of_planes),
+        "alive": flags(n_planes),
+        "offset": numbers(n_planes),
+        "alpha": numbers(n_planes, low=0.0),
+        "before": numbers(n_planes, low=0.0),
+        "idle": whole(n_planes, types=of_planes),
+        "entry_start": rows_at(n_planes, n_entries),
+        "new_start": rows_at(n_planes, n_features),
+        "gram_start": rows_at(n_planes, n_gram),
+        "ids": whole(n_entries, types=(SMALL.ids, LARGE.ids)),
+        "values": numbers(n_entries)._replace(types=(SMALL.values, LARGE.values)),
+        "new_features": whole(n_features, below=n_parts, types=of_planes),
+        "gram": numbers(n_gram),
+    }
+
+
+def restored_arena(
+    arrays: Mapping[str, AnyArray], used: Ints, n_blocks: int, n_parts: int
+) -> Arena:
+    """A full arena out of a file, whose planes are lists of blocks, and its entries local parts."""
+    arena = Arena(**checked_arrays(arrays, declared_arena(used, n_blocks, n_parts)))
+    if (arena.ids.dtype == SMALL.ids) != (arena.values.dtype == SMALL.values):
+        raise ValueError("arena: ids and values are of types that do not fit each other")
+    return arena
+
+
+def block_lists(arena: Arena, n_blocks: int) -> dict[str, Any]:
+    """First, last, count and n_features of the blocks, from the planes of a full arena.
+
+    ValueError where the planes are not such lists, or name parts that their block has not.
+    """
+    block, n_planes = arena.block, len(arena.block)
+    order = np.lexsort((arena.position, block))
+    owner = block[order]
+    count = np.bincount(block, minlength=n_blocks)
+    ends = np.cumsum(count)
+    follows = np.append(owner[1:] == owner[:-1], False)[:n_planes]
+    following = np.where(follows, np.append(order[1:], -1)[:n_planes], -1)
+    n_features = np.zeros(n_blocks, np.int64)
+    np.add.at(n_features, block, np.diff(arena.new_start))
+    lengths = np.diff(arena.entry_start)
+    feature_block = np.repeat(block, np.diff(arena.new_start)).astype(np.int64)
+    named = np.sort(
+        feature_block * (int(arena.new_features.max(initial=0)) + 1) + arena.new_features
+    )
+    for fits, what in (
+        (arena.alive | ((arena.alpha == 0.0) & (arena.before == 0.0)), "alive"),
+        (arena.position[order] == np.arange(n_planes) - (ends - count)[owner], "position"),
+        (arena.next_plane[order] == following, "next_plane"),
+        (np.diff(arena.gram_start) == arena.position + 1, "gram_start"),
+        (arena.ids < np.repeat(n_features[block], lengths), "ids"),
+        (np.diff(named) > 0, "new_features"),
+    ):
+        if not fits.all():
+            raise ValueError(f"arena.{what}: does not fit the lists of planes")
+    lists = {name: np.full(n_blocks, -1) for name in ("first", "last")}
+    used = np.flatnonzero(count)
+    lists["first"][used], lists["last"][used] = (
+        order[ends[used] - count[used]],
+        order[ends[used] - 1],
+    )
+    return {**lists, "count": count, "n_features": n_features}
 
 
 def entry_types(arena: Arena) -> EntryTypes:

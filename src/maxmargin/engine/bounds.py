@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..declared import checked_arrays, numbers
 from ..objective import NEGLIGIBLE
 from ..types import Bools, Floats, Ints
 from ..weight_constraints import Region
@@ -130,7 +131,10 @@ class BoundPrices:
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` has given."""
-        self.beta = arrays["beta"].copy()
+        beta = checked_arrays(arrays, {"beta": numbers(len(self.which))})["beta"]
+        if not np.isfinite(self._value(beta)):
+            raise ValueError("beta: a weight without this bound has a multiplier of it")
+        self.beta = beta
 
 
 def columns_of(rows: PlaneRows, parts: Parts, which: Ints, n_weights: int) -> Floats:

@@ -26,6 +26,7 @@ __all__ = [
     "all_products",
     "copied_planes",
     "planes_work",
+    "row_values",
     "solve_planes_jointly",
 ]
 
@@ -120,6 +121,25 @@ def _multiply(rows, parts, expanded, buffer, gram, start):
             gram[k, q] = product
             gram[q, k] = product
         clear_parts(parts, ids, last - first, expanded)
+
+
+def row_values(rows: PlaneRows, parts: Parts, w: Floats) -> Floats:
+    """Products of all rows with w."""
+    longest = int((rows.last - rows.first).max(initial=0))
+    found = np.empty(len(rows.first))
+    _row_values(rows, parts, w, np.empty(longest), found)
+    return found
+
+
+@kernel
+def _row_values(rows, parts, w, buffer, found):
+    """Row by row."""
+    for k in range(len(found)):
+        first, last = rows.first[k], rows.last[k]
+        gather_parts(parts, rows.ids[first:last], 0, last - first, w, buffer)
+        found[k] = 0.0
+        for e in range(last - first):
+            found[k] += rows.values[first + e] * buffer[e]
 
 
 def add_rows(rows: PlaneRows, parts: Parts, weights: Floats, w: Floats) -> None:

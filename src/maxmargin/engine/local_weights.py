@@ -73,8 +73,7 @@ class LocalWeights:
     def renumber(self, columns: Ints32) -> None:
         """Forget all, and number these weights 0, 1, 2..."""
         self.clear()
-        # Of 64 bits in states of earlier versions.
-        self.columns, self.size = columns.astype(np.int32), len(columns)
+        self.columns, self.size = columns.copy(), len(columns)
         self.place[columns] = np.arange(1, len(columns) + 1)
         self._full = np.empty(0)
 

@@ -489,6 +489,17 @@ def violations(answer: Answer, w: Floats) -> Floats:
     return offsets - scales * np.bincount(row_of, products, minlength=len(planes.losses))
 
 
+def hinges_of(oracle: Oracle, examples: Ints, w: Floats) -> Floats:
+    """Hinge values of some examples at w, or bounds on them where the oracle gives some."""
+    values = np.empty(len(examples))
+    place = 0
+    for some, found, _ in oracle._measured(examples, w):
+        values[place : place + len(some)] = found
+        place += len(some)
+    bounds = -np.inf if oracle.bounds is None else oracle.bounds[examples]
+    return np.maximum(np.maximum(values, 0.0), bounds)
+
+
 def hinge_values(
     problem: Problem, formulation: Formulation, w: Floats, n_jobs: int | None = None
 ) -> Floats:

@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ..declared import Count, Number, checked_arrays, from_values, numbers, whole
 from ..formulation import Formulation
 from ..objective import dual_value, line_step, ridges, scale_to_fit
 from ..plane_rows import longest_row
@@ -38,12 +39,14 @@ from .arena import (
     arena_bytes,
     arena_of,
     arena_sizes,
+    block_lists,
     entry_types,
     new_arena,
     new_places,
     new_scratch,
     resized_arena,
     resizing,
+    restored_arena,
     with_large_entries,
 )
 from .compaction import keep_rows
@@ -51,7 +54,9 @@ from .joint_planes import (
     NO_PRODUCTS,
     KnownProducts,
     PlaneRows,
+    add_rows,
     copied_planes,
+    row_values,
     solve_planes_jointly,
 )
 from .joint_qp import JointPlanes, JointSolution, solve_jointly
@@ -68,7 +73,18 @@ from .plane_kernels import (
     merge_planes,
     revisit_blocks,
 )
-from .state import Arrays, copied, from_text, inside, named_arrays, to_text, under
+from .state import (
+    FULL,
+    Arrays,
+    StoredPlanes,
+    check_budget,
+    check_close,
+    from_text,
+    inside,
+    named_arrays,
+    to_text,
+    under,
+)
 from .work import (
     ADDED_ENTRY,
     BLOCK,
@@ -86,8 +102,7 @@ logger = logging.getLogger(__name__)
 # Share of live planes below which rewriting them pays, if so many are dead: they cost time too.
 CROWDED, MANY_DEAD = 0.95, 32
 LEAST_SPACE = 4  # times the space of one plane per example: with fewer, ascent is very slow
-# Counters that later decisions, and thereby results, depend on.
-KEPT_NUMBERS = ("cache_bytes", "work", "n_evicted", "_remembered", "_warned_of_budget")
+ONE = np.ones(1)
 CARRY_LIMIT = 16  # extrapolations in a row that take the change of w for that of the planes
 
 
@@ -120,6 +135,16 @@ class StepRule(NamedTuple):
     delta: float = 0.0
     seed: int = 0
     recombine: bool = False
+
+
+class KeptNumbers(NamedTuple):
+    """Counters that later decisions, and thereby results, depend on."""
+
+    cache_bytes: Count
+    work: Number
+    n_evicted: Count
+    remembered: Count
+    warned_of_budget: Count
 
 
 class BlockReport(NamedTuple):
@@ -244,7 +269,13 @@ class BlockStore(Protocol):
         """All that `restore` needs besides the problem, as arrays by name."""
 
     def restore(self, arrays: Arrays) -> None:
-        """Take over what `arrays` of a store of equal data and formulation has given."""
+        """Take over what `arrays` of a store of equal data, formulation and bounds has given."""
+
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`."""
 
 
 def make_store(oracle: Oracle, caps: Floats, cache_bytes: int, n_shares: int = 1) -> BlockStore:
@@ -672,20 +703,93 @@ class PlaneStore:
             **{name: getattr(self, name) for name in ("used", "caps", "w", "dual_now")},
             **remembered,
             "sizes": np.array(arena_sizes(self.arena)),
-            "numbers": to_text({name: getattr(self, name) for name in KEPT_NUMBERS}),
+            "numbers": to_text(
+                KeptNumbers(
+                    self.cache_bytes,
+                    self.work,
+                    self.n_evicted,
+                    self._remembered,
+                    self._warned_of_budget,
+                )._asdict()
+            ),
         }
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        filled, sizes = arena_of(inside("arena", arrays)), arrays["sizes"].tolist()
-        self.arena = resized_arena(filled, arrays["used"], sizes)
-        self.blocks = Blocks(**copied(inside("blocks", arrays)))
-        self.known_products = KnownProducts(**copied(inside("known", arrays)))
-        for name in ("used", "caps", "w", "dual_now"):
-            setattr(self, name, arrays[name].copy())
-        self._w_before = arrays["w_before"].copy() if "w_before" in arrays else None
-        for name, value in from_text(arrays["numbers"]).items():
-            setattr(self, name, value)
+        n, d = len(self.caps), len(self.w)
+        sizes = {name: whole(4, below=2**40) for name in ("used", "sizes")}
+        of_weights = {name: numbers(d) for name in ("w", "w_before") if name in arrays}
+        own = checked_arrays(arrays, sizes | of_weights | {"dual_now": numbers(1)})
+        used, capacity = own["used"], own["sizes"]
+        filled = restored_arena(inside("arena", arrays), used, n, self._n_parts)
+        lists = block_lists(filled, n)
+        self._check_parts(filled)
+        sums = np.bincount(filled.block, filled.alpha, n).astype(np.float64, copy=False)
+        self._check_multipliers(sums, arrays)
+        known, m = inside("known", arrays), len(arrays["known.ids"])
+        known = checked_arrays(known, {"ids": whole(m, below=used[0]), "gram": numbers(m, m)})
+        if len(np.unique(known["ids"])) < m:
+            raise ValueError("known.ids: expected different planes")
+        numbered = from_values(KeptNumbers, from_text(arrays["numbers"]), "numbers")
+        of_entries, held = entry_types(filled), sum(array.nbytes for array in filled)
+        check_budget(arena_bytes(capacity.tolist(), of_entries), self.cache_bytes, held)
+        if (capacity < used).any():
+            raise ValueError("sizes: expected no less than what is used")
+        self.cache_bytes = check_budget(numbered.cache_bytes, self.cache_bytes, self.beside + held)
+        _, self.work, self.n_evicted, self._remembered, self._warned_of_budget = numbered
+        self.arena, self.used = resized_arena(filled, used, capacity.tolist()), used
+        self.blocks = Blocks(**lists, cap=self.caps, ridge=ridges(self.formulation, self.caps))
+        self.known_products = KnownProducts(**known)
+        self.w, self.dual_now = own["w"], own["dual_now"]
+        self._w_before = own.get("w_before")
+
+    @property
+    def _n_parts(self) -> int:
+        """How many parts dictionaries may name."""
+        return self.parts.n_parts
+
+    def _check_parts(self, arena: Arena) -> None:
+        """Raise ValueError where a block has parts that only others may have."""
+
+    def _check_multipliers(self, sums: Floats, arrays: Arrays) -> None:
+        """Raise ValueError where the blocks' sums of multipliers out of a file are too large."""
+        n = len(self.caps)
+        of_blocks = checked_arrays(arrays, {"caps": numbers(n, low=0.0)})
+        if not np.array_equal(of_blocks["caps"], self.caps):
+            raise ValueError("caps: expected C times the weights of the examples")
+        limited = (self.caps == 0.0) | (self.formulation.slack == "l1")
+        if not (sums[limited] <= self.caps[limited] * (1.0 + FULL)).all():
+            raise ValueError("arena.alpha: the sum of a block's multipliers is more than its bound")
+
+    def sum_of_multipliers(self, before: bool) -> tuple[Floats, float]:
+        """The sum that ``w`` is, of multipliers as they are or were, and the size of its terms."""
+        arena, p, entries = self.arena, self.used[0], self.used[ENTRIES]
+        alpha = arena.before if before else arena.alpha
+        largest = np.abs(arena.values[:entries]).max(initial=0) * alpha[:p].max(initial=0.0)
+        return self._sum_of_planes(alpha), float(largest)
+
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        for kept, before in ((self._w_before, True), (self.w, False)):
+            if kept is not None:
+                total, scale = self.sum_of_multipliers(before)
+                check_close(kept, total, scale, "w_before" if before else "w")
+        linear, sums = self.dual_sums()
+        return dual_value(total, linear, self.formulation, 1.0, sums, self.caps)
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`."""
+        live = np.flatnonzero(self.arena.alive[: self.used[0]])
+        rows, parts = self.plane_rows(live)
+        offsets = self.arena.offset[live]
+        owners = self.arena.block[live].astype(np.int64)
+
+        def vector(k: int) -> Floats:
+            total = np.zeros(len(w))
+            add_rows(rows._replace(first=rows.first[k:], last=rows.last[k:]), parts, ONE, total)
+            return total
+
+        return [StoredPlanes(owners, offsets - row_values(rows, parts, w), offsets, vector)]
 
     # ----- memory -------------------------------------------------------------------------------
 

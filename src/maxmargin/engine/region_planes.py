@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from ..declared import checked_arrays, numbers
 from ..types import Floats, Ints
 from .bounds import BoundPrices, columns_of, solve_within_bounds
 from .joint_planes import PlaneRows
@@ -18,7 +19,7 @@ from .oracle import Answer, Oracle, batches
 from .parts import Parts, add_at_parts
 from .plane_kernels import list_block
 from .planes import BlockReport, PlaneStore, StepRule
-from .state import Arrays, inside, under
+from .state import Arrays, check_close, inside, under
 from .work import CALL, WEIGHT
 
 __all__ = ["BoundedStore", "RegionStore"]
@@ -94,8 +95,12 @@ class RegionStore(PlaneStore):
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        self._weights = arrays["problem_weights"].copy() if "problem_weights" in arrays else None
         super().restore(arrays)
+        self._weights = None
+        if "problem_weights" in arrays:
+            of_problem = {"problem_weights": numbers(len(self.w))}
+            self._weights = checked_arrays(arrays, of_problem)["problem_weights"]
+            check_close(self._weights, self.region.weights(self.w), 1.0, "problem_weights")
 
 
 @kernel(allocates=False)
@@ -200,3 +205,9 @@ class BoundedStore(RegionStore):
         """See `BlockStore`."""
         super().restore(arrays)
         self.prices.restore(inside("prices", arrays))
+
+    def sum_of_multipliers(self, before: bool) -> tuple[Floats, float]:
+        """See `PlaneStore`."""
+        total, scale = super().sum_of_multipliers(before)
+        total[self.prices.which] += self.prices.beta
+        return total, scale + float(np.abs(self.prices.beta).max(initial=0.0))

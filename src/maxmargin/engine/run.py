@@ -6,28 +6,35 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import astuple, replace
-from types import TracebackType
-from typing import ClassVar, Protocol, TypeVar
+from copy import copy
+from dataclasses import astuple, fields, replace
+from types import NoneType, TracebackType
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from .._compiling import compile_seconds, interrupted_compiling
 from .._warn import warn_user
+from ..declared import Amount, Count, Number, checked_arrays, from_values, numbers
+from ..given import LARGEST
 from ..objective import Certificate, Stopping, primal_value
 from ..result import Callback, Progress, Result, WeightsCallback
 from ..types import Floats
+from .growing import Growing
 from .interrupts import InterruptWatch
 from .one_core import one_core
-from .oracle import Oracle
+from .oracle import Oracle, hinges_of
 from .stalling import ROUNDING, Looseness, Stalling
 from .state import (
+    DRIFT,
+    OWN,
     Arrays,
     Kept,
     SolverState,
     copied,
+    from_file,
     from_text,
     grown_arrays,
     inside,
@@ -37,12 +44,15 @@ from .state import (
 )
 from .threads import count_threads
 
-__all__ = ["CertifiedRun", "Run", "Saver", "StopTraining"]
+__all__ = ["CertifiedRun", "Run", "Saver", "StopTraining", "progress_of"]
 
 Loop = TypeVar("Loop", bound=Kept)
 
 logger = logging.getLogger("maxmargin")
 
+MORE = 1e6  # rounding that answers at other weights may have told of, as a multiple of the last
+PROBES = 200  # planes of a file that the oracle is asked about, one by one
+ABOVE = 1e-6  # by so much, relatively, rounding may take a plane above the oracle's value
 #: Share of the time that copies of the state may take; see `Run.save_point`.
 COPYING = 0.01
 
@@ -75,8 +85,29 @@ class Limits(Protocol):
         """Threads that search, as joblib counts them."""
 
 
+def progress_of(records: list[list[Any]]) -> list[Progress]:
+    """A history out of a file; ValueError where a record is none."""
+    n, kinds = len(fields(Progress)), {int, float, NoneType}
+    if not all(len(own) == n and set(map(type, own)) <= kinds for own in records):
+        raise ValueError(f"history: expected records of {n} numbers")
+    return [Progress(*own) for own in records]
+
+
+class _Past(NamedTuple):
+    """What a run was before it was resumed."""
+
+    calls: Count
+    seconds: Amount
+    compile_seconds: Amount
+    history: list[list[Any]]
+
+
 class Saver(Protocol):
     """What keeps a run on disk; see `checkpoints.Checkpoint`."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
 
     @property
     def may_go_on(self) -> Collection[str]:
@@ -105,7 +136,7 @@ class Run(Kept, ABC):
     `save_point`, it goes on from there in another process, to the same bits.
     """
 
-    kept: ClassVar[tuple[str, ...]] = ("cache_hits",)
+    kept: ClassVar[Mapping[str, Any]] = {"cache_hits": Count}
 
     def __init__(self, solver: Limits, oracle: Oracle, callbacks: Iterable[Callback]) -> None:
         self.limits = solver
@@ -186,11 +217,11 @@ class Run(Kept, ABC):
         """See `Kept`; what a loop has kept waits for `looping`."""
         restore_grown(self.oracle.problem, arrays)
         super().restore(arrays)
-        numbers = from_text(arrays["run"])
-        self._calls_before = self.oracle.calls - numbers["calls"]
-        self._started -= numbers["seconds"] + numbers["compile_seconds"]
-        self._compiled_before -= numbers["compile_seconds"]
-        self.history = [Progress(*record) for record in numbers["history"]]
+        past = from_values(_Past, from_text(arrays["run"]), "run")
+        self._calls_before = self.oracle.calls - past.calls
+        self._started -= past.seconds + past.compile_seconds
+        self._compiled_before -= past.compile_seconds
+        self.history = progress_of(past.history)
         self._loop_before = inside("loop", arrays)
         for name, callback in self._watching():
             callback.restore(inside(name, arrays))
@@ -202,13 +233,22 @@ class Run(Kept, ABC):
         found = saver.load() if resume else None
         if found is not None:
             arrays, self._finished = found
-            self.restore(arrays)
+            with from_file(saver.path):
+                self.restore(arrays)
+            self.verify()
             self._n_saved = len(self.history)
+
+    def verify(self) -> None:
+        """Compute again what was restored and a certificate depends on; ValueError if it differs.
+
+        A file may come from a stranger. See `SECURITY.md`.
+        """
 
     def looping(self, loop: Loop) -> Loop:
         """What a solver's loop keeps from one iteration to the next, here as it was left."""
-        if self._loop_before:
-            loop.restore(self._loop_before)
+        if self._loop_before and self._saver is not None:
+            with from_file(self._saver.path):
+                loop.restore(self._loop_before)
         self._loop = loop
         return loop
 
@@ -401,6 +441,13 @@ class Run(Kept, ABC):
         )
 
 
+class _Known(NamedTuple):
+    """What is known of a certificate, beside the weights."""
+
+    best: Number | None
+    rounding: Number
+
+
 class CertifiedRun(Run):
     """A run that ends by a certificate.
 
@@ -421,13 +468,19 @@ class CertifiedRun(Run):
         Called with a `Progress` after every outer iteration.
     """
 
-    kept: ClassVar[tuple[str, ...]] = (
-        *Run.kept,
-        *("proven_dual", "found_primal", "certified", "stalling", "looseness"),
-    )
+    kept: ClassVar[Mapping[str, Any]] = {
+        **Run.kept,
+        "proven_dual": Number,
+        "found_primal": Number,
+        "certified": bool,
+        "stalling": OWN,
+        "looseness": OWN,
+    }
 
     #: A dual value that was computed afresh, not carried along.
     proven_dual: float
+    state: SolverState
+    _is_resumed = False
 
     def __init__(
         self,
@@ -457,12 +510,107 @@ class CertifiedRun(Run):
     def restore(self, arrays: Arrays) -> None:
         """See `Kept`."""
         super().restore(arrays)
-        numbers = from_text(arrays["certificate"])
-        if "best_w" in arrays:
-            self.best = numbers["best"], arrays["best_w"].copy()
-        if "bounds" in arrays:
-            self.oracle.bounds = arrays["bounds"].copy()
-        self.oracle.rounding = numbers["rounding"]
+        known = from_values(_Known, from_text(arrays["certificate"]), "certificate")
+        own = checked_arrays(
+            arrays,
+            {
+                name: numbers(size, low=-high, high=high)
+                for name, size, high in (("best_w", None, LARGEST), ("bounds", self.n, np.inf))
+                if name in arrays
+            },
+        )
+        if ("best_w" in own) != (known.best is not None):
+            raise ValueError("certificate: expected the best weights with their primal value")
+        if "best_w" in own and not self.are_weights(own["best_w"]):
+            raise ValueError(f"best_w: expected {self.oracle.n_features} weights")
+        if known.best is not None:
+            self.best = known.best, own["best_w"]
+        self.oracle.bounds, self.oracle.rounding = own.get("bounds"), known.rounding
+
+    def verify(self) -> None:
+        """See `Run`: the primal value by true oracle calls, the dual value from multipliers."""
+        assert self._saver is not None
+        self._is_resumed = True
+        with from_file(self._saver.path):
+            dual = self.state.proven_dual()
+            if not self.proven_dual <= dual + DRIFT * max(1.0, abs(dual)):
+                raise ValueError(
+                    f"the dual value of its multipliers is {dual:.6g}, not {self.proven_dual:.6g}"
+                )
+        if not self.oracle.certifies:
+            return
+        w = self.current_weights if self.best is None else self.best_weights
+        own = self.own_weights if self.best is None else self.best[1]
+        oracle = self._passive_oracle()
+        hinges = oracle.bounded(oracle.violations(w).hinges)
+        with from_file(self._saver.path):
+            if not oracle.certifies or not 0.0 <= self.oracle.rounding <= MORE * oracle.rounding:
+                raise ValueError("bounds: expected those that the oracle gives")
+            if self.best is not None:
+                primal = self.objective(w, hinges)
+                if not abs(primal - self.best[0]) <= DRIFT * max(1.0, primal) and (
+                    primal != self.best[0]
+                ):
+                    raise ValueError(
+                        f"the primal value of its weights is {primal:.6g}, not {self.best[0]:.6g}"
+                    )
+            self._check_planes(own, hinges)
+            if self._finished == "converged" and not self.converged():
+                raise ValueError("training has not converged, but is said to be over")
+        self._probe_planes(oracle, own, hinges)
+
+    def _probe_planes(self, oracle: Oracle, w: Floats, hinges: Floats) -> None:
+        """Raise ValueError where a plane out of a file is above the oracle where it is highest.
+
+        Some of them, by chance: one call of the oracle for each, and no more than a pass has.
+        """
+        assert self._saver is not None
+        rng = np.random.default_rng(0)
+        for planes in self.state.planes_at(w):
+            example, values, offsets, vector, sums = planes
+            most = 1 if sums is not None else min(PROBES, self.n)
+            for k in rng.permutation(len(values))[:most].tolist():
+                a = vector(k)
+                square = float(a @ a)
+                if square == 0.0:
+                    continue
+                asked = np.arange(self.n) if sums is not None else example[k : k + 1]
+                below = (hinges[asked] if sums is None else sums @ hinges).sum() - values[k]
+                step = (1.0 + 2.0 * max(float(below), 0.0)) / square
+                there = -step * a
+                there[: len(w)] += w  # which may be short of the newest features
+                found = hinges_of(oracle, asked, self.expanded(there))
+                highest = float(found[0]) if sums is None else float(sums @ found)
+                value = values[k] + step * square
+                scale = 1.0 + abs(offsets[k]) + abs(offsets[k] - value) + step * square
+                with from_file(self._saver.path):
+                    if not value <= highest + ABOVE * scale:
+                        raise ValueError(
+                            f"a plane has value {value:.6g} where the oracle finds no more than "
+                            f"{highest:.6g}"
+                        )
+
+    def _passive_oracle(self) -> Oracle:
+        """An equal oracle, whose answers leave no trace in this one."""
+        oracle, problem = copy(self.oracle), self.oracle.problem
+        if isinstance(problem, Growing):  # what it finds would be found earlier than before
+            again = problem.before_training()
+            restore_grown(again, grown_arrays(problem))
+            oracle = Oracle(again, self.formulation)
+        oracle.bounds, oracle.rounding = None, 0.0
+        return oracle
+
+    def _check_planes(self, w: Floats, hinges: Floats) -> None:
+        """Raise ValueError where a plane out of a file is above what the oracle finds at w."""
+        for example, values, offsets, _, sums in self.state.planes_at(w):
+            most = hinges[example] if sums is None else np.full(len(values), float(sums @ hinges))
+            scale = 1.0 + np.abs(offsets) + np.abs(offsets - values)
+            if not (values <= most + ABOVE * scale).all():
+                worst = int(np.argmax(values - most))
+                raise ValueError(
+                    f"a plane has value {values[worst]:.6g} where the oracle finds no more than "
+                    f"{most[worst]:.6g}"
+                )
 
     # ----- what each family has -----------------------------------------------------------------
 
@@ -483,6 +631,19 @@ class CertifiedRun(Run):
     def settle_at_the_end(self, interrupted: bool) -> None:
         """The same once training is over, maybe in the middle of a change."""
         self.settle()
+
+    @property
+    def own_weights(self) -> Floats:
+        """The weights as they are now, as the state has them."""
+        return self.current_weights
+
+    def expanded(self, w: Floats) -> Floats:
+        """Weights of all features for those of the state."""
+        return w
+
+    def are_weights(self, w: Floats) -> bool:
+        """Whether there are as many of them as the state has."""
+        return len(w) == self.oracle.n_features
 
     @property
     def best_weights(self) -> Floats:
@@ -531,9 +692,11 @@ class CertifiedRun(Run):
         Where the oracle's answers have bounds, it is the bound on it that follows from them.
         """
         self.found_primal = self.objective(w, slacks)
-        if self.oracle.bounds is None:
-            return self.found_primal
-        return self.objective(w, self.oracle.bounded(slacks))
+        bounded = self.oracle.bounded(slacks)
+        if self._is_resumed and self._saver is not None and self.oracle.certifies:
+            with from_file(self._saver.path):
+                self._check_planes(w, bounded)
+        return self.found_primal if self.oracle.bounds is None else self.objective(w, bounded)
 
     def offer(self, primal: float, w: Floats, *, copy: bool = True) -> None:
         """Keep the weights, or a copy, if their certified primal value is the best so far."""

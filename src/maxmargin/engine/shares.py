@@ -21,10 +21,11 @@ the result is the same. Nothing here depends on a clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from ..declared import Count, Number, checked_arrays, from_values, numbers, whole
 from ..objective import dual_value, line_step, scale_to_fit
 from ..types import Floats, Ints
 from .arena import grown
@@ -39,7 +40,7 @@ from .share_kernels import (
     note_multipliers,
     ridge_of_change,
 )
-from .state import Arrays, from_text, inside, to_text, under
+from .state import Arrays, StoredPlanes, check_close, from_text, inside, to_text, under
 from .threads import count_threads, note_done
 from .work import ADDED_ENTRY, CALL, WEIGHT
 
@@ -592,33 +593,56 @@ class SharedStore:
             **shares,
             **({"w_before": self._w_before} if known and self._w_before is not None else {}),
             "w": self._base,
-            "caps": self.caps,
             "dual_now": self.dual_now,
             "owner": self._owner,
             "shares": to_text(
-                {
-                    "count": len(self.shares),
-                    "work": self._other_work,
-                    "remembered": self._remembered,
-                    "improved": self._n_improved,
-                }
+                _KeptNumbers(
+                    len(self.shares), self._other_work, self._remembered, self._n_improved
+                )._asdict()
             ),
         }
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        self._base, self.caps = arrays["w"].copy(), arrays["caps"].copy()
+        n, n_shares = len(self.caps), len(self.shares)
+        of_weights = {
+            name: numbers(len(self._base)) for name in ("w", "w_before") if name in arrays
+        }
+        declared = of_weights | {"owner": whole(n, below=n_shares), "dual_now": numbers(1)}
+        own = checked_arrays(arrays, declared)
+        counted = from_values(_KeptNumbers, from_text(arrays["shares"]), "shares")
         for k, store in enumerate(self.stores):
-            store.restore({**inside(f"share{k}", arrays), "w": self._base})
+            store.restore({**inside(f"share{k}", arrays), "w": own["w"]})
+            if store.blocks.count[own["owner"] != k].any():
+                raise ValueError(f"share{k}: has planes of examples of other shares")
+        self._base, self._owner, self.dual_now = own["w"], own["owner"], own["dual_now"]
         self._unite()
-        n = len(self.caps)
-        self._owner = arrays.get("owner", np.arange(n) % len(self.shares)).copy()  # first files
-        self.dual_now = arrays["dual_now"].copy()
-        numbers = from_text(arrays["shares"])
-        self._other_work, self._remembered = numbers["work"], numbers["remembered"]
-        self._n_improved = numbers["improved"]
-        self._w_before = arrays["w_before"].copy() if "w_before" in arrays else None
+        _, self._other_work, self._remembered, self._n_improved = counted
+        self._w_before = own.get("w_before")
         self._rewritten = self._n_rewritten
+
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        for kept, before in ((self._w_before, True), (self._base, False)):
+            if kept is not None:
+                sums = [store.sum_of_multipliers(before) for store in self.stores]
+                total = np.sum([own for own, _ in sums], axis=0)
+                check_close(kept, total, max(scale for _, scale in sums), "w")
+        linear, of_blocks = self.dual_sums()
+        return dual_value(total, linear, self.formulation, 1.0, of_blocks, self.caps)
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`."""
+        return [planes for store in self.stores for planes in store.planes_at(w)]
+
+
+class _KeptNumbers(NamedTuple):
+    """Counters that later decisions depend on."""
+
+    count: Count  # type: ignore[assignment]
+    work: Number
+    remembered: Count
+    improved: Count
 
 
 def deal(sizes: Floats, n_shares: int) -> Ints:
@@ -653,4 +677,6 @@ def count_shares(oracle: Oracle, n_jobs: int | None) -> int:
 
 def shares_in(arrays: Arrays) -> int:
     """How many shares the store has that these arrays are of."""
-    return int(from_text(arrays["shares"])["count"]) if "shares" in arrays else 1
+    if "shares" not in arrays:
+        return 1
+    return from_values(_KeptNumbers, from_text(arrays["shares"]), "shares").count

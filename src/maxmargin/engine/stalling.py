@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..declared import Count, Number
 from ..objective import Certificate
-from .state import Kept
+from .state import OWN, Kept, keeps
 
 __all__ = ["ROUNDING", "Looseness", "Plateau", "Stalling"]
 
@@ -20,7 +21,7 @@ ROUNDING = 1e-9  # relative gap from which on rounding is what is left of it
 class Plateau(Kept):
     """Tells when a gap, or an estimate of it, has not fallen for a while."""
 
-    kept = ("_lowest", "_since")
+    kept = keeps(_lowest=Number, _since=Count)
 
     def __init__(self) -> None:
         self._lowest = float("inf")
@@ -38,7 +39,7 @@ class Plateau(Kept):
 class Looseness(Kept):
     """Tells when bounds of the oracle keep a gap from falling that its candidates would close."""
 
-    kept = ("_lowest", "_no_better")
+    kept = keeps(_lowest=Number, _no_better=Count)
 
     def __init__(self) -> None:
         self._lowest = float("inf")
@@ -62,7 +63,12 @@ class Stalling(Kept):
     of the gap may be too low once, and never again: where they do not fall certificates tell.
     """
 
-    kept = ("_plateau", "_best", "_dual", "_no_better")
+    kept = keeps(
+        _plateau=OWN,
+        _best=tuple[Number, Number] | None,
+        _dual=Number | None,
+        _no_better=Count,
+    )
 
     def __init__(self) -> None:
         self._plateau = Plateau()

@@ -4,30 +4,42 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..declared import as_declared, checked_arrays
 from ..formulation import Formulation
 from ..objective import DualTerms
 from ..problem import Problem
 from ..result import Result
+from ..types import Floats, Ints
 from .growing import Growing
 from .native import NativeProblem
 from .oracle import Oracle
 
 __all__ = [
+    "DRIFT",
+    "FULL",
+    "OWN",
     "Arrays",
     "Kept",
     "SolverState",
+    "StoredPlanes",
+    "check_budget",
+    "check_close",
     "copied",
     "extends",
     "fingerprint",
+    "from_file",
     "from_text",
     "grown_arrays",
     "inside",
+    "keeps",
     "named_arrays",
     "of_kind",
     "restore_grown",
@@ -38,6 +50,28 @@ __all__ = [
 Arrays = dict[str, NDArray[Any]]
 Tuple = TypeVar("Tuple", bound=NamedTuple)
 Kind = TypeVar("Kind", bound="SolverState")
+
+#: In `Kept.kept`: goes to arrays and back by itself.
+OWN = "own"
+FULL = 1e-9  # by so much, relatively, rounding may take a sum of multipliers beyond its bound
+DRIFT = 1e-8  # relative difference of sums that rounding may leave, and no more
+ROOM = (
+    64  # budget that a training may have needed beyond the given one, as a multiple of its arrays
+)
+
+
+class StoredPlanes(NamedTuple):
+    """Planes of a state at some weights: whose they are, their values there, and their offsets.
+
+    ``vector(k)`` is the k-th plane's a. With ``sums`` planes are sums over all examples, by these
+    weights.
+    """
+
+    example: Ints
+    values: Floats
+    offsets: Floats
+    vector: Callable[[int], Floats]
+    sums: Floats | None = None
 
 
 class SolverState(ABC):
@@ -76,7 +110,19 @@ class SolverState(ABC):
 
     @abstractmethod
     def restore(self, arrays: Arrays) -> None:
-        """Take over what `arrays` of a state of equal data and formulation has given."""
+        """Take over what `arrays` of a state of equal data and formulation has given.
+
+        Arrays may come from a stranger's file: they go through `declared.checked_arrays`, and what
+        kernels rely on beyond that is checked too. ValueError where something does not fit.
+        """
+
+    def proven_dual(self) -> float:
+        """The dual value of multipliers and planes alone; ValueError if ``w`` is not their sum."""
+        return np.inf
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """The planes' values at some weights; none where they cannot be wrong."""
+        return []
 
 
 def of_kind(
@@ -120,8 +166,9 @@ def fingerprint(problem: Problem) -> str | None:
 class Kept:
     """What goes to arrays and back: members that are numbers, arrays, or go so themselves."""
 
-    #: Names of those that later decisions depend on.
-    kept: ClassVar[tuple[str, ...]] = ()
+    #: Those that later decisions depend on, by name, and what they have to be in a file: a type as
+    #: in `declared`, a function that gives an array's `ArrayOf` for this object, or `OWN`.
+    kept: ClassVar[Mapping[str, Any]] = {}
 
     def arrays(self) -> Arrays:
         """All of them, as arrays by name; those in use, to be written before anything goes on."""
@@ -140,13 +187,18 @@ class Kept:
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` has given."""
         numbers = from_text(arrays["numbers"])
-        for name in self.kept:
-            if name in numbers:
-                setattr(self, name, numbers[name])
-            elif name in arrays:
-                setattr(self, name, arrays[name].copy())
-            else:
+        for name, declared in self.kept.items():
+            if declared is OWN:
                 getattr(self, name).restore(inside(name, arrays))
+            elif not isinstance(declared, FunctionType):
+                setattr(self, name, as_declared(numbers[name], declared, name))
+            elif name in arrays or getattr(self, name) is not None:  # some are None for a while
+                setattr(self, name, checked_arrays(arrays, {name: declared(self)})[name])
+
+
+def keeps(*inherited: Mapping[str, Any], **declared: Any) -> Mapping[str, Any]:
+    """What `Kept.kept` is: declarations of base classes, and those of this one."""
+    return {name: form for own in (*inherited, declared) for name, form in own.items()}
 
 
 def grown_arrays(problem: object) -> Arrays:
@@ -158,6 +210,36 @@ def restore_grown(problem: object, arrays: Arrays) -> None:
     """Give it back to an equal problem."""
     if isinstance(problem, Growing):
         problem.restore_grown(inside("problem", arrays))
+
+
+@contextmanager
+def from_file(path: str) -> Iterator[None]:
+    """Whatever is wrong with arrays from a file becomes a ValueError that names the file."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"{path}: the checkpoint is damaged, or was changed by someone ({reason:.300}); remove "
+            "it to start afresh"
+        ) from error
+
+
+def check_close(found: Floats, expected: Floats, scale: float, place: str) -> None:
+    """Raise ValueError where sums out of a file are not those of what they are made of."""
+    difference = float(np.abs(found - expected).max(initial=0.0))
+    if not difference <= DRIFT * (scale + float(np.abs(expected).max(initial=0.0))):
+        raise ValueError(
+            f"{place}: expected the sum of its parts, found a difference of {difference:.3g}"
+        )
+
+
+def check_budget(found: int, given: int, held: int) -> int:
+    """A budget in bytes out of a file, if it is the given one or what these many bytes needed."""
+    most = max(given, ROOM * (held + 2**16))
+    if not 0 <= found <= most:
+        raise ValueError(f"expected a budget of at most {most} bytes, found {found}")
+    return found
 
 
 # ----- arrays by name ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..declared import Amount, Count, Number, checked_arrays, from_values, numbers
 from ..engine.oracle import hinge_values
 from ..engine.state import from_text, to_text
 from ..formulation import Formulation
@@ -27,8 +28,17 @@ __all__ = ["Choice", "Judgement", "choosing"]
 class Judgement(NamedTuple):
     """How good the weights were after so many passes; more merit is better."""
 
-    passes: float
-    merit: float
+    passes: Number
+    merit: Number
+
+
+class _Seen(NamedTuple):
+    """What a choice has seen so far."""
+
+    judgements: list[Judgement]
+    best: Count | None
+    since_best: Count
+    pause: Amount
 
 
 class Choice(WeightsCallback):
@@ -115,23 +125,27 @@ class Choice(WeightsCallback):
 
     def arrays(self) -> dict[str, Any]:
         """See `WeightsCallback`."""
-        numbers = {
+        seen = {
             "judgements": self.judgements,
             "best": next((k for k, own in enumerate(self.judgements) if own is self.best), None),
             "since_best": self._since_best,
             "pause": self.pause,
         }
         w = np.empty(0) if self._best_w is None else self._best_w
-        return {"numbers": to_text(numbers), "best_w": w}
+        return {"numbers": to_text(seen), "best_w": w}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """See `WeightsCallback`."""
-        numbers = from_text(arrays["numbers"])
-        self.judgements = [Judgement(*own) for own in numbers["judgements"]]
-        self._since_best, self.pause = numbers["since_best"], numbers["pause"]
-        if numbers["best"] is not None:
-            self.best = self.judgements[numbers["best"]]
-            self._best_w = arrays["best_w"].copy()
+        seen = from_values(_Seen, from_text(arrays["numbers"]), "numbers")
+        if not (seen.best or 0) < max(len(seen.judgements), 1) or seen.since_best > len(
+            seen.judgements
+        ):
+            raise ValueError("numbers.best: expected one of the judgements")
+        self.judgements, self._since_best, self.pause = seen.judgements, seen.since_best, seen.pause
+        if seen.best is not None:
+            size = int(self._problem.n_features or 0)
+            self._best_w = checked_arrays(arrays, {"best_w": numbers(size)})["best_w"]
+            self.best = self.judgements[seen.best]
 
     # ----- judgements -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..declared import Count, Labels, Names
+from ..declared import Count, Labels, Names, checked_arrays, whole
 from ..engine.rows import make_rows
 from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
@@ -539,6 +539,11 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         self._shape, self._transition_inputs = ChainShape(1, 0, 1.0), None
         if state.histories is not None:
             self._shape, _, self._transition_inputs = state.histories
+            inputs = self._transition_inputs
+            if inputs is not None and inputs.columns is not None:
+                index = (np.int32, np.int64)
+                form = whole(inputs.n_features, below=self._n_inputs, types=index)
+                checked_arrays({"columns": inputs.columns}, {"columns": form})
         self._set_decoder(state.n_inputs, state.boundary, state.constraints, state.histories)
 
     def _n_weights(self) -> int:

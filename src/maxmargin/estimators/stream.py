@@ -10,7 +10,8 @@ import os
 from dataclasses import dataclass, replace
 
 from ..checkpoints import Checkpoint
-from ..engine.state import Arrays, from_text, inside, to_text, under
+from ..declared import as_declared
+from ..engine.state import Arrays, from_file, from_text, inside, to_text, under
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Result
@@ -54,7 +55,9 @@ class Stream:
         if found is None:
             return cls(file, (), (), {})
         arrays, _ = found
-        return cls(file, (), tuple(from_text(arrays["stream"])["calls"]), arrays)
+        with from_file(file.path):
+            calls = as_declared(from_text(arrays["stream"])["calls"], tuple[str, ...], "calls")
+        return cls(file, (), calls, arrays)
 
     def is_at(self, path: str | os.PathLike[str]) -> bool:
         """Whether this is where the stream is kept."""
@@ -76,9 +79,13 @@ class Stream:
 
     def result(self, solver: OnlineSolver, problem: Problem, formulation: Formulation) -> Result:
         """What the last of the calls in the file has returned, and left for the next one."""
-        result, n_features = result_of(inside("result", self.found)), int(problem.n_features or 0)
-        learner = inside("learner", self.found)
-        state = solver.learner_of(learner, n_features, formulation.constraints)
+        n_features = int(problem.n_features or 0)
+        with from_file(self.file.path):
+            result = result_of(inside("result", self.found))
+            if len(result.w) != n_features:
+                raise ValueError(f"result.w: expected {n_features} weights, found {len(result.w)}")
+            learner = inside("learner", self.found)
+            state = solver.learner_of(learner, n_features, formulation.constraints)
         return replace(result, state=state)
 
     def followed_by(self, call: str, result: Result, before: Result | None) -> Stream:

@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..declared import Count, Number
 from ..engine.block_steps import ALL_PLANES
 from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
-from ..engine.state import Kept
+from ..engine.state import OWN, Kept, keeps
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Result
@@ -52,9 +53,18 @@ PUSH_AFTER, PUSH_AFTER_SHORT = 0.3, 0.1
 class AutoLoop(Kept):
     """What `Auto` keeps from one iteration to the next."""
 
-    kept = (
-        *("estimate", "since_push", "trying", "optimism", "iterations", "jointly", "fine"),
-        *("schedule", "cached", "momentum", "together"),
+    kept = keeps(
+        estimate=Number,
+        since_push=Count,
+        trying=bool,
+        optimism=Number,
+        iterations=Count,
+        jointly=bool,
+        fine=bool,
+        schedule=OWN,
+        cached=OWN,
+        momentum=OWN,
+        together=OWN,
     )
 
     def __init__(self, solver: Auto, ascent: DualAscentRun) -> None:

@@ -24,9 +24,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..declared import Number
 from ..engine.block_steps import COORDINATES, WSS2
 from ..engine.planes import StepRule
-from ..engine.state import Kept
+from ..engine.state import OWN, Kept, keeps
 from ..formulation import Formulation
 from ..problem import Problem
 from .dual_ascent import NO_STEPS, DualAscent, DualAscentRun
@@ -93,7 +94,7 @@ class _CoordinateDescent(DualAscent):
 class Refinement(Kept):
     """What rounds over stored planes keep from one pass to the next."""
 
-    kept = ("momentum", "rate")
+    kept = keeps(momentum=OWN, rate=Number)
 
     def __init__(self, ascent: DualAscentRun, extrapolation: float) -> None:
         self.momentum = Momentum(ascent.store, extrapolation)

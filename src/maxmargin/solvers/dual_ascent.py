@@ -19,17 +19,22 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..declared import checked_arrays, numbers, whole
 from ..engine.block_steps import FRANK_WOLFE, WSS2
 from ..engine.oracle import Oracle, batches
 from ..engine.planes import BlockStore, PlaneStore, StepRule, make_store
 from ..engine.run import CertifiedRun
 from ..engine.shares import SharedStore, count_shares, shares_in
 from ..engine.state import (
+    OWN,
     Arrays,
     SolverState,
+    StoredPlanes,
+    check_close,
     extends,
     from_text,
     inside,
+    keeps,
     of_kind,
     to_text,
     under,
@@ -84,6 +89,16 @@ class DualAscentState(SolverState):
         own, its = self.oracle, other.oracle
         return own.formulation == its.formulation and extends(its.problem, own.problem)
 
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        dual = self.store.proven_dual()
+        check_close(self.store.dual_now, np.array([dual]), 1.0, "dual_now")
+        return dual
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`."""
+        return self.store.planes_at(w)
+
     def dual_terms(self) -> DualTerms:
         """See `SolverState`."""
         store = self.store
@@ -117,13 +132,21 @@ class DualAscentState(SolverState):
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
         own = inside("store", arrays)
-        n_shares = shares_in(own)
+        n, n_shares = len(self.store.caps), shares_in(own)
         if n_shares != self.store.n_shares:  # that of another number of threads
             old = self.store
-            assert isinstance(old, PlaneStore | SharedStore)
+            if not isinstance(old, PlaneStore | SharedStore) or not 1 <= n_shares <= n:
+                raise ValueError(
+                    f"shares: expected blocks of {n} examples in one, found {n_shares}"
+                )
             self.store = make_store(self.oracle, old.caps, old.cache_bytes, n_shares)
         self.store.restore(own)
-        self.gaps, self.order = arrays["gaps"].copy(), arrays["order"].copy()
+        visits = checked_arrays(
+            arrays, {"gaps": numbers(n, high=np.inf), "order": whole(n, below=n)}
+        )
+        if (np.bincount(visits["order"], minlength=n) != 1).any():
+            raise ValueError("order: expected every example once")
+        self.gaps, self.order = visits["gaps"], visits["order"]
         self.rng = np.random.default_rng(0)
         self.rng.bit_generator.state = from_text(arrays["rng"])
 
@@ -131,7 +154,8 @@ class DualAscentState(SolverState):
 class DualAscentRun(CertifiedRun):
     """A run of dual ascent: the blocks, the order of visits and the certificate."""
 
-    kept = (*CertifiedRun.kept, "state", "from_zero")
+    kept = keeps(CertifiedRun.kept, state=OWN, from_zero=bool)
+    state: DualAscentState
 
     def __init__(
         self,

@@ -7,10 +7,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from ..declared import flags
 from ..engine.block_steps import MVP, WSS2
 from ..engine.planes import StepRule
 from ..engine.stalling import Plateau
-from ..engine.state import Kept
+from ..engine.state import OWN, Kept, keeps
 from ..formulation import Formulation
 from ..problem import Problem
 from .dual_ascent import DualAscent, DualAscentRun
@@ -28,7 +29,11 @@ JOINT = 0.1
 class FASOLELoop(Kept):
     """What `FASOLE` keeps from one iteration to the next."""
 
-    kept = ("unsatisfied", "online", "together")
+    kept = keeps(
+        unsatisfied=lambda own: flags(len(own.unsatisfied)),
+        online=bool,
+        together=OWN,
+    )
 
     def __init__(self, ascent: DualAscentRun, joint: bool) -> None:
         self.unsatisfied = np.ones(ascent.n, dtype=bool)

@@ -24,13 +24,14 @@ from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 
+from ..declared import Number, numbers
 from ..engine.cuts.bounded_cuts import BoundedSets
 from ..engine.cuts.set_kernels import BLOCK, FSMO
 from ..engine.cuts.working_sets import WorkingSets
 from ..engine.oracle import Oracle, Violations
 from ..engine.run import CertifiedRun
 from ..engine.stalling import Plateau
-from ..engine.state import Arrays, Kept, SolverState, of_kind
+from ..engine.state import OWN, Arrays, Kept, SolverState, StoredPlanes, keeps, of_kind
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms
 from ..problem import Problem
@@ -76,11 +77,26 @@ class NSlackState(SolverState):
         """See `SolverState`."""
         self.sets.restore(arrays)
 
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        return self.sets.proven_dual()
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`."""
+        return self.sets.planes_at(w)
+
 
 class NSlackRun(CertifiedRun):
     """A run of the method: working sets, bounds, and what the current pass has seen."""
 
-    kept = (*CertifiedRun.kept, "state", "within_violation", "together", "sharpness")
+    kept = keeps(
+        CertifiedRun.kept,
+        state=OWN,
+        within_violation=bool,
+        together=OWN,
+        sharpness=Number,
+    )
+    state: NSlackState
 
     def __init__(
         self,
@@ -121,6 +137,12 @@ class NSlackRun(CertifiedRun):
     def has_slacks(self) -> bool:
         """Whether constraints may be violated, at a price."""
         return self.formulation.slack != "none"
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Kept`."""
+        super().restore(arrays)
+        if self.within_violation and self.violation is None:
+            raise ValueError("within_violation: there is no such stopping rule")
 
     def gap_estimate(self, hinges: Floats) -> float:
         """The gap, were the hinge values of the last pass those of the current weights."""
@@ -172,7 +194,7 @@ class NSlackRun(CertifiedRun):
 class NSlackLoop(Kept):
     """What `NSlack` keeps from one pass to the next."""
 
-    kept = ("slacks", "missing")
+    kept = keeps(slacks=lambda own: numbers(len(own.slacks), low=0.0), missing=Number)
 
     def __init__(self, n_examples: int) -> None:
         self.slacks: Floats = np.zeros(n_examples)

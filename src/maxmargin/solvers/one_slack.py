@@ -25,6 +25,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from ..declared import Count, Number, checked_arrays, numbers
 from ..engine.bounds import BoundPrices
 from ..engine.cuts.bounded_cuts import BoundedBundle
 from ..engine.cuts.bundle import Bundle
@@ -32,7 +33,17 @@ from ..engine.cuts.master import blend
 from ..engine.cuts.pool import CandidatePool, Pool, make_pool
 from ..engine.oracle import Oracle
 from ..engine.run import CertifiedRun
-from ..engine.state import Arrays, Kept, SolverState, inside, of_kind, under
+from ..engine.state import (
+    OWN,
+    Arrays,
+    Kept,
+    SolverState,
+    StoredPlanes,
+    inside,
+    keeps,
+    of_kind,
+    under,
+)
 from ..formulation import Formulation
 from ..objective import NEGLIGIBLE, Certificate, DualTerms
 from ..problem import Problem
@@ -76,15 +87,36 @@ class OneSlackState(SolverState):
 
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
+        own = checked_arrays(arrays, {"weights": numbers(len(self.weights), low=0.0)})
+        if not np.array_equal(own["weights"], self.weights):
+            raise ValueError("weights: expected the weights of the examples")
         self.pool.restore(inside("pool", arrays))
+        self.bundle.widen(self.pool.n_weights)
         self.bundle.restore(inside("bundle", arrays))
-        self.weights = arrays["weights"].copy()
+
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        return self.bundle.dual(self.bundle.weights())
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`."""
+        longer = np.zeros(self.bundle.n_features)  # features may have come since
+        longer[: len(w)] = w
+        return [*self.pool.planes_at(longer), self.bundle.planes_at(longer, self.weights)]
 
 
 class OneSlackRun(CertifiedRun):
     """A run of the method: pool, bundle, the best point known and the bounds."""
 
-    kept = (*CertifiedRun.kept, "state", "center", "table", "n_cached", "n_useless")
+    kept = keeps(
+        CertifiedRun.kept,
+        state=OWN,
+        center=lambda own: numbers(own.pool.n_weights),
+        table=lambda own: numbers(*own.pool.values(own.center).shape),
+        n_cached=Count,
+        n_useless=Count,
+    )
+    state: OneSlackState
 
     def __init__(
         self, solver: OneSlack, state: OneSlackState, C: float, callbacks: Iterable[Callback]
@@ -104,6 +136,19 @@ class OneSlackRun(CertifiedRun):
     def current_weights(self) -> Floats:
         """See `Run`."""
         return self.pool.expand(self.center)
+
+    @property
+    def own_weights(self) -> Floats:
+        """See `CertifiedRun`."""
+        return self.center
+
+    def expanded(self, w: Floats) -> Floats:
+        """See `CertifiedRun`."""
+        return self.pool.expand(w)
+
+    def are_weights(self, w: Floats) -> bool:
+        """See `CertifiedRun`; features may have come since."""
+        return len(w) <= self.pool.n_weights if self.pool.grows else super().are_weights(w)
 
     @property
     def n_planes(self) -> int:
@@ -165,7 +210,7 @@ class OneSlackRun(CertifiedRun):
 class OneSlackLoop(Kept):
     """What `OneSlack` keeps from one iteration to the next."""
 
-    kept = ("gap",)
+    kept = keeps(gap=Number | None)
     gap: float | None = None  # as last known; None before the first pass
 
 

@@ -12,10 +12,11 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..declared import Amount, Count, Number, checked_arrays, flags, from_values, numbers, whole
 from ..engine.online_steps import (
     CHANGES,
     LINEAR,
@@ -36,12 +37,15 @@ from ..engine.online_steps import (
 from ..engine.oracle import BATCH, Answer, Oracle, batches, violations
 from ..engine.run import Run
 from ..engine.state import (
+    DRIFT,
+    OWN,
     Arrays,
     Kept,
     SolverState,
-    copied,
+    from_file,
     from_text,
     inside,
+    keeps,
     named_arrays,
     to_text,
     under,
@@ -90,8 +94,26 @@ class Seen(SolverState):
 
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
-        for name, value in from_text(arrays["numbers"]).items():
-            setattr(self, name, set(value) if name == "contents" else value)
+        known = from_values(_SeenNumbers, from_text(arrays["numbers"]), "seen")
+        self.count, self.weight, self.losses, self.measured, contents = known
+        self.contents = set(contents)
+
+
+class _SeenNumbers(NamedTuple):
+    """See `Seen`."""
+
+    count: Amount  # type: ignore[assignment]
+    weight: Amount
+    losses: Amount
+    measured: Amount
+    contents: list[str]
+
+
+class _LearnerNumbers(NamedTuple):
+    """See `Learner`."""
+
+    average: bool
+    eta0: Amount | None
 
 
 class Learner(SolverState):
@@ -134,9 +156,28 @@ class Learner(SolverState):
 
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
-        self.state = OnlineState(**copied(inside("state", arrays)))
-        numbers = from_text(arrays["numbers"])
-        self.average, self.eta0 = numbers["average"], numbers["eta0"]
+        n, d = len(self.state.alpha), len(self.state.v)
+        known = from_values(_LearnerNumbers, from_text(arrays["numbers"]), "numbers")
+        if known.average != self.average:
+            raise ValueError("numbers.average: expected that of the solver")
+        # A learner that has forgotten its examples has no scratch either, until it has others.
+        n_scratch = (
+            len(arrays["state.scratch"]) and len(self.state.scratch)
+            if n == 0
+            else len(self.state.scratch)
+        )
+        declared = {
+            "v": numbers(d),
+            "lagged": numbers(d if self.average else 0),
+            "alpha": numbers(n, low=0.0),
+            "alpha_lagged": numbers(n if self.average else 0),
+            "numbers": numbers(len(self.state.numbers)),
+            "scratch": numbers(n_scratch, low=0.0, high=0.0),
+        }
+        state = OnlineState(**checked_arrays(inside("state", arrays), declared))
+        if not (state.numbers[[SCALE, SQUARE]] >= 0.0).all() or state.numbers[SCALE] == 0.0:
+            raise ValueError("state.numbers: expected a positive scale")
+        self.state, self.eta0 = state, known.eta0
         self.seen.restore(inside("seen", arrays))
         self.rng.bit_generator.state = from_text(arrays["rng"])
 
@@ -326,7 +367,7 @@ def _rows_of(answer: Answer, start: int, end: int) -> Answer:
 class OnlineLoop(Kept):
     """What passes keep from one to the next."""
 
-    kept = ("visited", "since_best")
+    kept = keeps(visited=Count, since_best=Count)
 
     def __init__(self) -> None:
         self.visited = 0  # examples
@@ -336,7 +377,15 @@ class OnlineLoop(Kept):
 class OnlineRun(Run):
     """One call of `solve`: who is visited, with which candidates, and how good the weights are."""
 
-    kept = (*Run.kept, "learner", "held_out", "examples", "_objective", "best_loss", "best_w")
+    kept = keeps(
+        Run.kept,
+        learner=OWN,
+        held_out=lambda own: whole(len(own.held_out), below=own.n),
+        examples=lambda own: whole(len(own.examples), below=own.n),
+        _objective=Number,
+        best_loss=Number,
+        best_w=lambda own: numbers(len(own.learner.state.v)),
+    )
 
     def __init__(
         self,
@@ -379,7 +428,11 @@ class OnlineRun(Run):
         """See `Kept`."""
         super().restore(arrays)
         problem = self.oracle.problem
-        self.learner.trained_on = problem if arrays["multipliers_known"] else None
+        known = checked_arrays(arrays, {"multipliers_known": flags()})["multipliers_known"]
+        both = np.sort(np.concatenate((self.held_out, self.examples)))
+        if not np.array_equal(both, np.flatnonzero(self.weights > 0)):
+            raise ValueError("examples: expected every example with weight once")
+        self.learner.trained_on = problem if known else None
         self.learner.counted, self.has_new_examples = problem, False
 
     @property
@@ -547,4 +600,12 @@ class OnlineRun(Run):
         learner = self.learner
         known = learner.trained_on is self.oracle.problem
         start = learner.dual_point(self.C * self.weights) if known else None
-        return certificate_of(self.oracle, self.C, w, self.weights, start)
+        found = certificate_of(self.oracle, self.C, w, self.weights, start)
+        if self._n_saved > 0 and self._saver is not None and start is not None:
+            slacks = found.primal - 0.5 * float(w @ w)
+            with from_file(self._saver.path):
+                if not start.linear - float(start.w @ w) <= slacks + DRIFT * (
+                    1.0 + abs(start.linear)
+                ):
+                    raise ValueError("state.numbers: its multipliers are of no planes")
+        return found

@@ -6,8 +6,9 @@ import numpy as np
 
 from .._jit import kernel
 from .._numba import prefetch
+from ..declared import Count, Number, numbers, whole
 from ..engine.planes import BlockStore
-from ..engine.state import Kept
+from ..engine.state import Kept, keeps
 from ..types import Bools, Floats, Ints
 
 __all__ = ["Momentum", "Schedule", "largest_first", "runs_in_order"]
@@ -24,7 +25,12 @@ class Schedule(Kept):
     row that finds it nearly optimal, ``longest`` times at most.
     """
 
-    kept = ("gaps", "age", "wait", "_large")
+    kept = keeps(
+        gaps=lambda own: numbers(len(own.gaps), high=np.inf),
+        age=lambda own: whole(len(own.age), below=2**62),
+        wait=lambda own: whole(len(own.wait), below=2**62),
+        _large=Number,
+    )
 
     def __init__(self, n: int, patience: int, longest: int | None = None) -> None:
         self.gaps: Floats = np.full(n, np.inf)
@@ -100,7 +106,7 @@ class Momentum(Kept):
     few it gains next to nothing.
     """
 
-    kept = ("remembers", "pause")
+    kept = keeps(remembers=bool, pause=Count)
 
     def __init__(self, store: BlockStore, factor: float) -> None:
         self.store = store

@@ -10,12 +10,15 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import astuple, fields, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.run import Saver
+from ..declared import Count, as_declared, checked_arrays, from_values, numbers
+from ..engine.run import Saver, progress_of
 from ..engine.state import (
+    DRIFT,
     Arrays,
     SolverState,
+    from_file,
     from_text,
     grown_arrays,
     inside,
@@ -26,7 +29,7 @@ from ..engine.state import (
 from ..objective import DualTerms
 from ..problem import Problem
 from ..registry import import_name
-from ..result import Progress, Result
+from ..result import Result
 
 if TYPE_CHECKING:
     from .base import Solver
@@ -42,6 +45,13 @@ def open_file(path: str | os.PathLike[str], solver: Solver, identity: Mapping[st
     make = import_name("checkpoints", "Checkpoint")
     file: Saver = make(path, solver.checkpoint_every, identity)
     return file
+
+
+class _Done(NamedTuple):
+    """How many trainings are over, and the seed of all."""
+
+    n_done: Count
+    seed: Count | None
 
 
 class Series:
@@ -79,13 +89,14 @@ class Series:
         found = self._file.load() if self._file is not None and solver.resume else None
         if found is not None:
             arrays, self._finished = found
-            numbers = from_text(arrays["series"])
-            self._seed = numbers["seed"]
-            for k in range(numbers["n_done"]):
-                self.results.append(result_of(inside(f"result {k}", arrays)))
-            self._run = inside("run", arrays) or None
-            if self._run is None:
-                restore_grown(problem, arrays)
+            with from_file(self.path):
+                done = from_values(_Done, from_text(arrays["series"]), "series")
+                self._seed = done.seed
+                for k in range(done.n_done):
+                    self.results.append(result_of(inside(f"result {k}", arrays)))
+                self._run = inside("run", arrays) or None
+                if self._run is None:
+                    restore_grown(problem, arrays)
 
     def train(self, solver: Solver, solve: Callable[[Solver], Result]) -> Result:
         """The result of the next training, from the file if it was over."""
@@ -121,6 +132,11 @@ class Series:
     def is_due(self) -> bool:
         """See `Saver`."""
         return self._file is not None and self._file.is_due
+
+    @property
+    def path(self) -> str:
+        """See `Saver`."""
+        return "" if self._file is None else self._file.path
 
     @property
     def holds_more(self) -> bool:
@@ -167,7 +183,7 @@ class _Terms(SolverState):
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
         terms = from_text(arrays["terms"])["terms"]
-        self.terms = None if terms is None else DualTerms(*terms)
+        self.terms = as_declared(terms, DualTerms | None, "terms")
 
 
 def result_arrays(result: Result) -> Arrays:
@@ -181,7 +197,14 @@ def result_arrays(result: Result) -> Arrays:
 
 def result_of(arrays: Arrays) -> Result:
     """What `result_arrays` was given."""
-    told = from_text(arrays["told"])
-    history, state = [Progress(*record) for record in told.pop("history")], _Terms(None)
+    told, state = from_text(arrays["told"]), _Terms(None)
+    history = progress_of(as_declared(told.pop("history"), list[list[Any]], "history"))
+    w = checked_arrays(arrays, {"w": numbers(None)})["w"]
     state.restore(arrays)
-    return Result(w=arrays["w"].copy(), history=history, state=state, **told)
+    values = {"w": w, "history": history, "state": state, **told}
+    result = from_values(Result, values, "result")
+    primal, dual, status = result.primal, result.dual, result.status
+    if primal is not None and dual is not None and status != "inexact oracle":
+        if not (result.relative_to_oracle or dual <= primal + DRIFT * max(1.0, abs(primal))):
+            raise ValueError("result: the dual value is above the primal value")
+    return result

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ..declared import Number
 from ..engine.run import Run
-from ..engine.state import Kept
+from ..engine.state import Kept, keeps
 
 __all__ = ["Together"]
 
@@ -37,7 +38,7 @@ class Together(Kept):
     up. Large problems have too many planes for it.
     """
 
-    kept = ("solved", "work")
+    kept = keeps(solved=bool, work=Number)
 
     def __init__(self, store: JointStore, allowed: bool, share: float = SHARE) -> None:
         self.store = store

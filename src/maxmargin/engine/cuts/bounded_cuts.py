@@ -83,6 +83,12 @@ class BoundedSets(WorkingSets):
         super().restore(arrays)
         self.prices.restore(inside("prices", arrays))
 
+    def sum_of_multipliers(self) -> Floats:
+        """See `WorkingSets`."""
+        total = super().sum_of_multipliers()
+        total[self.prices.which] += self.prices.beta
+        return total
+
 
 class BoundedBundle(Bundle):
     """Aggregated planes, and the multipliers of bounds on single weights.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 import numpy as np
 
+from ...declared import Count, Number, checked_arrays, from_values, numbers, whole
 from ...formulation import Formulation
 from ...objective import dual_value
 from ...types import Floats, Ints, Ints32
 from ..arena import grown
 from ..compaction import keep_rows
 from ..joint_qp import JointPlanes, solve_jointly
-from ..state import Arrays, from_text, to_text
+from ..state import FULL, Arrays, StoredPlanes, check_budget, from_text, to_text
 from ..threads import Threads, each_range
 from .master import fsmo, line_searches, master_gap
 from .pool_kernels import sparse_combination, sparse_products, write_non_zeros
@@ -29,8 +31,16 @@ PRODUCT_WORK = 2.0  # counted work of an entry of a plane in a product or sum
 DENSE_ENTRY, SPARSE_ENTRY = 16, 20
 GRAM_SHARE = 0.25  # of the room, for products of planes
 LEAST_PLANES = 4  # for which there has to be room
-FULL = 0.67  # share of the room that is filled after planes were dropped for lack of it
+FILLED = 0.67  # share of the room that is filled after planes were dropped for lack of it
 ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
+
+
+class _KeptNumbers(NamedTuple):
+    """Planes in use, their bound, bytes."""
+
+    size: Count
+    cap: Number
+    room: Count
 
 
 def stored_dense(n_features: int) -> bool:
@@ -86,10 +96,51 @@ class Bundle:
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of a bundle of planes of this kind has given."""
+        kept = from_values(_KeptNumbers, from_text(arrays["numbers"]), "numbers")
+        m, room, n_entries = kept.size, len(arrays["offset"]), len(arrays["ids"])
+        declared = {
+            **{name: numbers(room) for name in ("offset", "scores")},
+            "alpha": numbers(room, low=0.0),
+            "idle": whole(room),
+            "gram": numbers(room, room),
+            "matrix": numbers(None, self.n_features) if self.dense else numbers(0, None),
+            "starts": whole(None, below=n_entries + 1),
+            "ids": whole(n_entries, below=self.n_features, types=(np.int32,)),
+            "values": numbers(n_entries),
+        }
+        own = checked_arrays(arrays, declared)
+        rows, ids = own["starts"][: m + 1], own["ids"]
+        in_rows = np.ones(n_entries, np.bool_)  # entries that follow one of the same plane
+        in_rows[rows[rows < n_entries]] = False
+        in_rows[rows[-1] :] = False
+        for fits, what in (
+            (m <= (min(room, len(own["matrix"])) if self.dense else room), "numbers.size"),
+            (kept.cap == self.cap, "numbers.cap"),
+            (own["alpha"][:m].sum() <= self.cap * (1.0 + FULL), "alpha"),
+            (len(own["starts"]) > room and rows[0] == 0 and (np.diff(rows) >= 0).all(), "starts"),
+            ((np.diff(ids) > 0)[in_rows[1:]].all(), "ids"),
+        ):
+            if not fits:
+                raise ValueError(f"{what}: does not fit the other arrays")
+        self.room = check_budget(kept.room, self.room, sum(array.nbytes for array in own.values()))
+        self.size = m
         for name in KEPT:
-            setattr(self, name, arrays[name].copy())
-        for name, number in from_text(arrays["numbers"]).items():
-            setattr(self, name, number)
+            setattr(self, name, own[name])
+
+    def planes_at(self, w: Floats, sums: Floats) -> StoredPlanes:
+        """See `SolverState`; planes are sums over all examples, by these weights."""
+        offsets = self.offset[: self.size]
+
+        def vector(k: int) -> Floats:
+            alpha, total = np.zeros(self.size), np.zeros(self.n_features)
+            alpha[k] = 1.0
+            if self.dense:
+                return self.matrix[k].copy()
+            sparse_combination(self.starts, self.ids, self.values, self.size, alpha, 0, total)
+            return total
+
+        values = offsets - self.products(w)
+        return StoredPlanes(np.full(self.size, -1), values, offsets, vector, sums)
 
     @property
     def slack(self) -> float:
@@ -275,8 +326,8 @@ class Bundle:
         order = np.lexsort((self.idle[:m], -self.alpha[:m]))
         merged = min(self.n_features, int(lengths.sum()))
         filled = np.cumsum(lengths[order]) + entries + merged
-        stays = filled <= FULL * self._most_entries
-        stays[max(1, int(FULL * self._most_planes) - 2) :] = False
+        stays = filled <= FILLED * self._most_entries
+        stays[max(1, int(FILLED * self._most_planes) - 2) :] = False
         rest = order[~stays]
         weighty = np.sort(rest[self.alpha[rest] > 0.0])
         keep = np.sort(order[stays])

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...declared import checked_arrays, numbers, whole
 from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
 from ..arena import LARGE, MORE_THAN_SAID, SMALL, AnyArray
@@ -22,7 +23,7 @@ from ..local_weights import LocalWeights
 from ..oracle import Oracle
 from ..parts import Parts, mean_part_size
 from ..plane_kernels import LARGEST_SMALL
-from ..state import Arrays, copied, inside, named_arrays, under
+from ..state import Arrays, StoredPlanes, inside, named_arrays, under
 from ..threads import each_range
 from ..work import PART_ENTRY, PLANE_ENTRY
 from .bundle import stored_dense
@@ -103,6 +104,9 @@ class Pool(Protocol):
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of a pool of equal data and formulation has given."""
 
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`; none where all are known anyway."""
+
 
 def make_pool(oracle: Oracle, size: int, cache_bytes: int) -> Pool:
     """Return the problem's own complete pool, or the general one."""
@@ -111,6 +115,10 @@ def make_pool(oracle: Oracle, size: int, cache_bytes: int) -> Pool:
 
 class TablePool:
     """What pools share whose tables hold the values of candidates; see `Pool` for the methods."""
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `Pool`."""
+        return []
 
     def descend(
         self, start: Floats, end: Floats, weights: Floats, slope: float, curvature: float
@@ -182,9 +190,9 @@ class CandidatePool(TablePool):
             np.zeros(shape, np.int64),
             np.zeros(shape),
             np.full(shape, -1),
-            np.empty(space, np.int32),
-            np.empty(space, SMALL.values if oracle.in_parts else LARGE.values),
-            np.empty(space, np.int32),
+            np.zeros(space, np.int32),
+            np.zeros(space, SMALL.values if oracle.in_parts else LARGE.values),
+            np.zeros(space, np.int32),
         )
         self.used = np.zeros(2, np.int64)  # entries, local parts
         self.clock = 0
@@ -300,10 +308,55 @@ class CandidatePool(TablePool):
 
     def restore(self, arrays: Arrays) -> None:
         """See `Pool`."""
-        self.slots = Slots(**copied(inside("slots", arrays)))
-        self.used, self.clock = arrays["used"].copy(), int(arrays["clock"])
-        self.local.renumber(arrays["columns"])
+        shape, found = self.slots.start.shape, inside("slots", arrays)
+        n_entries, room = len(found["ids"]), len(found["features"])
+        own = checked_arrays(
+            arrays,
+            {
+                "used": whole(2),
+                "clock": whole(below=2**62),
+                "columns": whole(None, below=len(self.local.place), types=(np.int32,)),
+            },
+        )
+        used, columns = own["used"], own["columns"]
+        declared = {
+            **{name: whole(*shape, below=2**62) for name in ("start", "length")},
+            "offset": numbers(*shape),
+            "last_used": whole(*shape, low=-1, below=int(own["clock"]) + 1),
+            "ids": whole(n_entries, below=max(int(used[1]), 1), types=(np.int32,)),
+            "values": numbers(n_entries)._replace(types=(SMALL.values, LARGE.values)),
+            "features": whole(room, below=self.parts.n_parts, types=(np.int32,)),
+        }
+        slots = Slots(**checked_arrays(found, declared))
+        stored, listed = slots.last_used >= 0, slots.features[: used[1]]
+        for fits, what in (
+            ((used <= (n_entries, room)).all(), "used"),
+            (((slots.start + slots.length)[stored] <= used[0]).all(), "slots.start"),
+            (len(np.unique(listed)) == len(listed), "slots.features"),
+            (len(np.unique(columns)) == len(columns), "columns"),
+        ):
+            if not fits:
+                raise ValueError(f"{what}: does not fit the other arrays")
+        self.slots = slots
+        self.used, self.clock = used, int(own["clock"])
+        self.local.renumber(columns)
         self._number_parts()
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `Pool`."""
+        example, slot = np.nonzero(self.slots.last_used >= 0)
+        values, offsets = self.values(w)[example, slot], self.slots.offset[example, slot]
+
+        def vector(k: int) -> Floats:
+            slots, clock, (i, s) = self.slots, self.clock, (example[k], slot[k])
+            last_used = slots.last_used[i, s]
+            chosen, plane = np.full(len(slots.start), -1), np.zeros(len(w))
+            chosen[i] = s
+            self.add_up(chosen, np.ones(len(chosen)), plane)
+            slots.last_used[i, s], self.clock = last_used, clock
+            return plane
+
+        return [StoredPlanes(example, values, offsets, vector)]
 
     def _reserve(self, longest: int) -> None:
         """Grow the arrays or, beyond the budget, drop the candidates not used for longest."""
@@ -334,8 +387,8 @@ class CandidatePool(TablePool):
         kept = np.flatnonzero(slots.last_used >= 0)
         first, last = slots.start.ravel(), (slots.start + slots.length).ravel()
         n_entries, n_listed = (int(factor * used) + extra + 64 for used in self.used)
-        ids, values = np.empty(n_entries, np.int32), np.empty(n_entries, slots.values.dtype)
-        features = np.empty(n_listed, np.int32)
+        ids, values = np.zeros(n_entries, np.int32), np.zeros(n_entries, slots.values.dtype)
+        features = np.zeros(n_listed, np.int32)
         starts = np.empty(len(kept) + 1, np.int64)
         keep_rows(first, last, kept, slots.ids, slots.values, ids, values, starts)
         listed = slots.features[: self.used[1]]

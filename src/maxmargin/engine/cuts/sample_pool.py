@@ -12,10 +12,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...declared import checked_arrays, numbers
 from ...formulation import Formulation
 from ...types import Floats, Ints
 from ..oracle import Oracle
-from ..state import Arrays
+from ..state import Arrays, StoredPlanes
 from .lines import minimum_on_line
 
 __all__ = ["Candidate", "Sample", "SamplePool"]
@@ -145,7 +146,12 @@ class SamplePool:
 
     def restore(self, arrays: Arrays) -> None:
         """See `Pool`."""
-        self._last_step, self._end = float(arrays["last_step"]), None
+        own = checked_arrays(arrays, {"last_step": numbers(low=0.0)})
+        self._last_step, self._end = float(own["last_step"]), None
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `Pool`."""
+        return []
 
     def _best(self, scores: Floats) -> Chosen | None:
         """The most violated candidate, None if that is the truth."""

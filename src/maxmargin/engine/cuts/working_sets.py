@@ -16,19 +16,31 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...declared import checked_arrays, numbers, whole
 from ...objective import dual_value, ridges, scale_to_fit
-from ...plane_rows import Planes, longest_row
+from ...plane_rows import longest_row
 from ...types import Floats, Ints, Ints32
 from ..arena import MORE_THAN_SAID, grown
 from ..compaction import keep_rows
-from ..joint_planes import PlaneRows
+from ..joint_planes import PlaneRows, row_values
 from ..joint_qp import JointPlanes, JointSolution, solve_jointly
 from ..oracle import Oracle
-from ..state import Arrays, copied, inside, named_arrays, under
+from ..state import (
+    FULL,
+    Arrays,
+    StoredPlanes,
+    check_budget,
+    check_close,
+    inside,
+    named_arrays,
+    under,
+)
 from ..work import BLOCK, PART_ENTRY
 from .joint_sets import solve_sets_jointly
 from .set_kernels import (
     ENTRIES,
+    GRAM,
+    SLOTS,
     UNLIMITED,
     add_weighted,
     count_idle,
@@ -131,9 +143,9 @@ class WorkingSets:
             np.zeros(slots),
             np.zeros(slots),
             np.zeros(slots, np.int64),
-            np.empty(squares),
-            np.empty(entries, np.int32),
-            np.empty(entries),
+            np.zeros(squares),
+            np.zeros(entries, np.int32),
+            np.zeros(entries),
         )
         self.scratch = Scratch(
             np.empty(256), np.zeros(n_features), np.empty(9), np.empty(9), np.empty((9, 9))
@@ -165,7 +177,7 @@ class WorkingSets:
         values, slacks = np.empty(len(examples)), np.empty(len(examples))
         done = added = 0
         while True:
-            self._reserve_scratch(planes)
+            self._reserve_scratch(longest_row(planes))
             done, more = examine_rows(
                 self.sets,
                 self.parts,
@@ -218,10 +230,7 @@ class WorkingSets:
 
     def owners(self) -> tuple[Ints, Ints]:
         """The slots in use, and the example of each."""
-        sets = self.sets
-        owners = np.repeat(np.arange(len(sets.start)), sets.count)
-        firsts = np.cumsum(sets.count) - sets.count
-        return sets.start[owners] + np.arange(len(owners)) - firsts[owners], owners
+        return _owners(self.sets)
 
     def squares(self) -> Floats:
         """Squared lengths of the planes in use, in the order of `owners`."""
@@ -288,7 +297,7 @@ class WorkingSets:
     def _rewrite_entries(self, slots: Ints, size: int) -> None:
         """Rewrite the entries of the slots in use, in arrays of a size."""
         sets = self.sets
-        ids, values = np.empty(size, np.int32), np.empty(size)
+        ids, values = np.zeros(size, np.int32), np.zeros(size)
         starts = np.empty(len(slots) + 1, np.int64)
         keep_rows(sets.first, sets.last, slots, sets.ids, sets.values, ids, values, starts)
         sets.first[slots], sets.last[slots] = starts[:-1], starts[1:]
@@ -301,7 +310,7 @@ class WorkingSets:
         sets, capacity = self.sets, np.maximum(self.sets.count, 1)
         ends, square_ends = np.cumsum(capacity), np.cumsum(capacity * capacity)
         start, gram_start = ends - capacity, square_ends - capacity * capacity
-        gram = np.empty(int(square_ends[-1]))
+        gram = np.zeros(int(square_ends[-1]))
         keep_squares(sets, capacity, gram_start, gram)
         shorter: Arrays = {}
         self.sets = sets._replace(start=start, capacity=capacity, gram_start=gram_start, gram=gram)
@@ -323,16 +332,88 @@ class WorkingSets:
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of sets of equal data and formulation has given."""
-        self.sets = Sets(**copied(inside("sets", arrays)))
-        for name in ("used", "caps", "w"):
-            setattr(self, name, arrays[name].copy())
-        self.work, self.cache_bytes = float(arrays["work"]), int(arrays["cache_bytes"])
+        n, d = len(self.caps), len(self.w)
+        own = checked_arrays(
+            arrays,
+            {
+                "used": whole(3),
+                "caps": numbers(n, low=0.0),
+                "w": numbers(d),
+                "work": numbers(low=0.0),
+                "cache_bytes": whole(),
+            },
+        )
+        found = inside("sets", arrays)
+        n_slots, n_gram, n_entries = (len(found[name]) for name in ("alpha", "gram", "ids"))
+        declared = {
+            **{name: whole(n, below=n_slots + 1) for name in ("start", "capacity", "count")},
+            "gram_start": whole(n, below=n_gram + 1),
+            **{name: whole(n_slots, below=2**62) for name in ("first", "last", "idle")},
+            "offset": numbers(n_slots),
+            "alpha": numbers(n_slots, low=0.0),
+            "gram": numbers(n_gram),
+            "ids": whole(n_entries, below=self.parts.n_parts, types=(np.int32,)),
+            "values": numbers(n_entries),
+        }
+        bounds: Arrays = {"cap": self.sets.cap, "ridge": self.sets.ridge}
+        sets = Sets(**checked_arrays(found, declared), **bounds)
+        self._check_sets(sets, own["used"])
+        if not np.array_equal(own["caps"], self.caps):
+            raise ValueError("caps: expected C times the weights of the examples")
+        self.cache_bytes = check_budget(
+            int(own["cache_bytes"]), self.cache_bytes, sum(array.nbytes for array in sets)
+        )
+        self.sets, self.used, self.w, self.work = sets, own["used"], own["w"], float(own["work"])
+        slots, _ = self.owners()
+        self._reserve_scratch(int((sets.last[slots] - sets.first[slots]).max(initial=0)))
+
+    def _check_sets(self, sets: Sets, used: Ints) -> None:
+        """Raise ValueError where working sets of a file overlap, or do not fit their arrays."""
+        for places, sizes, end, what in (
+            (sets.start, sets.capacity, used[SLOTS], "start"),
+            (sets.gram_start, sets.capacity * sets.capacity, used[GRAM], "gram_start"),
+        ):
+            order = np.argsort(places, kind="stable")
+            behind = np.append(places[order][1:], end)
+            if not (places[order] + sizes[order] <= behind).all():
+                raise ValueError(f"sets.{what}: working sets overlap")
+        room = (len(sets.alpha), len(sets.gram), len(sets.ids))
+        if (used > room).any() or not ((sets.count <= sets.capacity) & (sets.capacity > 0)).all():
+            raise ValueError("sets.count: more than there is room for")
+        slots, owners = _owners(sets)
+        first, last = sets.first[slots], sets.last[slots]
+        if not ((first <= last) & (last <= used[ENTRIES])).all():
+            raise ValueError("sets.first: planes lie behind the entries in use")
+        sums = np.bincount(owners, sets.alpha[slots], len(self.caps))
+        limited = (self.caps == 0.0) | (self.formulation.slack == "l1")
+        if not (sums <= self.caps * (1.0 + FULL))[limited].all():
+            raise ValueError("sets.alpha: the sum of a set's multipliers is more than its bound")
+
+    def sum_of_multipliers(self) -> Floats:
+        """The sum that ``w`` is."""
+        return self.combine(self.sets.alpha)
+
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        total, (slots, _) = self.sum_of_multipliers(), self.owners()
+        largest = np.abs(self.sets.values[: self.used[ENTRIES]]).max(initial=0.0)
+        scale = float(largest * self.sets.alpha[slots].max(initial=0.0))
+        check_close(self.w, total, scale, "w")
+        linear, sums = self.dual_sums()
+        return dual_value(total, linear, self.formulation, 1.0, sums, self.caps)
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`."""
+        sets, (slots, owners) = self.sets, self.owners()
+        rows = PlaneRows(sets.first[slots], sets.last[slots], sets.ids, sets.values)
+        offsets = sets.offset[slots]
+        values = offsets - row_values(rows, self.parts, w)
+        return [StoredPlanes(owners, values, offsets, lambda k: self.plane(int(slots[k])))]
 
     # ----- memory --------------------------------------------------------------------------------
 
-    def _reserve_scratch(self, planes: Planes) -> None:
-        """Make the work arrays fit the longest new row and the largest block."""
-        longest = longest_row(planes)
+    def _reserve_scratch(self, longest: int) -> None:
+        """Make the work arrays fit rows of so many entries and the largest block."""
         if longest > len(self.scratch.products):
             self.scratch = self.scratch._replace(products=np.empty(2 * longest))
         largest = int(self.sets.capacity.max()) + 1
@@ -393,3 +474,10 @@ class WorkingSets:
 def _block_bytes(capacity: int) -> int:
     """Bytes of so many slots of a block and their products."""
     return SLOT * capacity + 8 * capacity * capacity
+
+
+def _owners(sets: Sets) -> tuple[Ints, Ints]:
+    """See `WorkingSets.owners`."""
+    owners = np.repeat(np.arange(len(sets.start)), sets.count)
+    firsts = np.cumsum(sets.count) - sets.count
+    return sets.start[owners] + np.arange(len(owners)) - firsts[owners], owners

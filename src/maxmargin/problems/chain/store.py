@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...engine.arena import Places, Scratch, new_places, new_scratch
+from ...engine.arena import Arena, Places, Scratch, new_places, new_scratch
 from ...engine.local_weights import LocalWeights
 from ...engine.oracle import Oracle, batches
 from ...engine.parts import Parts, mean_part_size
@@ -385,3 +385,17 @@ class ChainStore(PlaneStore):
         """See `PlaneStore`."""
         self._return_to_all_weights()
         super().restore(arrays)
+
+    def _check_parts(self, arena: Arena) -> None:
+        """See `PlaneStore`: rows are the example's tokens, with their own labels."""
+        offsets, K = self.problem.data.offsets, self.parts.n_labels
+        block = np.repeat(arena.block, np.diff(arena.new_start))
+        is_row = arena.new_features < self.parts.n_row_parts
+        tokens, labels = np.divmod(arena.new_features[is_row].astype(np.int64), K)
+        block = block[is_row]
+        is_gold = labels == self.problem.data.labels[tokens]
+        own = (tokens >= offsets[block]) & (tokens < offsets[block + 1])
+        has_gold = np.zeros(offsets[-1], np.bool_)
+        has_gold[tokens[is_gold]] = True
+        if not (own & has_gold[tokens]).all():
+            raise ValueError("arena.new_features: a sequence has parts of other tokens")

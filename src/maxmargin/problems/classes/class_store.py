@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...declared import checked_arrays, flags, numbers, whole
 from ...engine.block_steps import ALL_PLANES
+from ...engine.joint_planes import MOST_BLOCKS
 from ...engine.oracle import Oracle
 from ...engine.planes import BlockReport, BlockStore, StepRule, visits
 from ...engine.rows import row_square_norms
-from ...engine.state import Arrays, named_arrays
+from ...engine.state import FULL, Arrays, StoredPlanes, check_close, named_arrays
 from ...engine.work import BLOCK, WEIGHT, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...types import Bools, Floats, Ints
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassStore"]
 
-# Arrays that make up the state, beside the lists and the weights.
-KEPT = ("caps", "dual_now")
 FEW = 16  # classes
 VISIT_TIME, ENTRY_TIME, DENSE_TIME = 30.0, 0.5, 0.2
 # Beside a visit: a list that is looked through, with its planes if they are added, at least; |x|^2.
@@ -394,7 +394,8 @@ class ClassStore:
     def arrays(self) -> Arrays:
         """See `BlockStore`."""
         return {
-            **{name: getattr(self, name) for name in KEPT},
+            "caps": self.caps,
+            "dual_now": self.dual_now,
             **self.lists._asdict(),
             "weights": np.ascontiguousarray(self.weights),
             "weights_before": np.ascontiguousarray(self.weights_before),
@@ -404,12 +405,74 @@ class ClassStore:
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        for name in KEPT:
-            setattr(self, name, arrays[name].copy())
-        self.lists = ClassLists(*(arrays[name].copy() for name in ClassLists._fields))
+        (n, most), size = self.lists.classes.shape, len(self.weights)
+        declared = {
+            "caps": numbers(n, low=0.0),
+            "dual_now": numbers(1),
+            "classes": whole(n, most, below=self.problem.n_classes, types=(np.int32,)),
+            "alpha": numbers(n, most, low=0.0),
+            "before": numbers(n, most, low=0.0),
+            "counts": whole(n, below=most + 1),
+            "moved": flags(n),
+            "weights": numbers(size),
+            "weights_before": numbers(size),
+            "work": numbers(low=0.0),
+            "has_products": flags(),
+        }
+        own = checked_arrays(arrays, declared)
+        lists = ClassLists(*(own[name] for name in ClassLists._fields))
+        self._check_lists(lists)
+        if not np.array_equal(own["caps"], self.caps):
+            raise ValueError("caps: expected C times the weights of the examples")
+        if own["has_products"] and n > MOST_BLOCKS:
+            raise ValueError(f"has_products: expected none of {n} examples")
+        self.lists, self.dual_now, self.work = lists, own["dual_now"], float(own["work"])
         self.weights, self.weights_before = self._no_weights(), self._no_weights()
-        self.weights[:] = arrays["weights"]
-        self.weights_before[:] = arrays["weights_before"]
-        self.ridges = ridges(self.formulation, self.caps)
-        self.work = float(arrays["work"])
-        self.products = input_products(self.problem.rows) if arrays["has_products"] else None
+        self.weights[:], self.weights_before[:] = own["weights"], own["weights_before"]
+        self.products = input_products(self.problem.rows) if own["has_products"] else None
+
+    def _check_lists(self, lists: ClassLists) -> None:
+        """Raise ValueError where the lists of a file are not those of blocks."""
+        most = lists.classes.shape[1]
+        listed = np.arange(most) < lists.counts[:, None]
+        # What is not listed is a class of its own, each time.
+        distinct = np.where(listed, lists.classes, self.problem.n_classes + np.arange(most))
+        distinct = np.sort(np.column_stack((distinct, self.problem.labels)), axis=1)
+        limited = (self.caps == 0.0) | (self.formulation.slack == "l1")
+        sums = lists.alpha.sum(axis=1)
+        for fits, what in (
+            ((np.diff(distinct, axis=1) > 0).all(), "classes: expected different wrong classes"),
+            (not lists.alpha[~listed].any(), "alpha: multipliers of classes that are not listed"),
+            (
+                (sums <= self.caps * (1.0 + FULL))[limited].all(),
+                "alpha: the sum of a block's multipliers is more than its bound",
+            ),
+            (
+                ((lists.alpha == lists.before) | ~listed)[~lists.moved].all(),
+                "moved: multipliers that have changed are not marked",
+            ),
+        ):
+            if not fits:
+                raise ValueError(what)
+
+    def proven_dual(self) -> float:
+        """See `SolverState`."""
+        kept, lists, largest = self.weights, self.lists, np.sqrt(self.squares.max(initial=0.0))
+        try:
+            for weights, alpha in (
+                (self.weights_before, lists.before),
+                (kept, lists.alpha),
+            ):
+                self.lists = lists._replace(alpha=alpha)
+                self.rebuild()
+                scale = float(largest * alpha.max(initial=0.0) * self.terms.scales.max(initial=0.0))
+                check_close(weights, self.weights, scale, "weights")
+            linear, sums = self.dual_sums()
+            w = self.w if self.two else self.weights
+            return dual_value(w, linear, self.formulation, 1.0, sums, self.caps)
+        finally:
+            self.weights, self.lists = kept, lists
+
+    def planes_at(self, w: Floats) -> list[StoredPlanes]:
+        """See `SolverState`: classes are all that there is of them."""
+        return []

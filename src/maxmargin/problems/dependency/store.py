@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...engine.arena import new_places, new_scratch
+from ...engine.arena import Arena, new_places, new_scratch
 from ...engine.joint_planes import PlaneRows
 from ...engine.oracle import Oracle
 from ...engine.parts import Parts
@@ -126,6 +126,20 @@ class TreeStore(PlaneStore):
         self.work += self.work_on(examples)
         revisit_trees(self._arrays, examples, rule, gaps, self.trees.arcs, self._features)
         return gaps
+
+    @property
+    def _n_parts(self) -> int:
+        """See `PlaneStore`: arcs are numbered within their sentence."""
+        return len(self.scratch.places.table)
+
+    def _check_parts(self, arena: Arena) -> None:
+        """See `PlaneStore`."""
+        arcs = self.trees.arcs
+        block = np.repeat(arena.block, np.diff(arena.new_start))
+        nodes = (arcs.bounds[block + 1] - arcs.bounds[block]).astype(np.int64)
+        heads, modifiers = np.divmod(arena.new_features // max(arcs.n_labels, 1), nodes)
+        if not ((heads < nodes) & (modifiers > 0) & (heads != modifiers)).all():
+            raise ValueError("arena.new_features: a sentence has arcs of other tokens")
 
     @property
     def _features(self) -> Ints32:

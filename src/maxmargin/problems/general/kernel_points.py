@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from ..._warn import warn_user
-from ...engine.state import Arrays, from_text, to_text, under
+from ...declared import Amount, Count, checked_arrays, from_values, numbers, whole
+from ...engine.state import Arrays, check_budget, from_text, to_text, under
 from ...types import Bools, Floats, Ints
 
 __all__ = ["Expansion", "KernelPoints", "KernelReport", "KernelValues", "output_key"]
@@ -65,6 +66,16 @@ class Texts(Protocol):
 
     def outputs(self, examples: Sequence[int], forms: Sequence[Any]) -> list[Any]:
         """The outputs of these examples that such texts stand for."""
+
+
+class _KeptNumbers(NamedTuple):
+    """Which points there are, of which outputs something is known, and the room there is."""
+
+    examples: list[Count]
+    seen: list[Count]
+    room: Count
+    largest: Amount
+    largest_residual: Amount
 
 
 @dataclass
@@ -254,15 +265,11 @@ class KernelPoints:
         """
         for t in range(len(self._texts), self.size):
             self._texts.append(texts.text(self.examples[t], self.points.outputs[t]))
-        numbers = {
-            "examples": self.examples,
-            "seen": list(self._seen),
-            "room": len(self._factor),
-            "largest": self._largest,
-            "largest_residual": self.largest_residual,
-        }
+        kept = _KeptNumbers(
+            self.examples, list(self._seen), len(self._factor), self._largest, self.largest_residual
+        )
         arrays: Arrays = {
-            "numbers": to_text(numbers),
+            "numbers": to_text(kept._asdict()),
             "outputs": _joined(self._texts),
             "factor": self.factor,
         }
@@ -272,23 +279,25 @@ class KernelPoints:
 
     def restore(self, arrays: Arrays, texts: Texts) -> None:
         """Take over what `arrays` has given, in place of what there is."""
-        numbers = from_text(arrays["numbers"])
-        examples: list[int] = numbers["examples"]
+        kept = from_values(_KeptNumbers, from_text(arrays["numbers"]), "numbers")
+        examples, n = kept.examples, len(kept.examples)
+        rooms = (max(FIRST_POINTS, 2 * n), self.max_points)
+        if not n <= kept.room <= min(rooms) or max([*examples, *kept.seen, 0]) >= len(self.inputs):
+            raise ValueError(f"numbers: expected {n} points of {len(self.inputs)} examples")
         outputs = texts.outputs(examples, json.loads(arrays["outputs"].tobytes()))
         seen = {
             i: _Seen.of({name: arrays[f"seen {i}.{name}"] for name in _Seen.names}, i, texts)
-            for i in numbers["seen"]
+            for i in kept.seen
         }
-        n = len(examples)
-        self._factor = np.zeros((numbers["room"],) * 2)
-        self._factor[:n, :n] = arrays["factor"]
+        self._factor = np.zeros((kept.room,) * 2)
+        self._factor[:n, :n] = checked_arrays(arrays, {"factor": numbers(n, n)})["factor"]
         self.points = Expansion([self.inputs[i] for i in examples], outputs)
         self.examples, self._texts = examples, []
         keys = [(i, output_key(y)) for i, y in zip(examples, outputs, strict=True)]
         self._places = {key: t for t, key in enumerate(keys)}
         self._seen = seen
         self._cached = sum(own.table.nbytes for own in seen.values())
-        self._largest, self.largest_residual = numbers["largest"], numbers["largest_residual"]
+        self._largest, self.largest_residual = kept.largest, kept.largest_residual
 
     # ----- bounds -------------------------------------------------------------------------------
 
@@ -370,8 +379,12 @@ class _Seen:
         seen, forms = cls(), json.loads(arrays["outputs"].tobytes())
         seen.outputs = texts.outputs([i] * len(forms), forms)
         seen.rows = {output_key(y): row for row, y in enumerate(seen.outputs)}
-        known, n_known = arrays["known"], arrays["n_known"]
-        shape = tuple(arrays["shape"].tolist())
+        n = len(forms)
+        own = checked_arrays(arrays, {"known": numbers(n, None), "shape": whole(2)})
+        known, shape = own["known"], tuple(own["shape"].tolist())
+        form = whole(n, below=known.shape[1] + 1)
+        n_known = checked_arrays(arrays, {"n_known": form})["n_known"]
+        check_budget(8 * shape[0] * shape[1], 0, known.nbytes + 8 * FIRST_POINTS * (n + 1))
         seen.table, seen.n_known = np.zeros(shape), np.zeros(shape[0], np.int64)
         seen.table[: known.shape[0], : known.shape[1]] = known
         seen.n_known[: len(n_known)] = n_known
