@@ -10,7 +10,7 @@ import maxmargin as mm
 import maxmargin.engine.planes as planes
 from cases import chain_case, multiclass_case
 from maxmargin.engine.block_steps import WSS2
-from maxmargin.engine.cuts import joint_sets
+from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.engine.run import StopTraining
@@ -19,7 +19,14 @@ from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes import class_store
 from maxmargin.problems.classes.class_store import ClassStore
 from maxmargin.solvers import make_solver
-from solving import check_certificate, check_optimal, medium_chains, medium_classes, solve
+from solving import (
+    ALL_SOLVERS,
+    check_certificate,
+    check_optimal,
+    medium_chains,
+    medium_classes,
+    solve,
+)
 
 JOINT = ("auto", "fasole", "sdm", "n-slack")
 MEDIUM = {"classes": medium_classes, "chains": medium_chains}
@@ -99,7 +106,7 @@ def test_classes_that_were_never_met_take_part_on_request_only():
         ("auto", multiclass_case, class_store, "add_listed_classes", 1),
         ("auto", chain_case, planes, "add_weighted_planes", 1),
         ("fasole", chain_case, planes, "add_weighted_planes", 1),
-        ("n-slack", chain_case, joint_sets, "add_rows", 2),
+        ("n-slack", chain_case, working_sets, "add_weighted", 3),
     ],
 )
 def test_an_interrupt_in_the_middle(solver, make, module, name, call, monkeypatch):
@@ -170,3 +177,25 @@ def test_rounded_products_of_planes_do_not_lead_astray(name, slack):
     result = model.result_
     assert 0.0 <= result.dual <= result.primal
     assert max(progress.dual for progress in result.history) <= result.primal * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_history_has_a_dual_above_a_primal_value(seed, slack):
+    """Features from 1e-6 to 1e12 in size: any weights bound the optimum, and so all duals."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3)) * 10.0 ** rng.choice([-6, -3, 0, 0, 3, 6, 9, 12], size=3)
+    y = rng.permutation(np.arange(30) % 3)
+    C = 10.0 ** rng.integers(-3, 4)
+    results = []
+    for solver in ("auto", "n-slack", "dcd", "one-slack"):
+        if slack in ALL_SOLVERS[solver].slacks:
+            options = {"C": C, "slack": slack, "tol": 1e-5, "max_passes": 25, "random_state": 0}
+            model = mm.MulticlassSVM(solver=solver, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                results.append(model.fit(X, y).result_)
+    lowest = min(result.primal for result in results)
+    for result in results:
+        assert 0.0 <= result.dual
+        assert max(progress.dual for progress in result.history) <= lowest * (1.0 + 1e-9)

@@ -1,6 +1,7 @@
 """Training ends: by the target, by a limit, or where nothing moves any more."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -8,11 +9,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from cases import chain_case
+from constrained import KINDS, objective, solve_constrained
 from maxmargin.engine.stalling import NO_BETTER, WINDOW, Plateau, Stalling
 from maxmargin.formulation import Formulation
-from maxmargin.objective import Certificate, line_step
+from maxmargin.objective import Certificate, Stopping, line_step
 from maxmargin.solvers import make_solver
-from solving import PRECISE, SOLVERS, check_certificate, check_optimal, small_case, solve
+from solving import (
+    ALL_SOLVERS,
+    PRECISE,
+    SOLVERS,
+    check_certificate,
+    check_optimal,
+    small_case,
+    solve,
+)
 
 
 def run(iterations, certificates, estimate=lambda k: 1.0, dual=lambda k: 1.0):
@@ -52,6 +62,17 @@ def test_bounds_that_move_are_progress():
 def test_bounds_that_stand_still_are_not():
     stopped, certified = run(500, lambda k: (2.0, 1.0 + 1e-16 * k))
     assert certified == 1 + NO_BETTER and stopped == WINDOW * (1 + certified)
+
+
+def test_a_negligible_gap_is_not_waited_for():
+    stalling, made = Stalling(), []
+
+    def certify():
+        made.append(Certificate(1e-12, 0.0))
+        return made[-1]
+
+    stopped = [stalling.seen(1e-12, 0.0, certify, negligible=True) for _ in range(9)]
+    assert stopped.index(True) == 2 + NO_BETTER and len(made) >= 1 + NO_BETTER
 
 
 def test_a_step_within_rounding_is_none():
@@ -139,3 +160,56 @@ def test_the_last_record_is_of_the_result(solver):
     last = result.history[-1]
     assert (last.primal, last.dual) == (result.primal, result.dual)
     assert last.oracle_calls == result.n_oracle_calls
+
+
+# ----- converged means that the gap meets the target ---------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["plain", "mean", "signs", "all"])
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+def test_converged_means_that_the_gap_meets_the_target(slack, kind):
+    """Whatever the solver, the constraints and the size of C; and all dual values are bounds."""
+    for number, C in enumerate([1e-2, 1.0, 1e3, 1e7, 1e9, 1e10]):
+        case = small_case("multiclass", "costs", number % 2)
+        rng, d = np.random.default_rng(number), case.twin.n_features
+        constraints = mm.WeightConstraints() if kind == "plain" else KINDS[kind](rng, d)
+        spelled_out = Formulation(slack=slack, constraints=constraints)
+        formulation = Formulation(slack=slack) if kind == "plain" else spelled_out
+        limits = {"tol": 1e-4, "epsilon": None} if number % 2 else {"tol": None, "epsilon": 1e-4}
+        results = []
+        for solver in SOLVERS:
+            if slack in ALL_SOLVERS[solver].slacks:
+                result = solve(solver, case.problem, C, formulation, max_passes=60, **limits)
+                stopping = Stopping(**limits, total_C=C * case.problem.n_examples)
+                met = stopping.is_satisfied(Certificate(result.primal, result.dual))
+                assert result.converged == met == (result.status == "converged"), (solver, C)
+                results.append(result)
+        primals = [objective(case.twin, spelled_out, C, result.w) for result in results]
+        noise = 1e-13 * C  # of slacks
+        assert [r.primal for r in results] == pytest.approx(primals, rel=1e-9, abs=noise)
+        bound = min(primals)
+        if C <= 1.0:
+            bound = min(bound, solve_constrained(case.twin, spelled_out, C).primal)
+        assert max(result.dual for result in results) <= bound * (1.0 + 1e-6) + noise
+
+
+@pytest.mark.parametrize("C", [1e7, 1e9])
+def test_a_prior_and_a_large_c(C):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), rng.integers(0, 3, 60)
+    prior = mm.MulticlassSVM(random_state=0).fit(X[:40] + 1.0, y[:40])
+    for solver in ("auto", "dcd", "one-slack", "n-slack", "fasole"):
+        model = mm.MulticlassSVM(C=C, solver=solver, tol=1e-4, max_passes=40, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = model.fit(X, y, prior=prior).result_
+        assert result.converged == (result.relative_gap <= 1e-4) == (result.status == "converged")
+
+
+def test_an_online_solver_that_settles_above_the_target_has_not_converged():
+    """Without mistakes a perceptron never changes again, whatever the gap."""
+    case = small_case("multiclass", "zero-one", 0)
+    for C in (1e-2, 1e3):
+        solver = make_solver("perceptron", certificate=True, max_passes=300, tol=1e-3)
+        result = solver.solve(case.problem, Formulation(), C)
+        assert result.status == "stalled" and not result.converged and result.relative_gap > 1e-3

@@ -120,14 +120,11 @@ class Stopping:
         The papers' absolute criterion, ``(P - D) / (C sum_i s_i) <= epsilon``: units of mean loss.
     total_C : float
         ``C * sum_i s_i``.
-    rounding : float
-        A gap that is no more than rounding, and good enough whatever is asked for.
     """
 
     tol: float | None
     epsilon: float | None
     total_C: float
-    rounding: float = 0.0
 
     def target(self, dual: float) -> float:
         """Return the gap at which to stop for this dual value: ``P - D <= tol P`` in terms of D.
@@ -147,9 +144,8 @@ class Stopping:
 
     @property
     def _absolute(self) -> float:
-        """The gap that epsilon allows, and rounding."""
-        allowed = self.epsilon * self.total_C if self.epsilon is not None else 0.0
-        return max(allowed, self.rounding)
+        """The gap that epsilon allows."""
+        return self.epsilon * self.total_C if self.epsilon is not None else 0.0
 
 
 def line_step(slope: float, curvature: float, value: float = 0.0) -> tuple[float, float]:

@@ -103,7 +103,9 @@ class Result:
         bounds its distance from the optimum. Solvers without a dual leave dual and gap None. Where
         the oracle gave bounds on what it may have missed, ``primal`` is the bound that follows.
     converged : bool
-        Whether the requested precision was reached.
+        Whether the requested precision was reached: ``gap`` meets ``tol`` or ``epsilon``. (Without
+        a certified gap, or with a solver's own rule such as ``NSlack(violation=...)``, whether
+        training came to its end.)
     status : str
         Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted",
         "callback", "rounding" (the gap is as small as floating-point numbers allow, and that is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "planes_work",
     "row_values",
     "solve_planes_jointly",
+    "taken_if_better",
 ]
 
 MOST_PLANES, MOST_BLOCKS = 1000, 500  # that are solved for together
@@ -190,6 +192,21 @@ def _copy_planes(arena, blocks, scratch, planes, order, rows):
         rows.last[k] = filled
 
 
+def taken_if_better(
+    take: Callable[[Floats], float], before: Floats, after: Floats, value: float
+) -> bool:
+    """Take the multipliers of a joint solution, unless the true dual is lower there; see `take`.
+
+    Where features differ much in size, products of planes have no digits left for some of them:
+    what the solution claims to gain is then rounding. ``take`` sets multipliers and returns the
+    dual value, computed afresh from them; ``value`` is that of those before.
+    """
+    if take(after) >= value:
+        return True
+    take(before)
+    return False
+
+
 def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -> float | None:
     """Solve for the multipliers of all live planes of the plane store.
 
@@ -217,14 +234,13 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
     planes = JointPlanes(gram, arena.offset[chosen], before, block, cap, store.blocks.ridge[number])
     solution = store.solve_joint(planes, rows, parts, stop_gap, most_work)
     store.work += planes_work(m, m - n_known, size, store.parts, solution.work)
-    if solution.gain > 0.0:
-        value = store.dual()
-        arena.alpha[chosen] = solution.alpha
+
+    def take(alpha: Floats) -> float:
+        arena.alpha[chosen] = alpha
         store.rebuild()
-        if not store.dual() >= value:
-            arena.alpha[chosen] = before
-            store.rebuild()
-            store.dual()
-            return None
+        return store.dual()
+
+    if solution.gain > 0.0 and not taken_if_better(take, before, solution.alpha, store.dual()):
+        return None
     arena.idle[chosen] = np.where(solution.alpha > 0.0, 0, arena.idle[chosen] + 1)
     return solution.gap

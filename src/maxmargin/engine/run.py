@@ -398,13 +398,22 @@ class Run(Kept, ABC):
         w: Floats,
         certificate: Certificate | None,
         *,
-        converged: bool,
+        stopping: Stopping | None,
         status: str,
         planes: int,
         state: SolverState | None,
     ) -> Result:
-        """What `solve` returns, with the problem's weights; warns of a certificate that is none."""
+        """What `solve` returns, with the problem's weights; warns of a certificate that is none.
+
+        Here alone is decided what has converged: where there is a certificate, it meets the
+        ``stopping`` criterion, unless that is None.
+        """
         status = self.final_status(status)
+        converged = status == "converged"
+        if certificate is not None and stopping is not None:
+            converged = stopping.is_satisfied(certificate)
+            if status == "converged" and not converged:
+                status = "stalled"  # by rounding, or an online solver whose steps are over
         relative = certificate is not None and not self.oracle.certifies
         if relative:
             warn_user(
@@ -412,7 +421,8 @@ class Run(Kept, ABC):
                 "the oracle, and its gap is unknown"
             )
         elif certificate is not None:
-            if status == "stalled" and certificate.relative_gap <= ROUNDING:
+            left = max(ROUNDING * certificate.primal, self.rounding)
+            if status == "stalled" and certificate.gap <= left:
                 status = "rounding"
             if certificate.is_contradictory and certificate.gap < -self.rounding:
                 converged, status = False, "inexact oracle"
@@ -493,7 +503,7 @@ class CertifiedRun(Run):
         super().__init__(solver, oracle, callbacks)
         self.C = C
         self.weights = weights
-        self._stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
+        self.stopping = Stopping(solver.tol, solver.epsilon, C * float(weights.sum()))
         self.best: tuple[float, Floats] | None = None  # primal value and weights
         self.found_primal = np.inf  # the last one measured, by the candidates without bounds
         self.certified = False  # whether the primal value of the current weights is known
@@ -660,13 +670,12 @@ class CertifiedRun(Run):
     @property
     def rounding(self) -> float:
         """See `Run`."""
-        return self.oracle.rounding * self._stopping.total_C
+        return self.oracle.rounding * self.stopping.total_C
 
     @property
-    def stopping(self) -> Stopping:
-        """When to stop, by what is known of rounding so far."""
-        rounding = self.rounding
-        return replace(self._stopping, rounding=rounding) if rounding else self._stopping
+    def criterion(self) -> Stopping | None:
+        """What a certificate has to meet; None where a solver's own rule ended training."""
+        return self.stopping
 
     @property
     def certificate(self) -> Certificate | None:
@@ -718,7 +727,8 @@ class CertifiedRun(Run):
 
     def is_stuck(self, gap_estimate: float) -> bool:
         """Whether neither bound moves any more."""
-        return self.stalling.seen(gap_estimate, self.dual, self.settle)
+        negligible = gap_estimate <= self.rounding
+        return self.stalling.seen(gap_estimate, self.dual, self.settle, negligible)
 
     def record(self, gap_estimate: float | None = None) -> None:
         """End an outer iteration: history, callbacks, limits."""
@@ -770,7 +780,7 @@ class CertifiedRun(Run):
         return self.result(
             self.best_weights,
             self.certificate,
-            converged=self.converged(),
+            stopping=self.criterion,
             status=status,
             planes=self.n_planes,
             state=self.final_state(status == "interrupted"),

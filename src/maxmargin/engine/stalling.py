@@ -27,13 +27,13 @@ class Plateau(Kept):
         self._lowest = float("inf")
         self._since = 0
 
-    def seen(self, gap: float) -> bool:
-        """Take note of a gap; True once in a while where it does not fall."""
+    def seen(self, gap: float, window: int = WINDOW) -> bool:
+        """Take note of a gap; True every ``window`` times where it does not fall."""
         if gap < min(self._lowest, LESS * self._lowest):
             self._lowest, self._since = gap, 0
         else:
             self._since += 1
-        return self._since > 0 and self._since % WINDOW == 0
+        return self._since > 0 and self._since % window == 0
 
 
 class Looseness(Kept):
@@ -76,13 +76,20 @@ class Stalling(Kept):
         self._dual: float | None = None
         self._no_better = 0
 
-    def seen(self, estimate: float, dual: float, certify: Callable[[], Certificate]) -> bool:
+    def seen(
+        self,
+        estimate: float,
+        dual: float,
+        certify: Callable[[], Certificate],
+        negligible: bool = False,
+    ) -> bool:
         """Take note of an iteration, with its gap as far as known; True if nothing moves.
 
         ``certify`` is a pass of true oracle calls; it is asked for only where estimates stay, and
-        the dual value too.
+        the dual value too. Where the gap may be ``negligible``, no more than rounding, nothing is
+        waited for.
         """
-        if not self._plateau.seen(estimate):
+        if not self._plateau.seen(estimate, 1 if negligible else WINDOW):
             return False
         before, self._dual = self._dual, dual
         if before is None or dual > before + PROGRESS * abs(before):

@@ -25,6 +25,7 @@ from ..engine.oracle import Oracle, batches
 from ..engine.planes import BlockStore, PlaneStore, StepRule, make_store
 from ..engine.run import CertifiedRun
 from ..engine.shares import SharedStore, count_shares, shares_in
+from ..engine.stalling import ROUNDING
 from ..engine.state import (
     OWN,
     Arrays,
@@ -283,7 +284,7 @@ class DualAscentRun(CertifiedRun):
         rebuilt = not (self.from_zero and visits <= FRESH_PASSES * self.n)
         if rebuilt:  # rounding that piled up in w must not enter the certificate
             self.store.rebuild()
-        self.proven_dual = self.store.dual()
+        self.proven_dual = max(self.proven_dual, self.store.dual())
         # To rebuild makes another array of the weights: this one is nobody else's, and may be long.
         self.offer(primal, w, copy=not rebuilt)
         return done
@@ -294,10 +295,20 @@ class DualAscentRun(CertifiedRun):
             Certificate(self.best[0], self.dual)
         ):
             return False
-        self.store.rebuild()
-        self.proven_dual = self.store.dual()
+        self.renew_dual()
         self.certified = self.converged()
         return self.certified
+
+    def renew_dual(self) -> None:
+        """Compute w and the dual value afresh."""
+        self.store.rebuild()
+        self.proven_dual = max(self.proven_dual, self.store.dual())
+
+    def record(self, gap_estimate: float | None = None) -> None:
+        """See `CertifiedRun`; a dual value that was carried along above the optimum is renewed."""
+        if self.best is not None and self.dual > self.best[0] * (1.0 + ROUNDING):
+            self.renew_dual()
+        super().record(gap_estimate)
 
     def settle(self) -> Certificate:
         """Certify weights that stored planes have mended: an extrapolation leaves poor ones."""

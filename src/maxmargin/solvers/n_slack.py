@@ -33,7 +33,7 @@ from ..engine.run import CertifiedRun
 from ..engine.stalling import Plateau
 from ..engine.state import OWN, Arrays, Kept, SolverState, StoredPlanes, keeps, of_kind
 from ..formulation import Formulation
-from ..objective import Certificate, DualTerms
+from ..objective import Certificate, DualTerms, Stopping
 from ..problem import Problem
 from ..result import Callback, Result
 from ..types import Floats, Ints
@@ -128,6 +128,11 @@ class NSlackRun(CertifiedRun):
     def converged(self) -> bool:
         """Whether the certificate, or the last pass, meets the stopping criterion."""
         return self.within_violation or super().converged()
+
+    @property
+    def criterion(self) -> Stopping | None:
+        """See `CertifiedRun`."""
+        return None if self.within_violation else self.stopping
 
     def objective(self, w: Floats, slacks: Floats) -> float:
         """See `CertifiedRun`; examples without weight do not count."""

@@ -587,12 +587,11 @@ class OnlineRun(Run):
                 certificate = self._certificate(w)
             except KeyboardInterrupt:  # the weights are there, and not to be lost
                 status = "interrupted"
-        converged = self.final_status(status) == "converged"
-        if certificate is not None and (solver.tol is not None or solver.epsilon is not None):
-            total_C = self.C * float(self.weights.sum())
-            converged = Stopping(solver.tol, solver.epsilon, total_C).is_satisfied(certificate)
+        stopping = None
+        if solver.tol is not None or solver.epsilon is not None:
+            stopping = Stopping(solver.tol, solver.epsilon, self.C * float(self.weights.sum()))
         return self.result(
-            w, certificate, converged=converged, status=status, planes=0, state=self.learner
+            w, certificate, stopping=stopping, status=status, planes=0, state=self.learner
         )
 
     def _certificate(self, w: Floats) -> Certificate:

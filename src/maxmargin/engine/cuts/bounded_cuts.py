@@ -48,9 +48,7 @@ class BoundedSets(WorkingSets):
         """See `WorkingSets`."""
         if self.n_planes * len(self.w) > LARGEST_ROWS:
             return None
-        left = super().solve_jointly(stop_gap, most_work, recombine)
-        self.prices.settle(self.w)
-        return left
+        return super().solve_jointly(stop_gap, most_work, recombine)
 
     def solve_joint(
         self, planes: JointPlanes, rows: PlaneRows, stop_gap: float, most_work: float

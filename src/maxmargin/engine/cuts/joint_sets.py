@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..joint_planes import PlaneRows, add_rows, all_products, planes_work
+from ...types import Floats
+from ..joint_planes import PlaneRows, all_products, planes_work, taken_if_better
 from ..joint_qp import JointPlanes
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ SQUARES = 4  # matrices of all products that a joint solution has at a time
 
 
 def solve_sets_jointly(store: WorkingSets, stop_gap: float, most_work: float) -> float | None:
-    """Solve for the multipliers of all constraints; None if too much work, or no memory."""
+    """Solve for the multipliers of all constraints.
+
+    None, and nothing is changed, where that takes too much work or memory, or where products of
+    constraints are rounded too much.
+    """
     sets = store.sets
     slots, owners = store.owners()
     used = store.caps[owners] > 0
@@ -36,7 +41,11 @@ def solve_sets_jointly(store: WorkingSets, stop_gap: float, most_work: float) ->
     before = sets.alpha[slots]
     planes = JointPlanes(gram, sets.offset[slots], before, block, cap, sets.ridge[number])
     solution = store.solve_joint(planes, rows, stop_gap, most_work)
-    sets.alpha[slots] = solution.alpha
-    add_rows(rows, store.parts, solution.alpha - before, store.w)
     store.work += planes_work(len(slots), len(slots), entries, store.parts, solution.work)
-    return solution.gap
+
+    def take(alpha: Floats) -> float:
+        sets.alpha[slots] = alpha
+        return store.dual()
+
+    better = solution.gain <= 0.0 or taken_if_better(take, before, solution.alpha, store.dual())
+    return solution.gap if better else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._jit import kernel
-from ...engine.joint_planes import MOST_BLOCKS, MOST_PLANES
+from ...engine.joint_planes import MOST_BLOCKS, MOST_PLANES, taken_if_better
 from ...engine.joint_qp import JointPlanes, joint_work, solve_jointly
 from ...engine.rows import Rows, add_row, add_scores
 from ...engine.work import PLANE_ENTRY
@@ -24,7 +24,11 @@ ALL_PAIRS = 300  # so many pairs are solved for even if their classes were never
 def solve_classes_jointly(
     store: ClassStore, stop_gap: float, most_work: float, recombine: bool
 ) -> float | None:
-    """Solve for the multipliers of many classes of all examples; None if too much work."""
+    """Solve for the multipliers of many classes of all examples.
+
+    None, and nothing is changed, where that takes too much work, or where products of inputs are
+    rounded too much.
+    """
     n, K = len(store.caps), store.problem.n_classes
     everything = recombine and n * (K - 1) <= ALL_PAIRS
     # What is refused is refused by its number alone, where no example has weight 0.
@@ -52,9 +56,10 @@ def solve_classes_jointly(
     planes = JointPlanes(gram, offset, before, block, cap, store.ridges[number])
     solution = solve_jointly(planes, stop_gap, most_work)
     store.work += work - joint_work(m) + solution.work
-    alpha[examples, classes] = solution.alpha
-    store.replace(alpha, solution.gain)
-    return solution.gap
+    after = alpha.copy()
+    after[examples, classes] = solution.alpha
+    better = solution.gain <= 0.0 or taken_if_better(store.take, alpha, after, store.dual())
+    return solution.gap if better else None
 
 
 def _usable(store: ClassStore, everything: bool) -> np.ndarray:

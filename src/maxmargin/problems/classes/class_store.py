@@ -315,8 +315,8 @@ class ClassStore:
         np.add.at(by_class, (np.arange(len(self.caps))[:, None], self.lists.classes), of_places)
         return by_class
 
-    def replace(self, alpha: Floats, gain: float) -> None:
-        """Take multipliers by example and class, by which the dual gains so much."""
+    def take(self, alpha: Floats) -> float:
+        """Take multipliers by example and class; returns the dual value, computed afresh."""
         before = self._by_class(self.lists.before)
         listed = self.listed | (alpha > 0.0)
         order = np.argsort(~listed, axis=1, kind="stable")[:, : self.lists.classes.shape[1]]
@@ -326,7 +326,7 @@ class ClassStore:
         self.lists.before[:] = np.take_along_axis(before, order, axis=1)
         self.lists.moved[:] = True
         self.rebuild()
-        self.dual_now[0] += gain
+        return self.dual()
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
