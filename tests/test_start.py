@@ -83,6 +83,19 @@ def test_help_and_wrong_options_import_nothing_numeric(folder, command):
     assert imported(folder, call, NUMERIC) == "[]"
 
 
+@pytest.mark.parametrize("tool", ["svm-hmm", "svm-multiclass", "svm-perf", "svm-rank", "crfsuite"])
+@pytest.mark.parametrize("data", ["missing", "bad.dat"])
+def test_bad_files_are_refused_before_estimators_are_imported(folder, tool, data):
+    (folder / "bad.dat").write_text("1 qid:1 1:1\n2 qid:1 one\n")
+    if tool == "crfsuite":
+        command = ["crfsuite", "learn", data]
+        (folder / "bad.dat").write_text("A\tx:y\n")
+    else:
+        command = [f"{tool}-learn", data, "model"]
+    call = f"from maxmargin.cli import main\nassert main({command}) == 1"
+    assert imported(folder, call, ["numba", "sklearn"]) == "[]"
+
+
 SCIKIT_LEARN = """
 import pickle, sys
 import numpy as np

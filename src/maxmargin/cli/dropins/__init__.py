@@ -1,8 +1,9 @@
 """Commands with the arguments and files of other tools, so that scripts for those keep working.
 
 `tools` and `crfsuite_options` describe the commands, and are read at every start; the files of the
-tools' names do the work. C, epsilon and the scale of the weights are converted by `conventions`.
-Models are files of maxmargin's own.
+tools' names do the work. They read the data before they import estimators, which takes longer. C,
+epsilon and the scale of the weights are converted by `conventions`. Models are files of maxmargin's
+own.
 """
 
 from __future__ import annotations

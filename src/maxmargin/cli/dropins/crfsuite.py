@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...estimators.sequence import SequenceTagger
-from ...features import FeatureDictionary
 from ...formats import CrfsuiteData, read_crfsuite
 from ...persistence import load_model
 from ..codes import DONE, ERROR, STOPPED_EARLY, UsageError
@@ -45,6 +43,9 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     training, held_out = _split(arguments, groups)
     if not arguments.quiet:
         tell_result(f"{len(training.y)} instances, {training.n_tokens} items")
+    from ...estimators.sequence import SequenceTagger
+    from ...features import FeatureDictionary
+
     estimator = SequenceTagger(
         features=FeatureDictionary(min_count=parameters.pop("min_count")),
         random_state=0,
@@ -182,10 +183,13 @@ def tag(arguments: argparse.Namespace, signals: Signals) -> int:
     return DONE
 
 
-def _load(path: str) -> SequenceTagger:
+def _load(path: str) -> Any:
     """Read a tagger of attributes."""
     if is_standard(path):
         raise ValueError("a model is not read from the standard input: name its file")
+    from ...estimators.sequence import SequenceTagger
+    from ...features import FeatureDictionary
+
     estimator, _ = load_model(path)
     if not isinstance(estimator, SequenceTagger) or not isinstance(
         estimator.features_, FeatureDictionary
@@ -266,7 +270,7 @@ def dump(arguments: argparse.Namespace, signals: Signals) -> int:
     return DONE
 
 
-def _description(estimator: SequenceTagger) -> Iterator[str]:
+def _description(estimator: Any) -> Iterator[str]:
     """Labels, attributes, transitions and state features; weights of zero are left out."""
     labels = list(map(str, estimator.classes_.tolist()))
     names = list(map(str, estimator.features_.get_feature_names_out()))

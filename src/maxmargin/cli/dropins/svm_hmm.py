@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...estimators.multiclass import MulticlassSVM
-from ...estimators.sequence import SequenceTagger
-from ...features.packing import PackedSequences
 from ...types import Ints
 from ..codes import DONE, UsageError
 from ..data import refuse_single_label
@@ -50,9 +47,13 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     extra = {"tool": "svm-hmm", "loss": arguments.l}
     if alone:  # the Hamming loss of a sequence is the sum of its tokens' losses
         shared["epsilon"] *= n_sequences / n_tokens
+        from ...estimators.multiclass import MulticlassSVM
+
         rows = MulticlassSVM(fit_intercept=False, **shared)
         training = Training(lambda: rows.fit(data.X, data.y), rows, extra)
     else:
+        from ...estimators.sequence import SequenceTagger
+
         higher = arguments.order > 1 or arguments.emissions > 0
         tagger = SequenceTagger(
             loss=LOSSES[arguments.l],  # type: ignore[arg-type]
@@ -71,7 +72,7 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
     estimator, extra = read_tool_model(arguments, "svm-hmm")
     data = _read(arguments.data)
     offsets, X = data.offsets, with_width(data.X, estimator.n_features_in_)
-    if isinstance(estimator, MulticlassSVM):
+    if type(estimator).__name__ == "MulticlassSVM":  # of --t 0
         tags = estimator.predict(X)
     else:
         tags = np.concatenate(estimator.predict(_packed(X, offsets)))
@@ -102,8 +103,10 @@ def _read(path: str) -> Examples:
     return data
 
 
-def _packed(X: Any, offsets: Ints) -> PackedSequences:
+def _packed(X: Any, offsets: Ints) -> Any:
     """Rows as sequences."""
+    from ...features.packing import PackedSequences
+
     return PackedSequences(sparse.csr_array(X), offsets)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...estimators.multiclass import MulticlassSVM
 from ...types import Floats
 from ..codes import DONE
 from ..data import refuse_single_label
@@ -43,6 +42,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         )
     scale = WRONG if arguments.l == 0 else 1.0
     convention = convention_of(arguments, len(data.y), loss_scale=scale)
+    from ...estimators.multiclass import MulticlassSVM
+
     estimator = MulticlassSVM(
         loss="zero-one" if arguments.l == 0 else _squares(classes, classes),
         fit_intercept=False,
@@ -76,7 +77,7 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
     return DONE
 
 
-def _scores(estimator: MulticlassSVM, X: Any) -> Floats:
+def _scores(estimator: Any, X: Any) -> Floats:
     """Scores of the classes 1, 2, ..., up to the largest of the training data."""
     found = estimator.decision_function(X)
     if found.ndim == 1:  # the weights of two classes add up to zero

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...estimators.measure_scores import measure_of_scores
-from ...estimators.performance import PerformanceSVM
-from ...problems.measures.measure import Measure
 from ...types import Bools, Floats
 from ..codes import DONE, UsageError
 from ..signals import Signals
@@ -49,6 +46,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     # One example, whose slack counts as many times as it has rows: their C/1 is our C times these.
     n = len(positive)
     convention = convention_of(arguments, n, loss_scale=PER_CENT, feature_scale=PER_CENT)
+    from ...estimators.performance import PerformanceSVM
+
     estimator = PerformanceSVM(
         measure=MEASURES[arguments.l],  # type: ignore[arg-type]
         k=max(int(share * n_positive), 1) if share else None,
@@ -110,6 +109,9 @@ def _with_constant(X: Any, bias: float) -> Any:
 
 def _measures(positive: Bools, scores: Floats) -> list[str]:
     """The measures that svm_perf_classify lists, in per cent."""
+    from ...estimators.measure_scores import measure_of_scores
+    from ...problems.measures.measure import Measure
+
     chosen = scores > 0
     values = {
         "Accuracy": np.mean(chosen == positive),

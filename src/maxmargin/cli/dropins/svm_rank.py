@@ -7,9 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...estimators.ranking import RankSVM
-from ...metrics.rankings import mean_swapped_pairs
-from ...problems.ranking.queries import grades_of, pairs_of
 from ...types import Floats
 from ..codes import DONE
 from ..signals import Signals
@@ -41,6 +38,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.l == 1:  # relative to the largest loss there is
         arguments.e *= float(n_pairs.sum()) / n_queries
     convention = convention_of(arguments, n_queries)
+    from ...estimators.ranking import RankSVM
+
     estimator = RankSVM(
         loss=LOSSES[arguments.l],  # type: ignore[arg-type]
         **shared_parameters(arguments, convention),
@@ -53,6 +52,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
 
 def classify(arguments: argparse.Namespace, signals: Signals) -> int:
     """Score a file."""
+    from ...metrics.rankings import mean_swapped_pairs
+
     estimator, _ = read_tool_model(arguments, "svm-rank")
     data = read_examples(arguments.data, needs_queries=True)
     scores = estimator.predict(with_width(data.X, estimator.n_features_in_))
@@ -77,6 +78,8 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
 
 def _pairs(data: Examples) -> Floats:
     """Number of pairs of different relevance of each query."""
+    from ...problems.ranking.queries import grades_of, pairs_of
+
     relevance, offsets = data.y.astype(np.float64), data.offsets
     grades, _ = grades_of(relevance, offsets)
     return pairs_of(grades, offsets)
