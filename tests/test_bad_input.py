@@ -1,12 +1,15 @@
 """Whatever is wrong with the input is an error, or a warning, that names what and where."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from every_estimator import KINDS
 from maxmargin.features import PackedSequences, WindowFeatures
 from maxmargin.features.tokens import TokenPieces
 from maxmargin.metrics.alignments import alignment_scores
@@ -347,6 +350,33 @@ def test_features_whose_squares_overflow(model):
     for given in (LARGE, np.asfortranarray(LARGE), sp.csr_matrix(LARGE)):
         with pytest.raises(ValueError, match=message):
             model.fit(given, Y)
+
+
+def scaled(data, factor):
+    """The same data, with all numbers in arrays multiplied."""
+    if isinstance(data, np.ndarray) and data.dtype.kind == "f":
+        return data * factor
+    return type(data)(scaled(x, factor) for x in data) if isinstance(data, list | tuple) else data
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"grammar", "dependency", "aligner"}))
+@pytest.mark.parametrize("solver", ["auto", "one-slack", "n-slack", "sgd"])
+def test_no_estimator_takes_features_that_overflow(kind, solver):
+    """Below the limit there is a finite model, beyond it an error; never a nan."""
+    X, y = KINDS[kind].first
+    options = {"C": 1.0, "solver": solver, "max_passes": 3, "random_state": 0}
+    for size in (1e90, 1e155, 1e199):
+        model = KINDS[kind].make(**options)
+        if size > 1e100:
+            with pytest.raises(ValueError, match=r"too large to compute with|at most 1e\+100"):
+                model.fit(scaled(X, size), y)
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = model.fit(scaled(X, size), y).result_
+        assert np.isfinite(result.w).all()
+        known = [(p.primal, p.dual) for p in result.history] + [(result.primal, result.dual)]
+        assert np.isfinite([value for pair in known for value in pair if value is not None]).all()
 
 
 def test_features_of_other_kinds_whose_squares_overflow():

@@ -224,12 +224,13 @@ def _are_valid(planes: Planes, n_rows: int, n_features: int) -> bool:
     ):
         return False
     # The sum of squares may be too large where all is well, but is this small only then.
-    return n == 0 or bool(
-        numbers.dtype.kind in "iu"
-        and numbers.min() >= 0
-        and numbers.max() < n_features
-        and np.dot(values, values) <= LARGEST**2
-    )
+    with np.errstate(over="ignore"):
+        return n == 0 or bool(
+            numbers.dtype.kind in "iu"
+            and numbers.min() >= 0
+            and numbers.max() < n_features
+            and np.dot(values, values) <= LARGEST**2
+        )
 
 
 def validate_bounds(bounds: Floats, indices: Ints) -> None:
