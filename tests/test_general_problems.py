@@ -213,5 +213,5 @@ def test_matchers():
     assert len(alone.predict([X[1][:0]])[0]) == 0
     with pytest.raises(ValueError, match="pairs have 2 features, but the model was trained with 3"):
         model.predict([np.ones((2, 2, 2))])
-    with pytest.raises(ValueError, match="example 0 has 4 left items, but 3 partners"):
+    with pytest.raises(ValueError, match="example 0: there are 4 left items; expected as many"):
         model.score(X[:1], [[0, 1, 2]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from numbers import Integral
+from operator import eq, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,41 +99,49 @@ class Arcs(NamedTuple):
 def read_arcs(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Arcs:
     """Compare trees; ValueError unless they are heads, or pairs (head, label)."""
     *both, offsets = flat_pair(y_true, y_pred)
-    labeled = {isinstance(arc, (tuple, list)) for arcs in both for arc in arcs}
+    labeled = {issubclass(kind, (tuple, list)) for arcs in both for kind in set(map(type, arcs))}
     if len(labeled) == 2:
         raise ValueError("expected trees with labels, or trees without, found both")
     if labeled == {False}:
-        right = np.equal(*(_heads(arcs, n, offsets) for arcs, n in zip(both, NAMES, strict=True)))
+        right = _heads(both[0], NAMES[0], offsets) == _heads(both[1], NAMES[1], offsets)
         return Arcs(right, right, None, None, offsets)
     for name, arcs in zip(NAMES, both, strict=True):
-        for k, arc in enumerate(arcs):
-            if len(arc) != 2:
-                raise ValueError(
-                    f"{name}, {_place(k, offsets)}: expected a pair (head, label), got {arc!r:.40}"
-                )
-    right_heads = np.equal(
-        *(_heads([h for h, _ in arcs], n, offsets) for arcs, n in zip(both, NAMES, strict=True))
+        if set(map(len, arcs)) != {2}:
+            k = next(k for k, arc in enumerate(arcs) if len(arc) != 2)
+            raise ValueError(
+                f"{name}, {_place(k, offsets)}: expected a pair (head, label), got {arcs[k]!r:.40}"
+            )
+    heads = (
+        _heads(list(map(itemgetter(0), arcs)), n, offsets)
+        for arcs, n in zip(both, NAMES, strict=True)
     )
-    true, predicted = ([label for _, label in arcs] for arcs in both)
+    right_heads = np.equal(*heads)
+    true, predicted = (list(map(itemgetter(1), arcs)) for arcs in both)
     check_labels(true, predicted, lambda k: _place(k, offsets))
-    right = np.array([a == b for a, b in zip(true, predicted, strict=True)], np.bool_)
-    return Arcs(right_heads, right_heads & right, true, predicted, offsets)
+    right = right_heads & np.fromiter(map(eq, true, predicted), np.bool_, len(true))
+    return Arcs(right_heads, right, true, predicted, offsets)
 
 
 def _heads(given: list[Any], name: str, offsets: Ints) -> Ints:
     """Heads as numbers; ValueError for what is no number of a word of the sentence."""
     lengths = np.repeat(np.diff(offsets), np.diff(offsets))
-    is_head = [isinstance(h, (Integral, float)) and not isinstance(h, bool) for h in given]
-    if all(is_head):
-        heads = np.array(given)
+    if all(map(_is_number, set(map(type, given)))):
+        heads = np.fromiter(given, np.float64, len(given))
         is_head = (heads >= 0) & (heads <= lengths) & (heads == np.floor(heads))
-        if is_head.all():
-            return heads.astype(np.int64)
+    else:
+        is_head = np.array([_is_number(type(head)) for head in given])
+    if is_head.all():
+        return heads.astype(np.int64)
     k = int(np.argmin(is_head))
     raise ValueError(
         f"{name}, {_place(k, offsets)}: the head is {given[k]!r:.40}, expected a whole number from "
         f"0 (root) to {lengths[k]}"
     )
+
+
+def _is_number(kind: type) -> bool:
+    """Whether a type is that of numbers that can be heads."""
+    return issubclass(kind, (Integral, float)) and kind is not bool
 
 
 def _place(k: int, offsets: Ints) -> str:

@@ -59,24 +59,32 @@ def flat_pair(
 ) -> tuple[list[Any], list[Any], Ints]:
     """Check that two lists of sequences have the same lengths and flatten both."""
     pair = paired(y_true, y_pred, names=names)
-    sequences: tuple[list[Any], list[Any]] = ([], [])
-    for i, both in enumerate(zip(*pair, strict=True)):
-        for name, sequence, found in zip(names, both, sequences, strict=True):
-            found.append(sequence if type(sequence) is list else as_list(sequence, name))
-            if not is_list(found[-1]):
+    sequences = [_as_sequences(y, name) for y, name in zip(pair, names, strict=True)]
+    lengths = [list(map(len, found)) for found in sequences]
+    if lengths[0] != lengths[1]:
+        for i, (n_true, n_predicted) in enumerate(zip(*lengths, strict=True)):
+            if n_true != n_predicted:
                 raise ValueError(
-                    f"sequence {i} of {name} is {_shown(sequence)}, expected a sequence of labels"
+                    f"sequence {i} has {n_true} labels in {names[0]}, {n_predicted} in {names[1]}"
                 )
-        n_true, n_predicted = len(sequences[0][-1]), len(sequences[1][-1])
-        if n_true != n_predicted:
-            raise ValueError(
-                f"sequence {i} has {n_true} labels in {names[0]}, {n_predicted} in {names[1]}"
-            )
-    offsets = np.zeros(len(sequences[0]) + 1, dtype=np.int64)
-    np.cumsum([len(sequence) for sequence in sequences[0]], out=offsets[1:])
+    offsets = np.zeros(len(lengths[0]) + 1, dtype=np.int64)
+    np.cumsum(lengths[0], out=offsets[1:])
     if offsets[-1] == 0:
         raise ValueError("all sequences are empty, expected at least one label")
     return flatten(sequences[0]), flatten(sequences[1]), offsets
+
+
+def _as_sequences(y: Any, name: str) -> list[Any]:
+    """Sequences, each with a length and an order; ValueError for others."""
+    found = []
+    for i, given in enumerate(y):
+        sequence = given if type(given) is list else as_list(given, name)
+        if type(sequence) is not list and not is_list(sequence):
+            raise ValueError(
+                f"sequence {i} of {name} is {_shown(given)}, expected a sequence of labels"
+            )
+        found.append(sequence)
+    return found
 
 
 def flat_labels(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[list[Any], list[Any], Ints]:
@@ -101,7 +109,7 @@ def check_labels(
     """
     kinds: list[dict[str, type]] = []
     for name, labels in zip(NAMES, (true, predicted), strict=True):
-        types = set(map(type, labels))
+        types = _types(labels)
         for kind in types:
             may_be_nan = issubclass(kind, (float, np.floating))
             if may_be_nan or issubclass(kind, (type(None), list, dict, set, frozenset, np.ndarray)):
@@ -119,6 +127,14 @@ def check_labels(
         raise ValueError(
             f"{first}, {second}; these never match: convert one to the type of the other"
         )
+
+
+def _types(labels: Sequence[Any]) -> set[type]:
+    """Types of labels."""
+    try:
+        return set(map(type, set(labels)))
+    except TypeError:  # those that are no labels may not be hashable
+        return set(map(type, labels))
 
 
 def _kind(kind: type) -> str:

@@ -198,6 +198,8 @@ def _looks_like_indicators(y: Any) -> bool:
 
 def _as_set(given: Any, name: str, i: int) -> set[Any]:
     """The labels of an example; ValueError unless they are a collection, none of them twice."""
+    if isinstance(given, (set, frozenset)):
+        return set(given)
     if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
         raise ValueError(
             f"{name}[{i}] is {given!r:.40}, expected a collection of labels, such as {{'a', 'b'}}"
