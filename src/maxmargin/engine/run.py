@@ -575,7 +575,7 @@ class CertifiedRun(Run):
         Some of them, by chance: one call of the oracle for each, and no more than a pass has.
         """
         assert self._saver is not None
-        rng = np.random.default_rng(0)
+        rng, region = np.random.default_rng(0), oracle.region
         for planes in self.state.planes_at(w):
             example, values, offsets, vector, sums = planes
             most = 1 if sums is not None else min(PROBES, self.n)
@@ -589,10 +589,12 @@ class CertifiedRun(Run):
                 step = (1.0 + 2.0 * max(float(below), 0.0)) / square
                 there = -step * a
                 there[: len(w)] += w  # which may be short of the newest features
+                if region is not None:
+                    there[region.bounded] = np.clip(there[region.bounded], region.low, region.high)
                 found = hinges_of(oracle, asked, self.expanded(there))
                 highest = float(found[0]) if sums is None else float(sums @ found)
-                value = values[k] + step * square
-                scale = 1.0 + abs(offsets[k]) + abs(offsets[k] - value) + step * square
+                value = offsets[k] - float(a @ there)
+                scale = 1.0 + abs(offsets[k]) + float(np.abs(a) @ np.abs(there))
                 with from_file(self._saver.path):
                     if not value <= highest + ABOVE * scale:
                         raise ValueError(
