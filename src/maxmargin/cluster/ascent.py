@@ -21,7 +21,8 @@ import numpy as np
 from ..declared import Count, Number, numbers
 from ..engine.oracle import Oracle
 from ..engine.run import CertifiedRun
-from ..engine.state import OWN, Arrays, Kept, SolverState, inside, keeps, under
+from ..engine.state import OWN, Arrays, Kept, SolverState, from_file, inside, keeps, under
+from ..engine.verifying import check_dual, check_primal
 from ..formulation import Formulation
 from ..objective import Certificate
 from ..problem import Problem
@@ -124,6 +125,23 @@ class PartsRun(CertifiedRun):
             primal = regular + self.C * sum(bounds)
         self.offer(primal, w)
         return True
+
+    def verify(self) -> None:
+        """See `CertifiedRun`; the workers know the examples."""
+        assert self._saver is not None
+        with from_file(self._saver.path):
+            check_dual(self.proven_dual, self.state.proven_dual())
+        if self.best is None:
+            return
+        primal, w = self.best
+        before = self.best, self.certified, self.found_primal, self.oracle.bounds
+        self.best = None
+        answers = self.team.ask("measure", w, dict.fromkeys(range(self.n), ()))
+        if self.take(w, {k: found.answer for k, found in answers.items()}):
+            assert self.best is not None
+            with from_file(self._saver.path):
+                check_primal(primal, self.best[0])
+        self.best, self.certified, self.found_primal, self.oracle.bounds = before
 
     def settle(self) -> Certificate:
         """Certify the current weights by true oracle calls on all workers."""

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from copy import copy
 from dataclasses import astuple, fields, replace
 from types import NoneType, TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
@@ -22,13 +21,11 @@ from ..given import LARGEST
 from ..objective import Certificate, Stopping, primal_value
 from ..result import Callback, Progress, Result, WeightsCallback
 from ..types import Floats
-from .growing import Growing
 from .interrupts import InterruptWatch
 from .one_core import one_core
-from .oracle import Oracle, hinges_of
+from .oracle import Oracle
 from .stalling import ROUNDING, Looseness, Stalling
 from .state import (
-    DRIFT,
     OWN,
     Arrays,
     Kept,
@@ -43,6 +40,15 @@ from .state import (
     under,
 )
 from .threads import count_threads
+from .verifying import (
+    check_dual,
+    check_oracle,
+    check_planes,
+    check_primal,
+    check_value,
+    passive_oracle,
+    probes,
+)
 
 __all__ = ["CertifiedRun", "Run", "Saver", "StopTraining", "progress_of"]
 
@@ -50,9 +56,6 @@ Loop = TypeVar("Loop", bound=Kept)
 
 logger = logging.getLogger("maxmargin")
 
-MORE = 1e6  # rounding that answers at other weights may have told of, as a multiple of the last
-PROBES = 200  # planes of a file that the oracle is asked about, one by one
-ABOVE = 1e-6  # by so much, relatively, rounding may take a plane above the oracle's value
 #: Share of the time that copies of the state may take; see `Run.save_point`.
 COPYING = 0.01
 
@@ -540,89 +543,28 @@ class CertifiedRun(Run):
     def verify(self) -> None:
         """See `Run`: the primal value by true oracle calls, the dual value from multipliers."""
         assert self._saver is not None
-        self._is_resumed = True
-        with from_file(self._saver.path):
-            dual = self.state.proven_dual()
-            if not self.proven_dual <= dual + DRIFT * max(1.0, abs(dual)):
-                raise ValueError(
-                    f"the dual value of its multipliers is {dual:.6g}, not {self.proven_dual:.6g}"
-                )
+        self._is_resumed, path = True, self._saver.path
+        with from_file(path):
+            check_dual(self.proven_dual, self.state.proven_dual())
         if not self.oracle.certifies:
             return
-        w = self.current_weights if self.best is None else self.best_weights
-        own = self.own_weights if self.best is None else self.best[1]
-        oracle = self._passive_oracle()
+        w, own = self.current_weights, self.own_weights
+        if self.best is not None:
+            w, own = self.best_weights, self.best[1]
+        oracle = passive_oracle(self.oracle)
         hinges = oracle.bounded(oracle.violations(w).hinges)
-        with from_file(self._saver.path):
-            if not oracle.certifies or not 0.0 <= self.oracle.rounding <= MORE * oracle.rounding:
-                raise ValueError("bounds: expected those that the oracle gives")
+        with from_file(path):
+            check_oracle(self.oracle, oracle)
             if self.best is not None:
-                primal = self.objective(w, hinges)
-                if not abs(primal - self.best[0]) <= DRIFT * max(1.0, primal) and (
-                    primal != self.best[0]
-                ):
-                    raise ValueError(
-                        f"the primal value of its weights is {primal:.6g}, not {self.best[0]:.6g}"
-                    )
-            self._check_planes(own, hinges)
+                check_primal(self.best[0], self.objective(w, hinges))
             if self._finished == "converged" and not self.converged():
                 raise ValueError("training has not converged, but is said to be over")
-        self._probe_planes(oracle, own, hinges)
-
-    def _probe_planes(self, oracle: Oracle, w: Floats, hinges: Floats) -> None:
-        """Raise ValueError where a plane out of a file is above the oracle where it is highest.
-
-        Some of them, by chance: one call of the oracle for each, and no more than a pass has.
-        """
-        assert self._saver is not None
-        rng, region = np.random.default_rng(0), oracle.region
-        for planes in self.state.planes_at(w):
-            example, values, offsets, vector, sums = planes
-            most = 1 if sums is not None else min(PROBES, self.n)
-            for k in rng.permutation(len(values))[:most].tolist():
-                a = vector(k)
-                square = float(a @ a)
-                if square == 0.0:
-                    continue
-                asked = np.arange(self.n) if sums is not None else example[k : k + 1]
-                below = (hinges[asked] if sums is None else sums @ hinges).sum() - values[k]
-                step = (1.0 + 2.0 * max(float(below), 0.0)) / square
-                there = -step * a
-                there[: len(w)] += w  # which may be short of the newest features
-                if region is not None:
-                    there[region.bounded] = np.clip(there[region.bounded], region.low, region.high)
-                found = hinges_of(oracle, asked, self.expanded(there))
-                highest = float(found[0]) if sums is None else float(sums @ found)
-                value = offsets[k] - float(a @ there)
-                scale = 1.0 + abs(offsets[k]) + float(np.abs(a) @ np.abs(there))
-                with from_file(self._saver.path):
-                    if not value <= highest + ABOVE * scale:
-                        raise ValueError(
-                            f"a plane has value {value:.6g} where the oracle finds no more than "
-                            f"{highest:.6g}"
-                        )
-
-    def _passive_oracle(self) -> Oracle:
-        """An equal oracle, whose answers leave no trace in this one."""
-        oracle, problem = copy(self.oracle), self.oracle.problem
-        if isinstance(problem, Growing):  # what it finds would be found earlier than before
-            again = problem.before_training()
-            restore_grown(again, grown_arrays(problem))
-            oracle = Oracle(again, self.formulation)
-        oracle.bounds, oracle.rounding = None, 0.0
-        return oracle
-
-    def _check_planes(self, w: Floats, hinges: Floats) -> None:
-        """Raise ValueError where a plane out of a file is above what the oracle finds at w."""
-        for example, values, offsets, _, sums in self.state.planes_at(w):
-            most = hinges[example] if sums is None else np.full(len(values), float(sums @ hinges))
-            scale = 1.0 + np.abs(offsets) + np.abs(offsets - values)
-            if not (values <= most + ABOVE * scale).all():
-                worst = int(np.argmax(values - most))
-                raise ValueError(
-                    f"a plane has value {values[worst]:.6g} where the oracle finds no more than "
-                    f"{most[worst]:.6g}"
-                )
+        for planes in self.state.planes_at(own):
+            with from_file(path):
+                check_planes(planes, hinges)
+            for value, most in probes(planes, oracle, own, hinges, self.expanded):
+                with from_file(path):
+                    check_value(value, most)
 
     # ----- what each family has -----------------------------------------------------------------
 
@@ -706,7 +648,8 @@ class CertifiedRun(Run):
         bounded = self.oracle.bounded(slacks)
         if self._is_resumed and self._saver is not None and self.oracle.certifies:
             with from_file(self._saver.path):
-                self._check_planes(w, bounded)
+                for planes in self.state.planes_at(w):
+                    check_planes(planes, bounded)
         return self.found_primal if self.oracle.bounds is None else self.objective(w, bounded)
 
     def offer(self, primal: float, w: Floats, *, copy: bool = True) -> None:
