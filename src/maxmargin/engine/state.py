@@ -236,7 +236,7 @@ def check_close(found: Floats, expected: Floats, scale: float, place: str) -> No
 
 def check_budget(found: int, given: int, held: int) -> int:
     """A budget in bytes out of a file, if it is the given one or what these many bytes needed."""
-    most = max(given, ROOM * (held + 2**16))
+    most = max(2 * given, ROOM * (held + 2**16))
     if not 0 <= found <= most:
         raise ValueError(f"expected a budget of at most {most} bytes, found {found}")
     return found

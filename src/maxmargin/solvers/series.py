@@ -201,10 +201,9 @@ def result_of(arrays: Arrays) -> Result:
     history = progress_of(as_declared(told.pop("history"), list[list[Any]], "history"))
     w = checked_arrays(arrays, {"w": numbers(None)})["w"]
     state.restore(arrays)
-    values = {"w": w, "history": history, "state": state, **told}
-    result = from_values(Result, values, "result")
+    result = from_values(Result, {"w": w, "history": history, **told}, "result")
     primal, dual, status = result.primal, result.dual, result.status
     if primal is not None and dual is not None and status != "inexact oracle":
         if not (result.relative_to_oracle or dual <= primal + DRIFT * max(1.0, abs(primal))):
             raise ValueError("result: the dual value is above the primal value")
-    return result
+    return replace(result, state=state)
