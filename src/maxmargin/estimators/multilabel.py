@@ -359,7 +359,9 @@ class MultilabelSVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def _asked(self, X: Any) -> tuple[Rows, LabelGraph, Floats]:
         """What predictions are made of."""
         weights = self._weights
-        rows = make_rows(checked_inputs(self, X), fit_intercept=self._has_intercept)
+        rows = make_rows(
+            checked_inputs(self, X), fit_intercept=self._has_intercept, dtype=np.float64
+        )
         return rows, make_graph(len(self.classes_), self.edges_), weights
 
     # ----- persistence --------------------------------------------------------------------------

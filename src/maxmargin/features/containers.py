@@ -44,7 +44,8 @@ def as_list(values: Any, name: str = "X") -> Any:
     """
     if issparse(values):
         raise ValueError(
-            f"{name} is one sparse matrix of shape {values.shape}; expected a list with one for each example"
+            f"{name} is one sparse matrix of shape {values.shape}; expected a list with one for "
+            "each example"
         )
     if is_frame(values):
         raise ValueError(
