@@ -234,8 +234,7 @@ def matrix_of(rows: Rows, first: int, end: int) -> Any:
 
 def sparse_rows(matrix: Any, fit_intercept: bool = False) -> Rows:
     """A matrix as CSR rows of one type: kernels for another would take as long again to compile."""
-    rows = make_rows(matrix, fit_intercept=fit_intercept, sparse=True)
-    return rows._replace(values=rows.values.astype(np.float64, copy=False), dense=np.empty((0, 0)))
+    return make_rows(matrix, fit_intercept=fit_intercept, sparse=True, dtype=np.float64)
 
 
 def rows_of(matrix: Any, like: Rows) -> Rows:

@@ -558,7 +558,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         X = check_rows(self, X, reset=False)
 
         def scores(inputs: Any) -> Floats:
-            rows = make_rows(inputs, fit_intercept=self._has_intercept)
+            rows = make_rows(inputs, fit_intercept=self._has_intercept, dtype=np.float64)
             if self._output_features is not None:
                 return described_class_scores(rows, weights, self._output_features, self.n_jobs)
             return class_scores(rows, weights, len(self.classes_), self.n_jobs)

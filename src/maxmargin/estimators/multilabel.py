@@ -365,7 +365,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
     def _asked(self, X: Any) -> tuple[Rows, LabelGraph, Floats]:
         """What predictions are made of."""
         weights = self._weights
-        rows = make_rows(self._checked(X), fit_intercept=self._has_intercept)
+        rows = make_rows(self._checked(X), fit_intercept=self._has_intercept, dtype=np.float64)
         return rows, make_graph(len(self.classes_), self.edges_), weights
 
     def _checked(self, X: Any, reset: bool = False) -> Any:

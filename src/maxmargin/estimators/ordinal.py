@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
@@ -135,6 +136,7 @@ class OrdinalSVM(Classifier, LinearEstimator):
             return self
         if weights is not None and np.ptp(weights) == 0.0:
             weights = None
+        X = X if sp.issparse(X) else np.ascontiguousarray(X)  # copied once, if at all
         n_grades, rows = len(self.classes_), make_rows(X)
 
         def thresholds(w: Floats) -> dict[str, Any]:
@@ -177,7 +179,9 @@ class OrdinalSVM(Classifier, LinearEstimator):
         """
         weights = self._weights
         X = check_rows(self, X, reset=False)
-        scores = scores_of_rows(make_rows(X), weights[: self.n_features_in_], self.n_jobs)
+        scores = scores_of_rows(
+            make_rows(X, dtype=np.float64), weights[: self.n_features_in_], self.n_jobs
+        )
         return np.asarray(scores, dtype=np.float64)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:

@@ -237,7 +237,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         X = check_rows(self, X, reset=False)
 
         def scores(inputs: Any) -> Floats:
-            rows = make_rows(inputs, fit_intercept=self._has_intercept)
+            rows = make_rows(inputs, fit_intercept=self._has_intercept, dtype=np.float64)
             return scores_of_rows(rows, weights, self.n_jobs)
 
         return np.asarray(self._by_kernel_values(scores, X), dtype=np.float64)

@@ -211,7 +211,7 @@ class RankSVM(MaxMarginEstimator):
         """
         weights = self._weights
         X = check_rows(self, X, reset=False)
-        return scores_of_rows(make_rows(X), weights, self.n_jobs).astype(np.float64, copy=False)
+        return scores_of_rows(make_rows(X, dtype=np.float64), weights, self.n_jobs)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why a document stands above another: the features that decided.

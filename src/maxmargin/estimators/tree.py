@@ -60,7 +60,6 @@ from .tree_inputs import (
     known_positions,
     node_matrices,
     split_inputs,
-    with_ones,
 )
 
 __all__ = ["TreeLabeler"]
@@ -584,7 +583,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         matrices = node_matrices(nodes, n, V, self.n_features_in_)
         one = np.ones((n, 1))
         if self._has_intercept:
-            matrices = [with_ones(matrix) for matrix in matrices]
+            matrices = [part for matrix in matrices for part in (matrix, one)]
         extra = layout.n_edge_inputs - 1
         edges: list[Any] = [one] * (V - 1)
         if (edge_inputs is None) != (extra == 0):

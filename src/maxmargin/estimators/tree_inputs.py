@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
-from ..given import as_floats, first_unusable, is_list, unusable
+from ..given import as_floats, as_reals, first_unusable, is_list, unusable
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
 
@@ -24,7 +24,6 @@ __all__ = [
     "known_positions",
     "node_matrices",
     "split_inputs",
-    "with_ones",
 ]
 
 
@@ -54,7 +53,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         count_examples(nodes)
         matrices = list(nodes)
     else:
-        array = as_floats(nodes, "features of nodes")
+        array = as_reals(nodes, "features of nodes")
         if array.ndim != 3:
             raise ValueError(
                 f"X has shape {array.shape}; expected (n_examples, n_nodes, n_features)"
@@ -65,7 +64,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
     for v, matrix in enumerate(matrices):
         is_sparse = sp.issparse(matrix)
         check_sparse(matrix, f"X at node {v}")
-        matrix = matrix.tocsr() if is_sparse else as_floats(matrix, f"features of node {v}")
+        matrix = matrix.tocsr() if is_sparse else as_reals(matrix, f"features of node {v}")
         matrices[v] = matrix
         if matrix.ndim != 2:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected two axes")
@@ -81,12 +80,6 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         if bad is not None:
             raise ValueError(f"the features of node {v} have {unusable(values.ravel()[bad])}")
     return matrices
-
-
-def with_ones(matrix: Any) -> Any:
-    """The matrix with a constant column behind."""
-    one = np.ones((matrix.shape[0], 1))
-    return sp.hstack([matrix, one], "csr") if sp.issparse(matrix) else np.hstack([matrix, one])
 
 
 def edge_array(edges: Any, n: int, E: int) -> Floats:
@@ -128,12 +121,12 @@ def as_label_rows(y: Any) -> NDArray[Any]:
     return labels
 
 
-def as_images(X: Any, channels: int | None) -> list[Floats]:
+def as_images(X: Any, channels: int | None) -> list[NDArray[Any]]:
     """Images of shape (height, width, channels), all finite."""
     check_sparse(X, "X")
     images = []
     for i, image in enumerate(X):
-        array = as_floats(image, f"image {i}")
+        array = as_reals(image, f"image {i}")
         array = array[:, :, None] if array.ndim == 2 else array
         channels = array.shape[-1] if channels is None and array.ndim else channels
         if array.ndim != 3 or 0 in array.shape or array.shape[2] != channels:

@@ -297,8 +297,11 @@ def _pack_dense(X: Sequence[Any]) -> PackedSequences:
     arrays = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
     _check_widths(arrays)
     single = all(array.dtype == np.float32 for array in arrays)
-    tokens = np.concatenate(arrays, dtype=np.float32 if single else np.float64, casting="unsafe")
-    return PackedSequences(np.ascontiguousarray(tokens), offsets_of([len(a) for a in arrays]))
+    offsets = offsets_of([len(array) for array in arrays])
+    shape = int(offsets[-1]), arrays[0].shape[1]
+    tokens = np.empty(shape, np.float32 if single else np.float64)  # else Fortran's order stays
+    np.concatenate(arrays, out=tokens, casting="unsafe")
+    return PackedSequences(tokens, offsets)
 
 
 def _as_matrix(sequence: Any, i: int) -> NDArray[Any]:

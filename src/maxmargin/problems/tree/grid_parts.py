@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...engine.native import pieces_of
 from ...engine.threads import each_range
@@ -63,16 +63,19 @@ class Maps(NamedTuple):
     channels: int
 
 
-def pack_maps(images: list[Floats], patch: int) -> Maps:
+def pack_maps(images: Sequence[NDArray[Any]], patch: int) -> Maps:
     """Pack images of shape (height, width, channels); their margins are repeated outwards."""
-    padded = [_with_margins(image, patch).transpose(2, 0, 1) for image in images]
-    offsets = np.concatenate([[0], np.cumsum([image.size for image in padded])]).astype(np.int64)
     grids = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
-    values = np.concatenate([np.empty(0), *(image.ravel() for image in padded)])
-    return Maps(values, offsets, grids, patch, padded[0].shape[0] if padded else 1)
+    n_channels = images[0].shape[2] if len(images) else 1
+    sizes = (grids + patch - 1).prod(axis=1) * n_channels
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    values = np.empty(offsets[-1])
+    for image, start, end in zip(images, offsets[:-1], offsets[1:], strict=True):
+        values[start:end] = _with_margins(image, patch).transpose(2, 0, 1).ravel()
+    return Maps(values, offsets, grids, patch, n_channels)
 
 
-def _with_margins(image: Floats, patch: int) -> Floats:
+def _with_margins(image: NDArray[Any], patch: int) -> NDArray[Any]:
     """An image with its margins repeated outwards; `np.pad` takes several times as long."""
     before, after = patch // 2, patch - 1 - patch // 2
     rows, columns = (np.arange(-before, n + after).clip(0, n - 1) for n in image.shape[:2])

@@ -23,7 +23,7 @@ from ...engine.native import (
     sparse_row,
     sparse_rows,
 )
-from ...engine.rows import Rows, check_codes
+from ...engine.rows import Rows, check_codes, rows_side_by_side
 from ...engine.work import scoring_work
 from ...plane_rows import Planes, empty_planes
 from ...search.bounded_search import common_unit
@@ -174,7 +174,7 @@ def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
     """Rows of all examples, the columns of all nodes and then of all edges side by side."""
     given = (*nodes, *edges)
     if not any(map(sp.issparse, given)):  # several times as fast as to make each of them sparse
-        return sparse_rows(np.concatenate(given, axis=1, dtype=np.float64))
+        return rows_side_by_side(given, 0.0, np.float64)
     for k, matrix in enumerate(given):
         check_sparse(matrix, f"features {k}")
     matrices = [sp.csr_matrix(matrix, dtype=np.float64) for matrix in given]
