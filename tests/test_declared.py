@@ -117,5 +117,5 @@ def test_sparse_matrices():
     parts = sparse_parts(matrix)
     assert (as_sparse(*parts) != matrix).nnz == 0
     values, columns, starts, _ = parts
-    with pytest.raises(ValueError, match="indices"):
+    with pytest.raises(ValueError, match="columns"):
         as_sparse(values, columns + 7, starts, (2, 2))
