@@ -181,10 +181,11 @@ def declared_arena(used: Ints, n_blocks: int, n_parts: int) -> dict[str, ArrayOf
     """What the arrays of a full arena have to be."""
     n_planes, n_entries, n_features, n_gram = (int(count) for count in used)
     of_planes = (np.int32,)
+    wide = (np.int32, np.int64)  # as files of earlier versions have them
     return {
-        "block": whole(n_planes, below=n_blocks, types=of_planes),
-        "next_plane": whole(n_planes, low=-1, below=n_planes, types=of_planes),
-        "position": whole(n_planes, below=n_planes, types=of_planes),
+        "block": whole(n_planes, below=n_blocks, types=wide),
+        "next_plane": whole(n_planes, low=-1, below=n_planes, types=wide),
+        "position": whole(n_planes, below=n_planes, types=wide),
         "alive": flags(n_planes),
         "offset": numbers(n_planes),
         "alpha": numbers(n_planes, low=0.0),
@@ -204,7 +205,10 @@ def restored_arena(
     arrays: Mapping[str, AnyArray], used: Ints, n_blocks: int, n_parts: int
 ) -> Arena:
     """A full arena out of a file, whose planes are lists of blocks, and its entries local parts."""
-    arena = Arena(**checked_arrays(arrays, declared_arena(used, n_blocks, n_parts)))
+    found = checked_arrays(arrays, declared_arena(used, n_blocks, n_parts))
+    for name in ("block", "next_plane", "position"):
+        found[name] = found[name].astype(TYPES[name], copy=False)
+    arena = Arena(**found)
     if (arena.ids.dtype == SMALL.ids) != (arena.values.dtype == SMALL.values):
         raise ValueError("arena: ids and values are of types that do not fit each other")
     return arena

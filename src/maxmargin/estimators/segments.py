@@ -398,7 +398,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         if y_hat is not None:
             given = read_segments([y_hat], packed.offsets)
             coded = self._coded(packed, given)[2][0]
-            longest_by_label(self._longest(), given, classes, n_tokens)  # refuses longer ones
+            sequences_within(self._longest(), given, drop=False)  # refuses longer ones
             rival = list_pieces(pieces_of(coded, n_tokens, len(classes)))
             here, there = (_by_token(pieces, classes) for pieces in (own, rival))
             name_of = functools.partial(token_name, x)

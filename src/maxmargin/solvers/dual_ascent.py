@@ -114,12 +114,18 @@ class DualAscentState(SolverState):
         store = self.store
         if not isinstance(store, PlaneStore | SharedStore):
             return None
-        oracle = Oracle(problem, store.formulation)
-        moved = make_store(oracle, store.caps, store.cache_bytes, store.n_shares)
-        assert isinstance(moved, PlaneStore | SharedStore)
-        moved.restore(store.arrays())
-        moved.empty(changed)
-        return DualAscentState(moved)
+
+        def restored(problem: Problem, arrays: Arrays) -> PlaneStore | SharedStore:
+            oracle = Oracle(problem, store.formulation)
+            made = make_store(oracle, store.caps, store.cache_bytes, store.n_shares)
+            assert isinstance(made, PlaneStore | SharedStore)
+            made.restore(arrays)
+            return made
+
+        # Emptied first: the planes of these blocks are none of the other problem.
+        emptied = restored(store.oracle.problem, store.arrays())
+        emptied.empty(changed)
+        return DualAscentState(restored(problem, emptied.arrays()))
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""
