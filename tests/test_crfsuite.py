@@ -287,7 +287,7 @@ def test_train_tag_reads_attributes(corpus, model, tmp_path, capsys):
     assert main([*command, "--format", "crfsuite"]) == 0
     assert mm.load(tmp_path / "m").classes_.tolist() == ["A", "B"]
     uniform.write_text("B-X\tx=1\nO\ty=1\n\nI-X\tx=1\n")
-    assert main([*command, "--constraints", "bio"]) == 1
+    assert main([*command, "--constraints", "bio", "--on-violation", "raise"]) == 1
     assert f"{uniform}:4: " in capsys.readouterr().err
     uniform.write_text("A\tx=1\nA\ty=1\n")
     assert main(command) == 1

@@ -126,7 +126,7 @@ def test_tuples_are_sequences_unless_they_are_named_as_labels():
         ([{"a": 1}], [{"a": 2}], "sequence 0 of y_true is {'a': 1} .dict., expected a sequence"),
         ({0: ["a"]}, {0: ["a"]}, "y_true is {0: .'a'.} .dict., expected a list of sequences"),
         ("ab", "ab", "y_true is 'ab' .str., expected a list of sequences"),
-        (sp.csr_matrix(TRUE), sp.csr_matrix(TRUE), "y_true is .*expected a list of sequences"),
+        (sp.csr_matrix(TRUE), sp.csr_matrix(TRUE), "y_true is one sparse matrix.*expected a list"),
         (["a", "b"], ["a", "b"], "sequence 0 of y_true is 'a' .str., expected a sequence"),
         (np.array([1, 2]), np.array([1, 2]), "sequence 0 of y_true is np.int64.1."),
     ],

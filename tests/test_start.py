@@ -158,3 +158,17 @@ assert not [finder for finder in sys.meta_path if "maxmargin" in type(finder).__
 )
 def test_estimators_are_those_of_scikit_learn_whenever_it_comes(folder, before, first):
     assert imported(folder, SCIKIT_LEARN.format(before=before, first=first), ["nothing"]) == "[]"
+
+
+def test_subclasses_with_more_parameters_know_their_own_without_scikit_learn(folder):
+    first = """
+from maxmargin import MulticlassSVM
+from maxmargin.sklearn_bases import clone
+
+class Own(MulticlassSVM):
+    def __init__(self, C=2.0, **others):
+        super().__init__(C=C, **others)
+
+assert Own().get_params() == clone(Own()).get_params() == {"C": 2.0}
+"""
+    assert imported(folder, first, ["sklearn"]) == "[]"

@@ -282,7 +282,7 @@ def test_scores_by_the_labels_of_the_file(tmp_path):
         model.score(tokens)
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(2,\), got shape \(3,\)"):
         model.score(packed, sample_weight=[1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="sample_weight is 0 for all sequences"):
+    with pytest.raises(ValueError, match="sample_weight is 0 for all examples"):
         model.score(packed, sample_weight=[0.0, 0.0])
 
 

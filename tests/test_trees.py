@@ -146,7 +146,7 @@ def test_nothing_in_common():
     "true, mine, message",
     [
         ([CAT], [], "y_true has 1 trees, y_pred has 0"),
-        ([], [], "at least one tree"),
+        ([], [], "no trees, expected at least one"),
         ([CAT, CAT], [CAT, "(A a)"], "tree 1 has 3 words in y_true, 1 in y_pred"),
     ],
 )

@@ -42,7 +42,11 @@ class _Alone:
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """Names of the parameters, in alphabetical order."""
-        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+        found = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in found):
+            _import_sklearn()  # whose error says what is wrong
+            return cls._get_param_names()
+        return sorted(p.name for p in found if p.kind is not p.VAR_KEYWORD)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by their names, with ``deep`` also those of estimators among them."""
@@ -100,6 +104,7 @@ def _inherit(base: ModuleType) -> None:
 
 def _import_sklearn() -> Any:
     """The module of its base classes, which are then those of estimators."""
+    importlib.import_module(_HOME.partition(".")[0])  # first, as all others do: locks have an order
     base = importlib.import_module(_HOME)
     if Estimator.__bases__ == (_Alone,):  # imported before, or past the watch
         _inherit(base)
@@ -122,7 +127,8 @@ class _Watch(MetaPathFinder):
         """The specification that others find, of a loader that tells."""
         if name != _HOME:
             return None
-        others = (finder for finder in sys.meta_path if finder is not self)
+        finders = (finder for finder in sys.meta_path if finder is not self)
+        others = (finder for finder in finders if hasattr(finder, "find_spec"))
         found = (finder.find_spec(name, path, target) for finder in others)
         spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:

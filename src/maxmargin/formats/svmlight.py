@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import warnings
 from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -209,9 +208,8 @@ def _read_lines(lines: list[bytes]) -> tuple[Floats, Floats, Ints, Floats, Float
     sizes = np.array([line.count(b":") for line in lines], dtype=np.int64) - (ahead - 1)
     text = b" ".join(lines).replace(b"qid:", b"").replace(b":", b" ")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # NumPy warns of what is no number
-            numbers = np.fromstring(text, sep=" ")
+        # Of what is no number NumPy warns, and reads no further: there are fewer then.
+        numbers = np.fromstring(text, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
     ends = np.cumsum(ahead + 2 * sizes)

@@ -306,8 +306,12 @@ class ClassStore:
     @property
     def listed(self) -> Bools:
         """Whether an example may give weight to a class from what is known of it."""
-        places = np.arange(self.lists.classes.shape[1]) < self.lists.counts[:, None]
-        return self._by_class(places) > 0.0
+        return self._by_class(self._in_lists) > 0.0
+
+    @property
+    def _in_lists(self) -> Bools:
+        """Which places are in lists, not beyond their ends."""
+        return np.arange(self.lists.classes.shape[1]) < self.lists.counts[:, None]
 
     def _by_class(self, of_places: Floats | Bools) -> Floats:
         """Values of the places in lists, which are 0 beyond their ends, by example and class."""
@@ -317,7 +321,8 @@ class ClassStore:
 
     def take(self, alpha: Floats) -> float:
         """Take multipliers by example and class; returns the dual value, computed afresh."""
-        before = self._by_class(self.lists.before)
+        # Beyond the ends are multipliers of classes that have left the lists.
+        before = self._by_class(np.where(self._in_lists, self.lists.before, 0.0))
         listed = self.listed | (alpha > 0.0)
         order = np.argsort(~listed, axis=1, kind="stable")[:, : self.lists.classes.shape[1]]
         self.lists.classes[:] = order
