@@ -40,7 +40,7 @@ __all__ = [
 # Below this share of non-zeros a dense matrix is faster as CSR (measured on 784 features x 10).
 SPARSE_BELOW = 0.35
 
-ENTRIES_AT_A_TIME = 1 << 14  # of dense matrices that are brought into another layout or type
+ENTRIES_AT_A_TIME = 1 << 16  # of dense matrices that are brought into another layout or type
 
 FEW = 16  # labels: fewer than the compiler unrolls a loop over them to
 
@@ -158,22 +158,22 @@ def rows_side_by_side(matrices: Sequence[NDArray[Any]], bias: float, dtype: Any)
     X = matrices[0]
     is_ready = len(matrices) == 1 and X.dtype == dtype and X.flags.c_contiguous
     step = max(n, 1) if is_ready else max(ENTRIES_AT_A_TIME // max(n_columns, 1), 1)
-
-    def blocks() -> Iterator[tuple[NDArray[Any], Ints]]:
-        for start in range(0, n, step):
-            own = [matrix[start : start + step] for matrix in matrices]
-            block = X if is_ready else np.concatenate(own, axis=1, dtype=dtype, casting="unsafe")
-            yield np.ascontiguousarray(block), indptr[start : start + len(block) + 1]
-
+    blocks = [[matrix[k : k + step] for matrix in matrices] for k in range(0, n, step)]
     indptr = np.zeros(n + 1, np.int64)
-    for block, own_indptr in blocks():
-        _count_non_zeros(block, own_indptr)
-    if is_ready and indptr[-1] == X.size and X.flags.writeable:  # others have kernels of their own
-        values, indices = X.reshape(-1), np.tile(np.arange(n_columns, dtype=np.int32), n)
+    if is_ready:
+        _count_non_zeros(X, indptr)
     else:
-        indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
-        for block, own_indptr in blocks():
-            _copy_non_zeros(block, own_indptr, indices, values)
+        counts = [sum(np.count_nonzero(part, axis=1) for part in block) for block in blocks]
+        np.cumsum(np.concatenate([[0], *counts]), out=indptr)
+    if is_ready and indptr[-1] == X.size and X.flags.writeable:  # others have kernels of their own
+        indices = np.tile(np.arange(n_columns, dtype=np.int32), n)
+        return Rows(indptr, indices, X.reshape(-1), np.empty((0, 0), dtype), bias, n_columns)
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
+    for k, block in enumerate(blocks):
+        part = X if is_ready else np.empty((len(block[0]), n_columns), dtype)
+        if not is_ready:
+            np.concatenate(block, axis=1, out=part, casting="unsafe")
+        _copy_non_zeros(part, indptr[k * step : k * step + len(part) + 1], indices, values)
     return Rows(indptr, indices, values, np.empty((0, 0), dtype), bias, n_columns)
 
 
