@@ -5,6 +5,8 @@ import gzip
 import io
 import lzma
 import os
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -308,6 +310,19 @@ def test_huge_indices_are_named_without_a_limit_too(tmp_path):
         with pytest.raises(ValueError, match=r"a\.svm:2: expected indices from 1 to 2147483647"):
             read_svmlight(path)
     assert read_svmlight(write(path, "1 2147483647:1\n2 1:1\n")).X.shape == (2, 2**31 - 1)
+
+
+def test_svmlight_files_read_by_threads_leave_warnings_as_they_are(tmp_path):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_text("1 1:0.5 2:1.5 3:2\n" * 20_000)
+    before = list(warnings.filters)
+    threads = [threading.Thread(target=read_svmlight, args=(path,)) for path in paths]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert warnings.filters == before
 
 
 def test_svmlight_without_labels(tmp_path):
