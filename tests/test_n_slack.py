@@ -323,3 +323,14 @@ def test_estimates_on_the_way_are_of_the_size_of_the_gap():
     first = next(record for record in history if record.gap is not None)
     assert first is not history[-1]  # a certificate that was not good enough
     assert 0.5 * first.gap <= first.gap_estimate <= 2.0 * first.gap
+
+
+def test_work_arrays_fit_planes_out_of_a_file():
+    """The next planes may all be shorter than those."""
+    problem = multiclass_case(np.random.default_rng(0), n_inputs=300).problem
+    caps = np.ones(problem.n_examples)
+    sets, again = (WorkingSets(Oracle(problem, Formulation()), caps) for _ in range(2))
+    sets.examine(np.arange(problem.n_examples), 0.0)
+    again.restore(sets.arrays())
+    longest = int((sets.sets.last - sets.sets.first).max())
+    assert len(again.scratch.products) >= longest > 256

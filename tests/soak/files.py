@@ -1,5 +1,8 @@
 """Part `files`: damaged models are refused or predict, damaged data end commands in one line.
 
+Every tenth case forges a checkpoint or models in many ways (`tests/forging.py`, `forging_models.py`)
+in a process of its own: each forgery is refused, or what comes out is true.
+
 What readers do with damaged bytes by themselves: `mutations`, which is a hundred times as fast.
 """
 
@@ -7,6 +10,8 @@ import contextlib
 import functools
 import importlib
 import io
+import json
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -21,6 +26,9 @@ from maxmargin.cli import main as command_line
 from .damage import damaged, damaged_inside, members_of
 from .mutations import TEXTS, read
 from .tasks import TASKS
+
+# What was forged so far, for whoever asks.
+FORGERIES = {"all": 0, "refused": 0}
 
 # ----- models -------------------------------------------------------------------------------------
 
@@ -54,8 +62,36 @@ def run_command(*arguments):
 
 
 def prepare(rng, number):
-    """One file."""
+    """One file, or one that is forged again and again."""
+    if number % 10 == 9:
+        return prepare_forgeries(rng)
     return prepare_model(rng) if number % 3 else prepare_command(rng)
+
+
+def prepare_forgeries(rng):
+    """Forgeries of the checkpoints of a training, or of the models of an estimator."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    models = bool(rng.random() < 0.3)
+    script, names = (
+        ("forging_models.py", importlib.import_module("every_estimator").KINDS)
+        if models
+        else ("forging.py", importlib.import_module("forging").FORGED)
+    )
+    seed, name = int(rng.integers(10**6)), sorted(names)[int(rng.integers(len(names)))]
+    command = [sys.executable, str(Path(__file__).parents[1] / script), str(seed), "3", name]
+
+    def run():
+        child = subprocess.run(command, capture_output=True, text=True, check=False)
+        said = [json.loads(line) for line in child.stdout.splitlines()]
+        tried = [line for line in said if "array" in line]
+        FORGERIES["all"] += len(tried)
+        FORGERIES["refused"] += sum(line.get("end") == "refused" for line in said)
+        assert child.returncode == 0, (tried[-1:], child.stderr[-1000:])
+        ends = [line for line in said if "end" in line]
+        wrong = [(a, b) for a, b in zip(tried, ends, strict=True) if b["wrong"]]
+        assert not wrong, wrong
+
+    return f"forgeries: {' '.join(command[1:])}", run
 
 
 def with_file(data, ending, use):
