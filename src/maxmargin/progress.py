@@ -309,6 +309,8 @@ class ProgressDisplay:
         if gap is not None:
             certainty = " " if now.gap is not None else "~"
             parts.append(f"gap {certainty}{self._in_words(gap, now):<8}")
+        if now.bound_gap is not None:
+            parts.append(f"{self._in_words(now.bound_gap, now)} of it by inference")
         if now.loss is not None:
             parts.append(f"mean loss {now.loss:<8.3g}")
         if now.held_out_loss is not None:

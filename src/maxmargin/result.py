@@ -34,6 +34,8 @@ class Progress:
         in the meantime.
     target : float or None
         Gap at which training stops.
+    bound_gap : float or None
+        How much of the gap is due to inference, see `Result`; None where the oracle gave no bounds.
     loss, held_out_loss : float or None
         Of online solvers: mean loss of the candidates found in the pass, while the weights moved,
         and mean loss of the predictions for the examples held out, after it.
@@ -49,6 +51,7 @@ class Progress:
     target: float | None = None
     loss: float | None = None
     held_out_loss: float | None = None
+    bound_gap: float | None = None
 
     def __repr__(self) -> str:
         known = ((f.name, getattr(self, f.name)) for f in fields(self))
@@ -110,7 +113,8 @@ class Result:
         Why training ended: "converged", "max_passes", "max_time", "early_stopping", "interrupted",
         "callback", "rounding" (the gap is as small as floating-point numbers allow, and that is
         more than was asked for), "stalled" (neither bound moved any more), "loose bounds" (the
-        candidates found would do, but the oracle's bounds on others leave a larger gap), "inexact
+        candidates found would do, but the oracle's bounds on others leave a larger gap, which is
+        ``bound_gap``, and do not get tighter), "inexact
         oracle" (the dual value exceeds the primal one), "cluster lost" (nobody was left to ask) or
         "compacted" (the weights are those of ``estimator.compact``).
     n_passes : float
@@ -127,6 +131,10 @@ class Result:
         Whether the problem's search may miss the most violated outputs and gave no bounds. The
         primal value is then that of what it found, convergence is judged by it, and the gaps are
         None.
+    bound_gap : float or None
+        How much of the gap is due to inference that is not exact: ``primal`` less the lowest
+        objective by the outputs that the oracle found, without its bounds; at most the gap. Only
+        tighter bounds make it smaller, the rest falls with more training. None without bounds.
     history : list of Progress
         One record per outer iteration.
     state : SolverState or None
@@ -145,6 +153,7 @@ class Result:
     seconds: float
     compile_seconds: float = 0.0
     relative_to_oracle: bool = False
+    bound_gap: float | None = None
     history: list[Progress] = field(default_factory=list)
     state: KeptState | None = None
 
@@ -161,6 +170,8 @@ class Result:
         for name in ("primal", "dual", "gap", "relative_gap"):
             value = getattr(self, name)
             rows += [(name.replace("_", " "), _number(value))] if value is not None else []
+        if self.bound_gap is not None:
+            rows.append(("due to inference", _share(self.bound_gap, self.gap)))
         if self.relative_to_oracle:
             rows.append(("gap", "unknown: all is relative to the oracle, which is not exact"))
         elif self.gap is None:
@@ -222,6 +233,12 @@ class Result:
         if self.primal == inf:  # where bounds of the oracle tell nothing
             return inf
         return self.gap / self.primal
+
+
+def _share(part: float, whole: float | None) -> str:
+    """A part of a gap for people."""
+    share = f" ({100 * part / whole:.3g} % of the gap)" if whole and 0 < whole < inf else ""
+    return f"{_number(part)}{share}"
 
 
 def _number(value: float) -> str:

@@ -1,6 +1,6 @@
 """Part `files`: damaged models are refused or predict, damaged data end commands in one line.
 
-Every tenth case forges a checkpoint or models in many ways (`tests/forging.py`, `forging_models.py`)
+Every tenth case forges a checkpoint or models in many ways (`forging.py`, `forging_models.py`)
 in a process of its own: each forgery is refused, or what comes out is true.
 
 What readers do with damaged bytes by themselves: `mutations`, which is a hundred times as fast.

@@ -383,6 +383,11 @@ class Run(Kept, ABC):
         """A gap that is no more than rounding."""
         return 0.0
 
+    @property
+    def bound_gap(self) -> float | None:
+        """How much of the certified gap is due to bounds of the oracle; None without any."""
+        return None
+
     def final_status(self, status: str) -> str:
         """The status, or "interrupted" where a Ctrl-C came too late to end the training."""
         return "interrupted" if self._interrupts.pending else status
@@ -449,6 +454,7 @@ class Run(Kept, ABC):
             seconds=self.seconds,
             compile_seconds=self.compile_seconds,
             relative_to_oracle=relative,
+            bound_gap=self.bound_gap,
             history=self.history,
             state=state,
         )
@@ -631,6 +637,11 @@ class CertifiedRun(Run):
         """Gap to reach."""
         return self.stopping.target(self.dual)
 
+    @property
+    def bound_gap(self) -> float | None:
+        """See `Run`: the primal value less the lowest one by the candidates found alone."""
+        return None if self.certificate is None else self.looseness.part_of(self.certificate)
+
     def converged(self) -> bool:
         """Whether the certificate meets the stopping criterion."""
         return self.certificate is not None and self.stopping.is_satisfied(self.certificate)
@@ -657,6 +668,9 @@ class CertifiedRun(Run):
         if self.best is None or primal < self.best[0]:
             self.best = (primal, w.copy() if copy else w)
         self.certified = True
+        if self.oracle.bounds is not None:
+            best = Certificate(self.best[0], self.proven_dual)
+            self.looseness.note(primal, self.found_primal, best, self.stopping)
 
     # ----- iterations -----------------------------------------------------------------------------
 
@@ -692,9 +706,10 @@ class CertifiedRun(Run):
                 planes=self.n_planes,
                 gap_estimate=gap_estimate,
                 target=self.target,
+                bound_gap=self.bound_gap if certificate else None,
             )
         )
-        if certificate is not None and self._fails_by_bounds(certificate):
+        if self.looseness.lasts and not self.converged():
             raise StopTraining("loose bounds")
         self.check_passes(stuck)
 
@@ -710,18 +725,13 @@ class CertifiedRun(Run):
                 self.save_point(at_once=True)
             raise
 
-    def _fails_by_bounds(self, certificate: Certificate) -> bool:
-        """Whether the candidates found would do, and it is their bounds that do not get better."""
-        if self.oracle.bounds is None or self.converged():
-            return False
-        found = Certificate(self.found_primal, certificate.dual)
-        return self.stopping.is_satisfied(found) and self.looseness.seen(certificate.gap)
-
     def finish(self, status: str) -> Result:
         """Certify the last weights if need be, and gather the result."""
         if not self.certified or self.best is None:
             status = self._certify_at_the_end(status)
         assert self.certificate is not None
+        if status == "stalled" and self.looseness.explains(self.certificate, self.stopping):
+            status = "loose bounds"
         return self.result(
             self.best_weights,
             self.certificate,

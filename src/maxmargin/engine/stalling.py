@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..declared import Count, Number
-from ..objective import Certificate
+from ..objective import Certificate, Stopping
 from .state import OWN, Kept, keeps
 
 __all__ = ["ROUNDING", "Looseness", "Plateau", "Stalling"]
@@ -15,6 +15,8 @@ LESS = 0.99  # of the gap: this counts as a move
 RISE = 1e-14  # relative rise of the dual value that does: more than rounding
 PROGRESS = 1e-10  # relative rise of the dual value that needs no certificate to be believed
 NO_BETTER = 3  # certificates in a row that are no better than one before
+# The same, where bounds of the oracle keep the gap: they get better by leaps, as weights move.
+NO_TIGHTER = 5
 ROUNDING = 1e-9  # relative gap from which on rounding is what is left of it
 
 
@@ -39,19 +41,45 @@ class Plateau(Kept):
 class Looseness(Kept):
     """Tells when bounds of the oracle keep a gap from falling that its candidates would close."""
 
-    kept = keeps(_lowest=Number, _no_better=Count)
+    kept = keeps(_found=Number, _lowest=Number, _no_better=Count)
 
     def __init__(self) -> None:
+        self._found = float("inf")  # lowest primal value by the candidates found alone
         self._lowest = float("inf")
         self._no_better = 0
 
-    def seen(self, gap: float) -> bool:
-        """Take note of the gap of a certificate that fails by its bounds alone."""
-        if gap < min(self._lowest, LESS * self._lowest):
-            self._lowest, self._no_better = gap, 0
-            return False
-        self._no_better += 1
-        return self._no_better >= NO_BETTER
+    @property
+    def lasts(self) -> bool:
+        """Whether the gap has not fallen for a while, for the bounds alone."""
+        return self._no_better >= NO_TIGHTER
+
+    def note(self, primal: float, found: float, best: Certificate, stopping: Stopping) -> None:
+        """Take note of a primal value, and of that by the candidates found; ``best`` is so far.
+
+        It counts where candidates would do, and what bounds add is more than is allowed.
+        """
+        self._found = min(self._found, found)
+        if stopping.is_satisfied(Certificate(primal, found)) or not stopping.is_satisfied(
+            Certificate(found, best.dual)
+        ):
+            return
+        if best.gap < min(self._lowest, LESS * self._lowest):
+            self._lowest, self._no_better = best.gap, 0
+        else:
+            self._no_better += 1
+
+    def part_of(self, certificate: Certificate) -> float | None:
+        """How much of the gap of a certificate is due to the bounds; None without any."""
+        if self._found == float("inf"):
+            return None
+        return max(0.0, min(certificate.primal - self._found, certificate.gap))
+
+    def explains(self, certificate: Certificate, stopping: Stopping) -> bool:
+        """Whether bounds alone are why a certificate does not meet the criterion."""
+        part = self.part_of(certificate)
+        return part is not None and not stopping.is_satisfied(
+            Certificate(certificate.primal, certificate.primal - part)
+        )
 
 
 class Stalling(Kept):

@@ -690,7 +690,7 @@ def warn_unless_converged(result: Result, solver: Solver, where: str = "") -> No
         advice = "scale the features, lower C, use another solver"
     elif result.status == "loose bounds":
         ended = "training ended since the oracle's bounds are too loose for a smaller gap,"
-        advice = "make the problem's search tighter"
+        advice = "make the problem's inference tighter"
     elif result.status == "cluster lost":
         ended, advice = "training ended since the cluster was lost,", "train again"
     elif limit is not None:
@@ -704,6 +704,8 @@ def warn_unless_converged(result: Result, solver: Solver, where: str = "") -> No
         if result.relative_to_oracle
         else "no certified gap"
     )
+    if result.bound_gap is not None:
+        reached += f", {result.bound_gap:.4g} of it due to inference,"
     from sklearn.exceptions import ConvergenceWarning
 
     warn_user(

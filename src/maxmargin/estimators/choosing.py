@@ -212,6 +212,7 @@ class Choice(WeightsCallback):
             n_passes=result.n_passes + 1.0,
             n_oracle_calls=result.n_oracle_calls + self.n_examples,
             seconds=result.seconds + time.perf_counter() - started,
+            bound_gap=None,
             state=None,
         )
 

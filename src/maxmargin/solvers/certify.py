@@ -141,4 +141,5 @@ def certify(
         primal=certificate.primal,
         dual=certificate.dual,
         relative_to_oracle=not oracle.certifies,
+        bound_gap=None,
     )

@@ -118,6 +118,7 @@ class Compaction:
             primal=certificate(short).primal,
             converged=True,
             status="compacted",
+            bound_gap=None,
             state=None,
         )
 
