@@ -537,3 +537,23 @@ def test_tokens_of_another_width_are_named_wherever_ranges_begin():
             continue
         with pytest.raises(ValueError, match="sequence 5, token 0 is"):
             pieces.columns(first, 10)
+
+
+@pytest.mark.parametrize(
+    "train, message",
+    [
+        (
+            lambda: mm.SequenceTagger().fit([[{"b": 1}, {"a": 10**400}]], [["A", "B"]]),
+            "sequence 0, token 1, feature 'a'",
+        ),
+        (lambda: mm.MulticlassSVM().fit([[1, 2], [3, 10**400]], [0, 1]), r"X\[1, 1\]"),
+        (lambda: mm.RankSVM().fit([[1, 2], [3, 4]], [0, 10**400]), r"y\[1\]"),
+        (lambda: mm.MulticlassSVM(class_weight={0: 10**400}).fit([[1.0], [2.0]], [0, 1]), "class"),
+        (lambda: mm.MulticlassSVM(C=10**400).fit([[1.0], [2.0]], [0, 1]), "C must be"),
+        (lambda: mm.path(mm.MulticlassSVM(), [[1.0], [2.0]], [0, 1], [10**400]), "C"),
+        (lambda: mm.SequenceTagger(eta=10**400).fit([[[1.0], [2.0]]], [["A", "B"]]), "eta"),
+    ],
+)
+def test_whole_numbers_beyond_floats_are_named(train, message):
+    with pytest.raises(ValueError, match=message):
+        train()

@@ -17,7 +17,7 @@ from .types import Floats
 __all__ = [
     "LARGEST",
     "as_floats",
-    "as_reals",
+    "as_real_numbers",
     "as_sample_weights",
     "first_unusable",
     "is_at_least",
@@ -32,10 +32,10 @@ LARGEST = 1e100
 
 def as_floats(values: Any, name: str) -> Floats:
     """Values as an array of floats; ValueError, with their name, if they are no real numbers."""
-    return as_reals(values, name).astype(np.float64, copy=False)
+    return as_real_numbers(values, name).astype(np.float64, copy=False)
 
 
-def as_reals(values: Any, name: str) -> NDArray[Any]:
+def as_real_numbers(values: Any, name: str) -> NDArray[Any]:
     """The same, but single precision stays."""
     check_sparse(values, name)
     try:

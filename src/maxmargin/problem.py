@@ -280,7 +280,7 @@ def _number(loss: Any, i: int) -> float:
     """What ``loss`` has returned for an example."""
     try:
         return float(loss)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"loss(y, y_hat) is {loss!r:.60} for example {i}; it must be a number"
         ) from None

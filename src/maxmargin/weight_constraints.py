@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .given import is_at_least
 from .types import Bools, Floats, Ints
 
 __all__ = ["Region", "WeightConstraints"]
@@ -91,7 +92,7 @@ class WeightConstraints:
             return np.zeros(n_features)
         try:
             mean = np.array(self.mean, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"mean must be real numbers, got {self.mean!r:.60}") from None
         if mean.shape != (n_features,):
             raise ValueError(f"mean must have shape ({n_features},), got shape {mean.shape}")
@@ -109,7 +110,7 @@ class WeightConstraints:
         given = dict(self.fixed or {})
         numbers = chosen_weights(list(given), n_features, "fixed")
         for number, value in given.items():
-            if not isinstance(value, Real) or not np.isfinite(value):
+            if not isinstance(value, Real) or not is_at_least(abs(value), 0):
                 raise ValueError(f"fixed[{number}] is {value!r:.60}; values must be finite numbers")
         values = [float(value) for value in given.values()]
         return dict(zip(numbers.tolist(), values, strict=True))

@@ -32,10 +32,25 @@ def check_rows(estimator: Any, X: Any, *y: Any, reset: bool = True, **options: A
         from sklearn.utils.validation import validate_data
 
         options |= {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
-        checked = validate_data(estimator, X, *y, reset=reset, **options)
+        try:
+            checked = validate_data(estimator, X, *y, reset=reset, **options)
+        except OverflowError:
+            raise ValueError(_beyond_floats(X, "X") or _beyond_floats(y[0], "y")) from None
         found = checked if y else (checked,)
     _check_finite(found[0])
     return found if y else found[0]
+
+
+def _beyond_floats(values: Any, name: str) -> str:
+    """What is wrong with the first whole number that is no float; nothing where there is none."""
+    for place, value in np.ndenumerate(np.asarray(values, dtype=object)):
+        try:
+            float(value)
+        except OverflowError:
+            return f"{name}[{', '.join(map(str, place))}] is a whole number beyond all floats"
+        except (TypeError, ValueError):  # of which scikit-learn has not complained
+            continue
+    return ""
 
 
 def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:

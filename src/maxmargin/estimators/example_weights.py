@@ -92,7 +92,7 @@ def _number(class_weight: Mapping[Any, Any], label: Any) -> float:
     weight = class_weight.get(label, 1.0)
     try:
         return float(weight)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"class_weight[{label!r:.40}] is {weight!r:.40}; weights must be finite and >= 0"
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..declared import Count
 from ..features import FeatureDictionary, WindowFeatures, pack_sequences
 from ..features.containers import as_list
+from ..given import is_at_least
 from ..problems.chain.constraints import ChainConstraints
 from ..problems.chain.histories.decoder import HistoryDecoder
 from ..problems.chain.histories.layout import HistoryLayout
@@ -75,7 +76,7 @@ class LabelHistories(TokenInputs):
                 shown = ", ".join(map(str, known[:-1]))
                 raise ValueError(f"{name} must be {shown} or {known[-1]}, got {value!r:.40}")
         eta: Any = self.eta
-        if isinstance(eta, bool) or not isinstance(eta, Real) or not 0 < float(eta) < np.inf:
+        if isinstance(eta, bool) or not is_at_least(eta, 0) or float(eta) == 0.0:
             raise ValueError(f"eta must be a positive, finite number, got {eta!r:.40}")
         which = self.label_tuples
         if not isinstance(which, str) or which not in ("seen", "allowed"):

@@ -18,7 +18,7 @@ def monotonic_signs(given: Any, n_features: int, names: Any) -> Ints:
         given = _by_name(given, n_features, names)
     try:
         signs = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"monotonic_cst must be numbers, got {given!r:.60}") from None
     if signs.shape != (n_features,):
         raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 from .._warn import warn_user
 from ..checkpoints import FOLD, check_place, identity_at, part_of
 from ..doc_links import DocLinks
+from ..given import is_at_least
 from ..progress import Loop, running_clock
 from ..solvers import is_online
 from ..solvers.path import PathPoint
@@ -218,7 +219,7 @@ def _checked_Cs(Cs: Any) -> Floats:
     """Values of C, or ValueError."""
     try:
         values = np.array(Cs, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.array([np.nan])
     if not len(values) or not np.all(np.isfinite(values)) or values.min() <= 0:
         raise ValueError(f"Cs must be positive, finite numbers, at least one, got {Cs!r:.80}")
@@ -227,10 +228,9 @@ def _checked_Cs(Cs: Any) -> Floats:
 
 def _checked_C(C: Any) -> float:
     """One value of C, or ValueError."""
-    value = float(C) if isinstance(C, Real) else np.nan
-    if not (np.isfinite(value) and value > 0.0):
+    if not is_at_least(C, 0) or float(C) == 0.0:
         raise ValueError(f"C must be a positive, finite number, got {C!r:.40}")
-    return value
+    return float(C)
 
 
 def _searched(name: str) -> Any:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
-from ..given import as_floats, as_reals, first_unusable, is_list, unusable
+from ..given import as_floats, as_real_numbers, first_unusable, is_list, unusable
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
 
@@ -53,7 +53,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
         count_examples(nodes)
         matrices = list(nodes)
     else:
-        array = as_reals(nodes, "features of nodes")
+        array = as_real_numbers(nodes, "features of nodes")
         if array.ndim != 3:
             raise ValueError(
                 f"X has shape {array.shape}; expected (n_examples, n_nodes, n_features)"
@@ -64,7 +64,7 @@ def node_matrices(nodes: Any, n: int, V: int, n_features: list[int] | None) -> l
     for v, matrix in enumerate(matrices):
         is_sparse = sp.issparse(matrix)
         check_sparse(matrix, f"X at node {v}")
-        matrix = matrix.tocsr() if is_sparse else as_reals(matrix, f"features of node {v}")
+        matrix = matrix.tocsr() if is_sparse else as_real_numbers(matrix, f"features of node {v}")
         matrices[v] = matrix
         if matrix.ndim != 2:
             raise ValueError(f"node {v} has features of shape {matrix.shape}; expected two axes")
@@ -126,7 +126,7 @@ def as_images(X: Any, channels: int | None) -> list[NDArray[Any]]:
     check_sparse(X, "X")
     images = []
     for i, image in enumerate(X):
-        array = as_reals(image, f"image {i}")
+        array = as_real_numbers(image, f"image {i}")
         array = array[:, :, None] if array.ndim == 2 else array
         channels = array.shape[-1] if channels is None and array.ndim else channels
         if array.ndim != 3 or 0 in array.shape or array.shape[2] != channels:

@@ -240,7 +240,10 @@ def _flatten(X: Sequence[Any]) -> _Flat:
         return _flatten_slowly(tokens, offsets)
     named = zip(keys, raw, strict=True)
     names = [f"{key}={value}" if isinstance(value, str) else key for key, value in named]
-    values = np.array([1.0 if isinstance(v, str) else float(v) for v in raw], dtype=np.float64)
+    try:
+        values = np.array([1.0 if isinstance(v, str) else float(v) for v in raw], dtype=np.float64)
+    except OverflowError:
+        return _flatten_slowly(tokens, offsets)  # says where
     return _checked(names, values, _lengths(tokens), offsets)
 
 
@@ -283,7 +286,12 @@ def _named_values(token: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
         if isinstance(value, str):
             yield f"{prefix}{key}={value}", 1.0
         elif isinstance(value, _NUMBERS):
-            yield f"{prefix}{key}", float(value)
+            try:
+                yield f"{prefix}{key}", float(value)
+            except OverflowError:
+                raise _BadToken(
+                    f", feature {prefix + key!r}: the value is a whole number beyond all floats"
+                ) from None
         elif isinstance(value, (Mapping, *_LISTS)):
             yield from _named_values(value, f"{prefix}{key}:")
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..given import is_at_least
 from ..sparse_format import check_sparse
 from ..types import Floats
 
@@ -103,9 +103,11 @@ def make_kernel(
     if not isinstance(kernel, str) or kernel not in KERNELS:
         names = ", ".join(map(repr, KERNELS))
         raise ValueError(f"kernel must be one of {names} or a function, got {kernel!r:.60}")
-    if isinstance(degree, bool) or not isinstance(degree, Integral) or degree < 0:
-        raise ValueError(f"degree must be a whole number >= 0, got {degree!r:.60}")
-    if isinstance(coef0, bool) or not isinstance(coef0, Real) or not math.isfinite(coef0):
+    is_whole = isinstance(degree, Integral) and not isinstance(degree, bool)
+    if not is_whole or not 0 <= degree < 2**31:
+        raise ValueError(f"degree must be a whole number from 0 to 2**31 - 1, got {degree!r:.60}")
+    is_number = isinstance(coef0, Real) and not isinstance(coef0, bool)
+    if not is_number or not is_at_least(abs(coef0), 0):
         raise ValueError(f"coef0 must be a finite number, got {coef0!r:.60}")
     return Kernel(kernel, _gamma(gamma, X, kernel), int(degree), float(coef0))
 
@@ -119,7 +121,7 @@ def _gamma(gamma: Any, X: Any, kernel: str) -> float:
         return 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
     if isinstance(gamma, (str, bool)) or not isinstance(gamma, Real):
         raise ValueError(f"gamma must be 'scale', 'auto' or a number >= 0, got {gamma!r:.60}")
-    if not (math.isfinite(gamma) and float(gamma) >= 0.0):
+    if not is_at_least(gamma, 0):
         raise ValueError(f"gamma must be finite and >= 0, got {gamma!r}")
     return float(gamma)
 

@@ -116,7 +116,10 @@ def as_reals(table: Any) -> Floats:
     given = np.asarray(table)
     if np.iscomplexobj(given):  # NumPy would drop the imaginary parts
         raise TypeError("expected real numbers, got complex ones")
-    return np.array(given, dtype=np.float64)
+    try:
+        return np.array(given, dtype=np.float64)
+    except OverflowError:  # of whole numbers of Python
+        raise ValueError("expected numbers that are floats, got a larger one") from None
 
 
 def _pairs(
@@ -162,7 +165,7 @@ def _number(cost: Any, true: Any, predicted: Any) -> float:
     """A cost as a number; ValueError unless it is one."""
     try:
         return float(cost)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"loss has {cost!r:.40} for {(true, predicted)!r:.60}, expected a number"
         ) from None

@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ..formulation import Rescaling
+from ..given import is_at_least
 from ..plane_rows import BoundedPlanes, Planes, split_bounds, stack, validate_planes
 from ..types import Floats, Ints
 from .bounded_search import Candidate, Violation, hull_bound
@@ -67,7 +67,7 @@ class OwnSearch:
 
 def _checked_unit(unit: Any) -> float:
     """The ``loss_unit`` of a problem."""
-    if not isinstance(unit, Real) or not 0.0 <= float(unit) < math.inf:
+    if not is_at_least(unit, 0):
         raise ValueError(f"loss_unit must be a finite number >= 0, got {unit!r:.60}")
     return float(unit)
 

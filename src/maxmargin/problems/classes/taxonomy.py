@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ...given import is_at_least
 from ...types import Floats
 
 __all__ = ["Taxonomy"]
@@ -81,7 +82,9 @@ class Taxonomy:
         if classes is None:
             classes = {node: node for node in self._order if self._heights[node] == 0}
         self.classes: dict[Hashable, Hashable] = dict(classes)
-        self.weights: dict[Hashable, float] = {k: float(v) for k, v in (weights or {}).items()}
+        self.weights: dict[Hashable, float] = {
+            node: _weight(node, value) for node, value in (weights or {}).items()
+        }
         self._check()
         self._above = self._list_ancestors()
         if weights is None:
@@ -212,8 +215,8 @@ class Taxonomy:
         -------
         Taxonomy
         """
-        if not (np.isfinite(shared) and shared >= 0):
-            raise ValueError(f"the shared weight must be finite and >= 0, got {shared}")
+        if not is_at_least(shared, 0):
+            raise ValueError(f"the shared weight must be finite and >= 0, got {shared!r:.40}")
         below = self._classes_below()
         weights: dict[Hashable, float] = {}
         seen: set[tuple[Hashable, ...]] = set()
@@ -313,6 +316,16 @@ class Taxonomy:
                 raise ValueError(f"weights has node {node!r:.40}, which the taxonomy lacks")
             if not (np.isfinite(weight) and weight >= 0):
                 raise ValueError(f"the weight of node {node!r:.40} is {weight}; it must be >= 0")
+
+
+def _weight(node: Hashable, weight: Any) -> float:
+    """The weight of a node as a number; ValueError unless it is one."""
+    try:
+        return float(weight)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"the weight of node {node!r:.40} is {weight!r:.40}; expected a finite number >= 0"
+        ) from None
 
 
 def _parents_first(parents: dict[Hashable, tuple[Hashable, ...]]) -> list[Hashable]:
