@@ -38,7 +38,7 @@ TICK = 0.1  # seconds between two looks at the compiler
 RARELY = (50_000, 20, 100)
 
 ANNOUNCEMENT = "compiling kernels%s, some 5 to 30 seconds, %s"
-KEPT = "once per installation (`maxmargin warm-up` does so ahead)"
+KEPT = "for their first use; later runs find them (`maxmargin warm-up` compiles ahead)"
 NOT_KEPT = (
     "in every process, for there is no folder to keep them in: "
     "set NUMBA_CACHE_DIR to a folder that can be written"

@@ -114,9 +114,9 @@ class Result:
         "callback", "rounding" (the gap is as small as floating-point numbers allow, and that is
         more than was asked for), "stalled" (neither bound moved any more), "loose bounds" (the
         candidates found would do, but the oracle's bounds on others leave a larger gap, which is
-        ``bound_gap``, and do not get tighter), "inexact
-        oracle" (the dual value exceeds the primal one), "cluster lost" (nobody was left to ask) or
-        "compacted" (the weights are those of ``estimator.compact``).
+        ``bound_gap``, and do not get tighter), "inexact oracle" (the dual value exceeds the primal
+        one), "cluster lost" (nobody was left to ask) or "compacted" (the weights are those of
+        ``estimator.compact``).
     n_passes : float
         Oracle calls divided by the number of examples.
     n_oracle_calls, n_cache_hits : int
