@@ -255,7 +255,10 @@ def test_in_pipelines_and_before_other_learners():
         ({"gamma": -1.0}, "gamma must be finite and >= 0, got -1"),
         ({"gamma": "large"}, "gamma must be 'scale', 'auto' or a number >= 0, got 'large'"),
         ({"kernel": "poly", "degree": 1.5}, "degree must be a whole number from 0 to .*, got 1.5"),
-        ({"kernel": "poly", "degree": True}, "degree must be a whole number from 0 to .*, got True"),
+        (
+            {"kernel": "poly", "degree": True},
+            "degree must be a whole number from 0 to .*, got True",
+        ),
         ({"kernel": "poly", "degree": 999}, "value of row .* with itself is inf"),
         ({"kernel": "poly", "coef0": np.inf}, "coef0 must be a finite number, got inf"),
         ({"kernel": laplacian_kernel, "kernel_params": 3}, "kernel_params must be a dict, got 3"),
