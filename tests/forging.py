@@ -18,6 +18,7 @@ from brute_dependency import tree_case
 from brute_grammar import grammar_case
 from maxmargin import checkpoints
 from maxmargin.engine import shares
+from maxmargin.engine.growing import Growing
 from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
@@ -201,6 +202,8 @@ def is_true(training, result, optimum):
     if result.primal is None or result.dual is None:
         return ""
     problem = training.make()
+    if isinstance(problem, Growing):  # weights belong to features found in training
+        problem = result.state.oracle.problem
     constraints = None
     if training.constraints is not None:
         rng = np.random.default_rng(3)
