@@ -78,7 +78,7 @@ def prepare_forgeries(rng):
         else ("forging.py", importlib.import_module("forging").FORGED)
     )
     seed, name = int(rng.integers(10**6)), sorted(names)[int(rng.integers(len(names)))]
-    if name.startswith("joint kernel"):  # whose coordinates are not checked in full, see SECURITY.md
+    if name.startswith("joint kernel"):  # not all of its coordinates are checked (SECURITY.md)
         return prepare_model(rng)
     command = [sys.executable, str(Path(__file__).parents[1] / script), str(seed), "3", name]
 
