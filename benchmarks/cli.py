@@ -91,7 +91,7 @@ def run(names: Sequence[str], options: Options, repeat: int, output: Path) -> Pa
     for name in names:
         module = import_module(BENCHMARKS[name], __package__)
         reports = [
-            run_case(case, repeat, judged=not options.quick)
+            run_case(case, repeat, evaluated=not options.quick)
             for case in module.cases(options)
             if options.only in case.name
         ]

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from maxmargin.cluster.ascent import PartsAscent
-from maxmargin.cluster.part import PartOptions
+from maxmargin.cluster.ascent import ShardedAscent
+from maxmargin.cluster.executor import InProcess, Reply, ShardConfig
+from maxmargin.cluster.loaders import cut
 from maxmargin.cluster.points import Point, Points
-from maxmargin.cluster.recipes import cut
+from maxmargin.cluster.shard import ShardOptions
 from maxmargin.cluster.solver import solve_by
-from maxmargin.cluster.team import Answered, InProcess, Terms
 from maxmargin.cluster.vectors import pack
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
@@ -35,14 +35,14 @@ C, TOL = 0.1, 0.05
 
 
 class Timed(InProcess):
-    """Parts in this process, with the CPU seconds that they take."""
+    """FeatureBlocks in this process, with the CPU seconds that they take."""
 
     seconds = 0.0
 
-    def ask(self, *question: Any, **options: Any) -> dict[int, Answered]:
+    def call(self, *question: Any, **options: Any) -> dict[int, Reply]:
         """See `InProcess`."""
         began = time.process_time()
-        answers = super().ask(*question, **options)
+        answers = super().call(*question, **options)
         self.seconds += time.process_time() - began
         return answers
 
@@ -63,13 +63,13 @@ def cases(options: Options) -> Iterator[Case]:
     limit = 100 if options.quick else 500
     problem = conll2000.Chunking(options.quick).problem(limit)
     measured = Measured()
-    parts = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16)
-    labels = [f"{k} parts" for k in parts]
+    shards = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16)
+    labels = [f"{k} parts" for k in shards]
     yield Case(
         f"CoNLL-2000, {problem.n_examples} sentences in parts, C = {C}, gap {TOL:.0%}",
         [
             Contestant(label, lambda k=k: _rounds(problem, k, measured), once=True)  # type: ignore[misc]
-            for label, k in zip(labels, parts, strict=True)
+            for label, k in zip(labels, shards, strict=True)
         ],
         [
             *(Target(f"rounds, {label}", label, "rounds") for label in labels),
@@ -91,22 +91,22 @@ def cases(options: Options) -> Iterator[Case]:
     )
 
 
-def _team(problem: Problem, n_parts: int) -> Timed:
-    recipes, _ = cut(problem, n_parts)
-    terms = [Terms(FORMULATION, C, None, PartOptions(seed=k)) for k in range(n_parts)]
-    return Timed(recipes, terms)
+def _team(problem: Problem, n_shards: int) -> Timed:
+    loaders, _ = cut(problem, n_shards)
+    config = [ShardConfig(FORMULATION, C, None, ShardOptions(seed=k)) for k in range(n_shards)]
+    return Timed(loaders, config)
 
 
-def _rounds(problem: Problem, n_parts: int, measured: Measured) -> Outcome:
+def _rounds(problem: Problem, n_shards: int, measured: Measured) -> Outcome:
     """Train in parts; what came back, and how long parts took."""
-    team = _team(problem, n_parts)
-    result = solve_by(team, PartsAscent(tol=TOL, max_passes=400), FORMULATION, C, ())
+    team = _team(problem, n_shards)
+    result = solve_by(team, ShardedAscent(tol=TOL, max_passes=400), FORMULATION, C, ())
     rounds = len(team.traffic.received)
     n_tokens = sum(len(y) for y in problem.Y)
-    found = [len(v.values) for part in team.parts for v in part.points.values()]
-    measured.rounds[n_parts] = rounds
-    measured.entries[n_tokens / n_parts] = float(np.mean(found))
-    measured.seconds[n_tokens / n_parts] = team.seconds / rounds / n_parts
+    found = [len(v.values) for shard in team.shards for v in shard.points.values()]
+    measured.rounds[n_shards] = rounds
+    measured.entries[n_tokens / n_shards] = float(np.mean(found))
+    measured.seconds[n_tokens / n_shards] = team.seconds / rounds / n_shards
     measured.n_weights = int(problem.n_features or 0)
     assert result.relative_gap is not None
     return Outcome(
@@ -114,7 +114,7 @@ def _rounds(problem: Problem, n_parts: int, measured: Measured) -> Outcome:
             "rounds": rounds,
             "relative_gap": result.relative_gap,
             "MB": max(team.traffic.received) / 1e6,
-            "seconds of a part": team.seconds / rounds / n_parts,
+            "seconds of a part": team.seconds / rounds / n_shards,
         }
     )
 

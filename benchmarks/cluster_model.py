@@ -121,12 +121,12 @@ def estimate(constants: Constants, workers: int, tokens: float, rng: Rng) -> Est
     seconds = rounds * (work + waiting + send + gather + combine + ask)
     gigabytes = (8.0 * c.n_weights + workers * answer) / 1e9
     memory = kept * 0.5 * answer / 1e9
-    parts = (work, waiting, send, gather, combine, ask)
-    return Estimate(workers, rounds, *parts, gigabytes, memory, seconds / 3600.0)
+    shards = (work, waiting, send, gather, combine, ask)
+    return Estimate(workers, rounds, *shards, gigabytes, memory, seconds / 3600.0)
 
 
 def _slowest(c: Constants, work: float, workers: int, rng: Rng) -> float:
-    """When a round goes on: all answers are there, or the rest is late (`DaskTeam`)."""
+    """When a round goes on: all answers are there, or the rest is late (`DaskExecutor`)."""
     took = work * np.exp(c.spread * rng.normal(size=workers))
     stalled = rng.random(workers) < c.stalls
     took[stalled] += rng.exponential(c.stall_seconds, int(stalled.sum()))

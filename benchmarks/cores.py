@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
+from maxmargin.engine.blas_threads import single_blas_thread
 from maxmargin.engine.cuts.pool import make_pool
-from maxmargin.engine.one_core import one_core
 from maxmargin.engine.oracle import Oracle
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
@@ -114,7 +114,7 @@ def _certificates(problem: Problem) -> Callable[[int], Any]:
 
     def run(n_jobs: int) -> None:
         oracle = Oracle(problem, FORMULATION)
-        with one_core(), oracle.in_threads(n_jobs):
+        with single_blas_thread(), oracle.in_threads(n_jobs):
             for _ in range(PASSES):
                 oracle.violations(w)
 
@@ -127,9 +127,9 @@ def _one_slack(problem: Problem) -> Callable[[int], Any]:
 
     def run(n_jobs: int) -> None:
         pool = pools[n_jobs]
-        with one_core(), pool.oracle.in_threads(n_jobs):
+        with single_blas_thread(), pool.oracle.in_threads(n_jobs):
             for _ in range(PASSES):
-                pool.ask(np.zeros(pool.n_weights), lambda: None)
+                pool.call(np.zeros(pool.n_weights), lambda: None)
 
     return run
 

@@ -89,19 +89,19 @@ class Watch:
     def watching(self) -> Iterator[None]:
         """Watch all stores of chains."""
         stores: Any = ChainStore
-        visit, revisit = stores.visit, stores.revisit
+        visit, cached_pass = stores.visit, stores.cached_pass
 
         def watched_visit(store: ChainStore, examples: Any, rule: StepRule) -> Any:
             return self._timed(self.oracle, visit, store, examples, rule)
 
         def watched_revisit(store: ChainStore, examples: Any, rule: StepRule) -> Any:
-            return self._timed(self.cached, revisit, store, examples, rule)
+            return self._timed(self.cached, cached_pass, store, examples, rule)
 
-        stores.visit, stores.revisit = watched_visit, watched_revisit
+        stores.visit, stores.cached_pass = watched_visit, watched_revisit
         try:
             yield
         finally:
-            stores.visit, stores.revisit = visit, revisit
+            stores.visit, stores.cached_pass = visit, cached_pass
 
     def _timed(self, kind: Pass, call: Any, store: ChainStore, examples: Any, rule: Any) -> Any:
         started = time.process_time()
@@ -124,14 +124,14 @@ def bytes_of_tokens(store: ChainStore, examples: Any) -> float:
 
 def bytes_of_planes(store: ChainStore, examples: Any, with_weights: bool) -> float:
     """Planes, dictionaries and products of the examples' blocks, by the mean of all blocks."""
-    used, parts, blocks = store.used, store.parts, store.blocks
+    used, parts, blocks = store.used, store.feature_blocks, store.blocks
     planes, listed = float(blocks.count[examples].sum()), float(blocks.n_features[examples].sum())
     entry = entry_types(store.arena).nbytes
     per_plane = PLANE_BYTES + (entry * used[ENTRIES] + WEIGHT * used[GRAM]) / max(used[PLANES], 1)
     per_part = float(PART)
     if with_weights and used[FEATURES] > 0:
         names = store.arena.new_features[: used[FEATURES]]
-        rows = names[names < parts.n_row_parts] // parts.n_labels
+        rows = names[names < parts.n_row_blocks] // parts.n_labels
         weights = (parts.indptr[rows + 1] - parts.indptr[rows]).sum() + len(names) - len(rows)
         per_part += (4 + 2 * WEIGHT) * weights / len(names)
     return planes * per_plane + listed * per_part

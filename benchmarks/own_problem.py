@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from maxmargin.cutting_planes import Planes, empty_planes, trim
 from maxmargin.engine.oracle import Oracle, violations
 from maxmargin.formulation import Formulation
-from maxmargin.plane_rows import Planes, empty_planes, trim
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem
 
@@ -142,7 +142,7 @@ def cases(options: Options) -> Iterator[Case]:
     built_in = Oracle(ChainProblem(tokens, offsets, labels, K), Formulation())
     own = Oracle(OwnChains(tokens, offsets, labels), Formulation())
     every = np.arange(n)
-    values = [violations(oracle.ask_features(every, w), w) for oracle in (built_in, own)]
+    values = [violations(oracle.call_features(every, w), w) for oracle in (built_in, own)]
     if not np.allclose(values[0], values[1]):
         raise AssertionError("the two oracles do not find the same violations")
 
@@ -150,7 +150,7 @@ def cases(options: Options) -> Iterator[Case]:
         def run() -> Outcome:
             started = time.process_time()
             for _ in range(5):
-                oracle.ask_features(every, w)
+                oracle.call_features(every, w)
             return Outcome({"calls_per_second": 5 * n / (time.process_time() - started)})
 
         return run
@@ -186,7 +186,7 @@ def _around(problem: Problem, sizes: tuple[int, ...]) -> dict[str, float]:
     """Microseconds that a call of the oracle takes besides the problem's own methods."""
     w, every = np.ones(int(problem.n_features or 0)), np.arange(problem.n_examples)
     oracle = Oracle(problem, Formulation())
-    oracle.ask(every, w)
+    oracle.call(every, w)
     started = time.process_time()
     for x, y in zip(problem.X, problem.Y, strict=True):
         found = problem.most_violated(x, y, w, "margin")
@@ -198,7 +198,7 @@ def _around(problem: Problem, sizes: tuple[int, ...]) -> dict[str, float]:
     for size in sizes:
         started = time.process_time()
         for first in range(0, len(every), size):
-            oracle.ask(every[first : first + size], w)
+            oracle.call(every[first : first + size], w)
         spent = time.process_time() - started - bare
         measures[f"around_{size}"] = 1e6 * spent / len(every)
     return measures

@@ -63,7 +63,7 @@ class CaseReport:
         }
 
 
-def run_case(case: Case, repeat: int, judged: bool = True) -> CaseReport:
+def run_case(case: Case, repeat: int, evaluated: bool = True) -> CaseReport:
     """Run every contestant ``repeat`` times; ``judged=False`` leaves the limits out."""
     report = CaseReport(case.name, {contestant.label: [] for contestant in case.contestants})
     problem = case.problem(None) if case.problem is not None else None
@@ -78,7 +78,7 @@ def run_case(case: Case, repeat: int, judged: bool = True) -> CaseReport:
                 _take_turn(case, contestant, problem, report)
     add_gaps(run for runs in report.runs.values() for run in runs)
     report.findings = [
-        finding for target in case.targets if (finding := _finding(target, report, judged))
+        finding for target in case.targets if (finding := _finding(target, report, evaluated))
     ]
     return report
 
@@ -93,13 +93,13 @@ def _take_turn(case: Case, contestant: Contestant, problem: Any, report: CaseRep
     logger.info("%s: %s: %s", case.name, contestant.label, shown)
 
 
-def _finding(target: Target, report: CaseReport, judged: bool) -> Finding | None:
+def _finding(target: Target, report: CaseReport, evaluated: bool) -> Finding | None:
     """Hold a figure against its target; a run that was stopped early cannot meet it."""
     value = _figure(target, report)
     if value is None:
         return None
     converged = all(run.get("converged", 1.0) for run in report.runs[target.of])
-    ok = target.holds(value) if judged else None
+    ok = target.holds(value) if evaluated else None
     return Finding(target, value, converged, ok and converged)
 
 

@@ -26,7 +26,7 @@ import maxmargin as mm
 from maxmargin.metrics import reliability
 from maxmargin.report import plot_reliability
 
-LEVELS = ("low", "middle", "high")
+ERROR_COUNTS = ("low", "middle", "high")
 LENGTH, WINDOW, NOISE = 60, 1, 0.7
 
 
@@ -40,7 +40,7 @@ def draw_signals(n, rng):
         padded = np.pad(signal, WINDOW, mode="edge")
         values = np.lib.stride_tricks.sliding_window_view(padded, 2 * WINDOW + 1)
         X.append(np.hstack([values, (values - 1.0) ** 2]))  # squares tell the middle from the rest
-        y.append([LEVELS[level] for level in levels])
+        y.append([ERROR_COUNTS[level] for level in levels])
         signals.append(signal)
     return signals, X, y
 
@@ -71,8 +71,8 @@ def main(picture: str = "confidences.png") -> None:
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.4), layout="constrained")
     plot_reliability(found, axes=axes[0], title="labels of test signals")
     shown = tagger.predict_proba(X_test[:1])[0]
-    order = [classes.index(level) for level in LEVELS]
-    axes[1].stackplot(np.arange(LENGTH), shown[:, order].T, labels=LEVELS, alpha=0.5)
+    order = [classes.index(level) for level in ERROR_COUNTS]
+    axes[1].stackplot(np.arange(LENGTH), shown[:, order].T, labels=ERROR_COUNTS, alpha=0.5)
     twin = axes[1].twinx()
     twin.plot(signals[0], color="0.2", linewidth=1)
     twin.set_yticks([])

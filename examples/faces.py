@@ -1,4 +1,4 @@
-"""Parts of a face
+"""FeatureBlocks of a face
 ===============
 
 Find eyes, nose and mouth: parts that deform along a tree.

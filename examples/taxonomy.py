@@ -21,14 +21,14 @@ import numpy as np
 
 import maxmargin as mm
 
-BRANCHES, LEVELS, N_INPUTS, NOISE = 3, 3, 40, 1.2
+BRANCHES, ERROR_COUNTS, N_INPUTS, NOISE = 3, 3, 40, 1.2
 PER_CLASS = (2, 4, 8, 16)
 
 
 def make_taxonomy() -> mm.Taxonomy:
     """A complete tree; the classes are its leaves, named like 0.2.1."""
     names, parents = ["top"], {}
-    for _ in range(LEVELS):
+    for _ in range(ERROR_COUNTS):
         below = {
             (f"{name}.{k}" if name != "top" else str(k)): name
             for name in names

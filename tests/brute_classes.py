@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from brute import MulticlassTwin, Twin, _raw
 from cases import Case, random_costs, random_inputs
-from maxmargin.plane_rows import Planes
+from maxmargin.cutting_planes import Planes
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.class_features import ClassFeatureProblem
 

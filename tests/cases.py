@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from brute import ChainTwin, MulticlassTwin, Twin
-from maxmargin.plane_rows import Planes
+from maxmargin.cutting_planes import Planes
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.constraints import ChainConstraints
 from maxmargin.problems.chain.problem import ChainProblem

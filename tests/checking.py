@@ -109,18 +109,18 @@ def check_batches(problem, w, asked, rescaling):
 # ----- parts -------------------------------------------------------------------------------------
 
 
-def ask_for_parts(problem, indices, w, rescaling="margin", sqrt_loss=False):
+def call_for_blocks(problem, indices, w, rescaling="margin", sqrt_loss=False):
     """``(layout, rows)`` of a problem that gives its rows in parts; None if it does not."""
     asked = Oracle(problem, Formulation(rescaling, sqrt_loss=sqrt_loss))
-    return (asked.parts, asked.ask(indices, w).planes) if asked.in_parts else None
+    return (asked.feature_blocks, asked.call(indices, w).planes) if asked.in_blocks else None
 
 
-def expand_parts(parts, indices, values, n_features):
+def expand_blocks(parts, indices, values, n_features):
     """Dense vector of entries given in parts: ``row * K + label`` first, then single weights."""
     dense = np.zeros(n_features)
     for part, value in zip(indices, values, strict=True):
-        if part >= parts.n_row_parts:
-            dense[parts.first_single + part - parts.n_row_parts] += value
+        if part >= parts.n_row_blocks:
+            dense[parts.first_single + part - parts.n_row_blocks] += value
             continue
         row, label = divmod(int(part), parts.n_labels)
         for e in range(parts.indptr[row], parts.indptr[row + 1]):
@@ -130,15 +130,15 @@ def expand_parts(parts, indices, values, n_features):
     return dense
 
 
-def check_parts(problem, w, rescaling, sqrt_loss=False):
+def check_blocks(problem, w, rescaling, sqrt_loss=False):
     """Rows in parts are the rows in features."""
     every = np.arange(problem.n_examples)
     plain = problem.oracle(every, w, rescaling, sqrt_loss)
-    parts, planes = ask_for_parts(problem, every, w, rescaling, sqrt_loss)
+    parts, planes = call_for_blocks(problem, every, w, rescaling, sqrt_loss)
     assert np.array_equal(plain.losses, planes.losses)
     for r, expected in enumerate(dense_rows(plain, len(w))):
         row = slice(planes.indptr[r], planes.indptr[r + 1])
-        found = expand_parts(parts, planes.indices[row], planes.values[row], len(w))
+        found = expand_blocks(parts, planes.indices[row], planes.values[row], len(w))
         assert np.allclose(found, expected)
 
 

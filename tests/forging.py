@@ -17,8 +17,8 @@ import numpy as np
 from brute_dependency import tree_case
 from brute_grammar import grammar_case
 from maxmargin import checkpoints
-from maxmargin.engine import shares
-from maxmargin.engine.growing import Growing
+from maxmargin.engine import sharding
+from maxmargin.engine.adaptive_features import AdaptiveFeatures
 from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
@@ -42,9 +42,9 @@ def grammar():
 def cut_small():
     """Shares of a few examples, as in the tests of shares."""
     for name in ("FEWEST", "ASKED", "VISITS", "MANY"):
-        setattr(shares, name, 1)
+        setattr(sharding, name, 1)
     for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING", "HANDED_OVER"):
-        setattr(shares, name, 0.0)
+        setattr(sharding, name, 0.0)
 
 
 FORGED = {
@@ -202,7 +202,7 @@ def is_true(training, result, optimum):
     if result.primal is None or result.dual is None:
         return ""
     problem = training.make()
-    if isinstance(problem, Growing):  # weights belong to features found in training
+    if isinstance(problem, AdaptiveFeatures):  # weights belong to features found in training
         problem = result.state.oracle.problem
     constraints = None
     if training.constraints is not None:
@@ -211,7 +211,7 @@ def is_true(training, result, optimum):
     formulation = Formulation("margin", training.slack, None, constraints)
     change = result.w
     if constraints is not None:
-        change = constraints.region(problem.n_features).change(result.w)
+        change = constraints.feasible_set(problem.n_features).change(result.w)
     hinges = hinge_values(problem, Formulation("margin", training.slack), result.w)
     primal = primal_value(change, hinges, formulation, C)
     scale = ROUNDING * max(1.0, abs(optimum))
@@ -236,7 +236,7 @@ def stop_after(n):
     return stop
 
 
-def forge(name, seed, ways, tell):
+def forge(name, seed, ways, echo):
     """Forge the checkpoints of a training, from the middle of it and from its end."""
     training, rng = FORGED[name], np.random.default_rng(seed)
     optimum = optimum_of(training)
@@ -248,12 +248,12 @@ def forge(name, seed, ways, tell):
             training.solve([stop_after(n)], checkpoint=path, checkpoint_every=0.0)
             if path.exists():
                 content = checkpoints._read(str(path))
-                _try_all(training, path, content, optimum, rng, ways, tell)
+                _try_all(training, path, content, optimum, rng, ways, echo)
 
 
-def _try_all(training, path, content, optimum, rng, ways, tell):
+def _try_all(training, path, content, optimum, rng, ways, echo):
     for array, way, arrays in forgeries(content.arrays, rng, ways):
-        tell({"array": array, "way": way, "finished": content.finished})
+        echo({"array": array, "way": way, "finished": content.finished})
         Path(f"{path}.1").unlink(missing_ok=True)
         with path.open("wb") as stream:
             checkpoints._write(stream, content._replace(arrays=arrays))
@@ -261,23 +261,23 @@ def _try_all(training, path, content, optimum, rng, ways, tell):
             result = training.solve(checkpoint=path, resume=True)
         except ValueError as error:
             wrong = "" if str(path) in str(error) else f"an error that names no file: {error}"
-            tell({"end": "refused", "wrong": wrong, "error": str(error)[-160:]})
+            echo({"end": "refused", "wrong": wrong, "error": str(error)[-160:]})
         except Exception as error:
-            tell({"end": "raised", "wrong": f"{type(error).__name__}: {error}"})
+            echo({"end": "raised", "wrong": f"{type(error).__name__}: {error}"})
         else:
-            tell({"end": result.status, "wrong": is_true(training, result, optimum)})
+            echo({"end": result.status, "wrong": is_true(training, result, optimum)})
 
 
 def main(seed, ways, *names):
-    def tell(said):
+    def echo(said):
         print(json.dumps(said), flush=True)
 
     warnings.simplefilter("ignore")
     cut_small()
     for name in names:
-        tell({"training": name})
-        forge(name, int(seed), int(ways), tell)
-    tell({"training": None})
+        echo({"training": name})
+        forge(name, int(seed), int(ways), echo)
+    echo({"training": None})
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def forgeries(members, rng, random, ways):
             yield name, WAYS[way].__name__, {**members, name: stream.getvalue()}
 
 
-def forge(name, seed, ways, tell):
+def forge(name, seed, ways, echo):
     kind, rng, random = KINDS[name], np.random.default_rng(seed), Random(seed)
     model = kind.make().fit(*kind.first)
     with tempfile.TemporaryDirectory() as folder:
@@ -53,9 +53,9 @@ def forge(name, seed, ways, tell):
             return
         members = members_of(path.read_bytes())
         for member, way, forged in forgeries(members, rng, random, ways):
-            tell({"array": member, "way": way, "finished": None})
+            echo({"array": member, "way": way, "finished": None})
             path.write_bytes(archive_of(forged))
-            tell(_tried(path, kind.first[0]))
+            echo(_tried(path, kind.first[0]))
 
 
 def _tried(path, X):
@@ -79,14 +79,14 @@ def _tried(path, X):
 
 
 def main(seed, ways, *names):
-    def tell(said):
+    def echo(said):
         print(json.dumps(said), flush=True)
 
     warnings.simplefilter("ignore")
     for name in names or KINDS:
-        tell({"training": name})
-        forge(name, int(seed), int(ways), tell)
-    tell({"training": None})
+        echo({"training": name})
+        forge(name, int(seed), int(ways), echo)
+    echo({"training": None})
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import strategies as st
 
 from brute import all_planes
-from checking import expand_parts
+from checking import expand_blocks
 from maxmargin.engine.block_steps import ALL_PLANES, COORDINATES, FRANK_WOLFE, MVP, WSS2
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.problems.classes.multiclass import ClassStore
@@ -33,7 +33,7 @@ sweeps = rules.map(lambda rule: rule._replace(kind=COORDINATES))
 def stored_planes(store):
     """``(block, offset, dense plane, multiplier, alive, id)`` of each plane in the arena."""
     arena = store.arena
-    for i in range(len(store.caps)):
+    for i in range(len(store.upper_bounds)):
         known = []  # the block's own dictionary of parts
         p = store.blocks.first[i]
         while p >= 0:
@@ -48,7 +48,7 @@ def stored_planes(store):
 def expand(store, i, used, values):
     """Dense vector of a plane of block i."""
     if not isinstance(store, TreeStore):
-        return expand_parts(store.parts, used, values, len(store.w))
+        return expand_blocks(store.feature_blocks, used, values, len(store.w))
     arcs, dense = store.trees.arcs, np.zeros(len(store.w))
     first, end = arcs.bounds[i : i + 2]
     for number, value in zip(used, values, strict=True):
@@ -74,7 +74,7 @@ def class_planes(store):
 def check_store(store):
     """Everything the `BlockStore` contract promises; returns the dual by its definition."""
     listed = list(class_planes(store) if isinstance(store, ClassStore) else stored_planes(store))
-    w, linear, sums = np.zeros(len(store.w)), 0.0, np.zeros(len(store.caps))
+    w, linear, sums = np.zeros(len(store.w)), 0.0, np.zeros(len(store.upper_bounds))
     for i, offset, plane, alpha, alive, _ in listed:
         assert alpha >= 0.0
         assert alive or alpha == 0.0, "a dropped plane carries weight"
@@ -84,11 +84,11 @@ def check_store(store):
     size = 1.0 + linear + w @ w
     dual = linear - 0.5 * float(w @ w)
     if store.formulation.slack == "l2":
-        used = store.caps > 0
+        used = store.upper_bounds > 0
         assert not sums[~used].any()
-        dual -= float(np.sum(sums[used] ** 2 / (4.0 * store.caps[used])))
+        dual -= float(np.sum(sums[used] ** 2 / (4.0 * store.upper_bounds[used])))
     else:
-        assert np.all(sums <= store.caps * (1.0 + 1e-9))
+        assert np.all(sums <= store.upper_bounds * (1.0 + 1e-9))
     assert np.allclose(store.w, w, atol=1e-9 * size)
     assert store.dual_now[0] == pytest.approx(dual, abs=1e-9 * size)
     assert store.dual() == pytest.approx(dual, abs=1e-9 * size)
@@ -102,7 +102,7 @@ def check_store(store):
 def check_gram(store, listed):
     """The products of planes of one block that steps rely on."""
     arena = store.arena
-    for i in range(len(store.caps)):
+    for i in range(len(store.upper_bounds)):
         block = [(p, plane) for j, _, plane, _, alive, p in listed if j == i and alive]
         for later, (p, plane) in enumerate(block):
             for q, other in block[: later + 1]:
@@ -128,7 +128,7 @@ def operations(n, rules=rules):
         st.one_of(
             st.tuples(st.just("visit"), some, rules),
             st.tuples(st.just("visit"), st.just(list(range(n))), rules),
-            st.tuples(st.just("revisit"), some, rules),
+            st.tuples(st.just("cached_pass"), some, rules),
             st.tuples(st.just("extrapolate"), st.sampled_from([0.0, 1.0, 3.0])),
             st.tuples(st.just("evict"), st.integers(0, 3)),
             st.tuples(st.just("compact"), st.booleans()),
@@ -142,12 +142,12 @@ def apply(store, operation, *arguments):
     """Carry out one drawn operation; returns the gain it claims, if it does."""
     if operation == "visit":
         examples, rule = arguments
-        report = store.visit(np.array(examples), rule)
+        report = store.oracle_pass(np.array(examples), rule)
         assert report.gaps.shape == report.hinges.shape == (len(examples),)
         assert np.all(report.gaps >= -1e-9)
-    elif operation == "revisit":
+    elif operation == "cached_pass":
         examples, rule = arguments
-        assert np.all(store.revisit(np.array(examples), rule) >= -1e-9)
+        assert np.all(store.cached_pass(np.array(examples), rule) >= -1e-9)
     elif operation == "extrapolate":
         return store.extrapolate(*arguments)
     elif operation == "evict":

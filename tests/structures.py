@@ -26,7 +26,7 @@ from brute_general import (
     program_case,
 )
 from brute_grammar import grammar_case
-from brute_histories import decode_histories, history_case, rank_histories
+from brute_higher_order import decode_higher_order, history_case, rank_histories
 from brute_measures import (
     decode_labels_of_sample,
     decode_ranking_of_sample,
@@ -198,7 +198,7 @@ STRUCTURES = {
             loss != "costs" or where_losses_add_up(loss, rescaling, sqrt_loss)
         ),
         refusal="with costs of labels the k best are found for rescaling='margin'",
-        decode=decode_histories,
+        decode=decode_higher_order,
         rank=rank_histories,
     ),
     "chain with costs": Structure(

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from every_estimator import KINDS
 from maxmargin.features import PackedSequences, WindowFeatures
-from maxmargin.features.tokens import TokenPieces
+from maxmargin.features.tokens import TokenChunks
 from maxmargin.metrics.alignments import alignment_scores
 from maxmargin.metrics.rankings import mean_swapped_pairs
 from maxmargin.metrics.segments import segment_scores
@@ -530,7 +530,7 @@ def test_kernels_read_nothing_beyond_the_columns():
 
 
 def test_tokens_of_another_width_are_named_wherever_ranges_begin():
-    pieces = TokenPieces([[("a", "b")]] * 5 + [[("a", "b", "c")]] * 5)
+    pieces = TokenChunks([[("a", "b")]] * 5 + [[("a", "b", "c")]] * 5)
     for first in range(1, 10):
         if first < 5:
             assert pieces.columns(first, 5).offsets[-1] == 5 - first

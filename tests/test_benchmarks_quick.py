@@ -249,7 +249,7 @@ def test_confidences(bench, tmp_path):
         find_data(name)
     module = bench("datasets.confidence")
     for case in module.cases(bench("case").Options(quick=True)):
-        report = bench("runner").run_case(case, repeat=1, judged=False)
+        report = bench("runner").run_case(case, repeat=1, evaluated=False)
         values = {finding.target.what: finding.value for finding in report.findings}
         assert 0.0 < values["by folds: ECE"] < 0.1 and values["by folds: temperature"] > 0.0
     module.draw(tmp_path / "picture.png")

@@ -217,12 +217,12 @@ def test_the_closed_form_solves_a_multiclass_block(loss, rescaling, seed, K, C):
     # The same start for both, away from zero.
     for store in stores:
         for i in range(4):
-            store.visit(np.array([i]), StepRule(WSS2, 1))
+            store.oracle_pass(np.array([i]), StepRule(WSS2, 1))
     closed, stepped = stores
     assert np.array_equal(closed.alpha, stepped.alpha)
-    closed.visit(np.array([0]), StepRule(ALL_PLANES, 1))
+    closed.oracle_pass(np.array([0]), StepRule(ALL_PLANES, 1))
     for _ in range(5 * K):  # each visit finds one more class and steps to the optimum over those
-        stepped.visit(np.array([0]), StepRule(WSS2, 20000))
+        stepped.oracle_pass(np.array([0]), StepRule(WSS2, 20000))
     assert np.allclose(closed.alpha, stepped.alpha, atol=1e-6 * C)
     assert closed.dual() == pytest.approx(stepped.dual(), rel=1e-9, abs=1e-9)
     # And both are optimal: no plane of the block promises a gain.

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import chain_case
-from checking import expand_parts
+from checking import expand_blocks
 from maxmargin.engine import threads
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.oracle import Oracle, hinge_values
@@ -38,7 +38,7 @@ def random_store(seed, slack="l1", **options):
     store = make_store(Oracle(case.problem, formulation), caps, PLENTY)
     assert isinstance(store, ChainStore)
     for _ in range(rng.integers(1, 4)):
-        store.visit(rng.permutation(4), STEPS)
+        store.oracle_pass(rng.permutation(4), STEPS)
     return case, store
 
 
@@ -61,7 +61,7 @@ def test_a_visit_asks_the_true_oracle(seed, boundary, constrained, normalized, s
     case, store = random_store(
         seed, slack, boundary_weights=boundary, constrained=constrained, loss=loss
     )
-    hinges = store.visit(np.arange(4), LOOK).hinges
+    hinges = store.oracle_pass(np.arange(4), LOOK).hinges
     np.testing.assert_allclose(
         hinges, hinge_values(case.problem, store.formulation, store.w), atol=1e-9
     )
@@ -90,12 +90,12 @@ def test_what_threads_find_is_stored_as_by_one(seed, constrained, layout, slack,
         patch.setattr(chain_store, "SURVEYED", 3 * size)
         for _ in range(3):
             order, visited = rng.permutation(21), rng.permutation(21)
-            reports = [list(store.survey(order, size, StepRule(WSS2, 0))) for store in stores]
+            reports = [list(store.certify_pass(order, size, StepRule(WSS2, 0))) for store in stores]
             for store, report in zip(stores, reports, strict=True):
                 hinges = np.concatenate([found.hinges for _, found in report])
                 true = hinge_values(case.problem, formulation, store.w)
                 np.testing.assert_allclose(hinges, np.maximum(true[order], 0.0), atol=1e-9)
-                store.visit(visited, STEPS)
+                store.oracle_pass(visited, STEPS)
                 check_store(store)
             if cache == PLENTY:  # else planes are merged, before or after others were compared
                 for (batch, one), (same, two) in zip(*reports, strict=True):
@@ -134,7 +134,7 @@ def check_recombinations(case, store):
         truth = problem.data.labels[first:last]
         known = [{int(label)} for label in truth]
         for part in parts:
-            if part < store.parts.n_row_parts:
+            if part < store.feature_blocks.n_row_blocks:
                 known[part // K - first].add(int(part % K))
         twin = case.twin
         allowed = [
@@ -145,14 +145,14 @@ def check_recombinations(case, store):
         scores = np.array([value_of_plane(store, p, parts) for p in planes])
         best = max(0.0, *scores) if planes else 0.0
         held = float(arena.alpha[planes] @ scores) if planes else 0.0
-        gap = store.caps[i] * best - held
-        found = store.caps[i] * max(best, lattice) - held
+        gap = store.upper_bounds[i] * best - held
+        found = store.upper_bounds[i] * max(best, lattice) - held
         of_stored[i] = gap
         expected[i] = found if found - gap >= WORTHWHILE * found else gap
-    store.prepare_revisits()
+    store.prepare_cached_passes()
     stored_only = LOOK._replace(recombine=False)
-    np.testing.assert_allclose(store.revisit(np.arange(4), stored_only), of_stored, atol=1e-9)
-    np.testing.assert_allclose(store.revisit(np.arange(4), LOOK), expected, atol=1e-9)
+    np.testing.assert_allclose(store.cached_pass(np.arange(4), stored_only), of_stored, atol=1e-9)
+    np.testing.assert_allclose(store.cached_pass(np.arange(4), LOOK), expected, atol=1e-9)
 
 
 def value_of_plane(store, p, parts):
@@ -165,7 +165,7 @@ def expanded_plane(store, p, parts):
     arena = store.arena
     entries = slice(arena.entry_start[p], arena.entry_start[p + 1])
     used = [parts[f] for f in arena.ids[entries]]
-    return expand_parts(store.parts, used, arena.values[entries], len(store.w))
+    return expand_blocks(store.feature_blocks, used, arena.values[entries], len(store.w))
 
 
 @pytest.mark.parametrize("formulation", [Formulation("slack"), Formulation(sqrt_loss=True)])
@@ -184,7 +184,7 @@ def test_a_subclass_with_an_oracle_of_its_own_is_asked():
 
     problem = Own(np.eye(3), [0, 1, 3], [0, 1, 0], 2)
     store = make_store(Oracle(problem, Formulation()), np.ones(2), PLENTY)
-    store.visit(np.arange(2), STEPS)
+    store.oracle_pass(np.arange(2), STEPS)
     assert problem.asked == 1
 
 
@@ -197,17 +197,17 @@ def test_the_papers_solvers_keep_planes_of_the_oracle_only(solver, formulation, 
     if formulation.slack not in SOLVERS[solver].slacks:
         pytest.skip("not this slack")
     asked = []
-    revisit, solve_jointly = ChainStore.revisit, ChainStore.solve_jointly
+    cached_pass, solve_jointly = ChainStore.cached_pass, ChainStore.solve_jointly
 
     def watched(self, examples, rule):
         asked.append(rule.recombine)
-        return revisit(self, examples, rule)
+        return cached_pass(self, examples, rule)
 
     def watched_jointly(self, stop_gap, most_work, recombine=False):
         asked.append(recombine)
         return solve_jointly(self, stop_gap, most_work, recombine)
 
-    monkeypatch.setattr(ChainStore, "revisit", watched)
+    monkeypatch.setattr(ChainStore, "cached_pass", watched)
     monkeypatch.setattr(ChainStore, "solve_jointly", watched_jointly)
     case = chain_case(np.random.default_rng(0), lengths=(5, 4, 3, 5))
     options = {"tol": 1e-3, "max_passes": 300}
@@ -238,19 +238,23 @@ def test_revisits_on_the_weights_in_use(seed, boundary, constrained, bias, slack
             fit_intercept=bias,
             layout="csr",
         )
-        n_parts, duals = store.parts.n_parts, [store.dual()]
-        store.prepare_revisits()
-        assert store.parts.n_labels == 1  # parts are lists of weights now, whatever their label
+        n_parts, duals = store.feature_blocks.n_feature_blocks, [store.dual()]
+        store.prepare_cached_passes()
+        assert (
+            store.feature_blocks.n_labels == 1
+        )  # parts are lists of weights now, whatever their label
         store.extrapolate(0.0)
         for blocks in ([2, 0, 3], [0, 1, 2, 3]):
-            store.revisit(np.array(blocks), STEPS._replace(recombine=True))
+            store.cached_pass(np.array(blocks), STEPS._replace(recombine=True))
             store.extrapolate(1.0)
             duals.append(float(store.dual_now[0]))
-        gaps = store.revisit(np.arange(4), LOOK._replace(recombine=False))
+        gaps = store.cached_pass(np.arange(4), LOOK._replace(recombine=False))
         w = store.arrays()["w"]
     assert np.all(np.diff(duals) >= -1e-12)
-    assert store.parts.n_parts == n_parts
-    np.testing.assert_allclose(store.revisit(np.arange(4), LOOK._replace(recombine=False)), gaps)
+    assert store.feature_blocks.n_feature_blocks == n_parts
+    np.testing.assert_allclose(
+        store.cached_pass(np.arange(4), LOOK._replace(recombine=False)), gaps
+    )
     assert store.dual() == pytest.approx(duals[-1], abs=1e-9)
     store.rebuild()
     np.testing.assert_allclose(store.w, w, atol=1e-10)

@@ -16,7 +16,7 @@ import maxmargin as mm
 from maxmargin import checkpoints
 from maxmargin.engine import run
 from maxmargin.engine.state import from_text
-from maxmargin.estimators.choosing import Choice, choosing
+from maxmargin.estimators.early_stopping import EarlyStopping, choosing
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
 from resuming import TRAININGS, Training, chains, classes, go_on_elsewhere, outcome, words
@@ -485,7 +485,7 @@ def test_the_choice_of_weights_goes_on(tmp_path):
     X, y = rng.normal(size=(60, 5)), rng.integers(0, 3, 60)
 
     def fit(**options):
-        choice = Choice(lambda model: -abs(np.abs(model.coef_).sum() - 4.0), content="a")
+        choice = EarlyStopping(lambda model: -abs(np.abs(model.coef_).sum() - 4.0), content="a")
         model = mm.MulticlassSVM(C=10.0, tol=1e-6, random_state=0, solver="dcd-light", **options)
         with choosing(model, choice), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -493,8 +493,8 @@ def test_the_choice_of_weights_goes_on(tmp_path):
         return model, choice
 
     whole, expected = fit()
-    assert len(expected.judgements) > 4 and expected.kept is expected.best
-    assert expected.best is not expected.judgements[-1]
+    assert len(expected.evaluations) > 4 and expected.kept is expected.best
+    assert expected.best is not expected.evaluations[-1]
     kept = {"checkpoint": tmp_path / "c", "checkpoint_every": 0.0}
     for _ in range(100):
         stop = stop_after(60)
@@ -502,7 +502,7 @@ def test_the_choice_of_weights_goes_on(tmp_path):
         if not stop.has_stopped():
             break
     assert outcome(found.result_) == outcome(whole.result_)
-    assert choice.judgements == expected.judgements and choice.kept == expected.kept
+    assert choice.evaluations == expected.evaluations and choice.kept == expected.kept
 
 
 def test_what_is_no_training_is_refused():

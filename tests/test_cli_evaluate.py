@@ -39,14 +39,14 @@ def folder(tmp_path_factory):
     return folder
 
 
-def judged(capsys, *arguments):
+def evaluated(capsys, *arguments):
     """The report of a call, as JSON."""
     assert main(["evaluate", *map(str, arguments), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def test_intervals_of_a_tagger(folder, capsys):
-    report = judged(capsys, folder / "poor.mm", folder / "test.txt")
+    report = evaluated(capsys, folder / "poor.mm", folder / "test.txt")
     found = report["intervals"]
     assert found["unit"] == "sequences" and found["n_units"] == 80 and found["level"] == 0.95
     names = ["f1", "precision", "recall", "accuracy", "sequence_accuracy"]
@@ -66,10 +66,10 @@ def test_intervals_of_a_tagger(folder, capsys):
         values.append(chunk_f1([gold[i] for i in chosen], [guess[i] for i in chosen]))
     ends = [found["scores"]["f1"][end] for end in ("low", "high")]
     assert ends == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.02)
-    wider = judged(capsys, folder / "poor.mm", folder / "test.txt", "--level", 99)
+    wider = evaluated(capsys, folder / "poor.mm", folder / "test.txt", "--level", 99)
     assert wider["intervals"]["scores"]["f1"]["low"] < ends[0]
-    assert judged(capsys, folder / "poor.mm", folder / "test.txt") == report  # the same seed
-    assert "intervals" not in judged(
+    assert evaluated(capsys, folder / "poor.mm", folder / "test.txt") == report  # the same seed
+    assert "intervals" not in evaluated(
         capsys, folder / "poor.mm", folder / "test.txt", "--resamples", 0
     )
 
@@ -83,8 +83,8 @@ def test_intervals_of_classes_in_words(folder, capsys):
 
 def test_a_better_model_is_told_from_a_worse_one(folder, capsys):
     files = folder / "good.mm", folder / "test.txt"
-    report = judged(capsys, *files, "--against", folder / "poor.mm")
-    poor = judged(capsys, folder / "poor.mm", folder / "test.txt")
+    report = evaluated(capsys, *files, "--against", folder / "poor.mm")
+    poor = evaluated(capsys, folder / "poor.mm", folder / "test.txt")
     found = report["against"]["scores"]["f1"]
     assert found["score"] == pytest.approx(report["chunks"]["f1"])
     assert found["other"] == pytest.approx(poor["chunks"]["f1"])
@@ -97,7 +97,7 @@ def test_a_better_model_is_told_from_a_worse_one(folder, capsys):
 def test_a_model_against_itself(folder, capsys, monkeypatch):
     content = (folder / "test.txt").read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
-    report = judged(capsys, folder / "poor.mm", "-", "--against", folder / "poor.mm")
+    report = evaluated(capsys, folder / "poor.mm", "-", "--against", folder / "poor.mm")
     for found in report["against"]["scores"].values():
         assert found["p"] == 1.0 and found["difference"] == found["low"] == found["high"] == 0.0
 
@@ -124,7 +124,7 @@ def test_models_that_cannot_be_compared(folder, capsys):
 
 def test_a_single_unit_has_no_interval(folder, capsys):
     (folder / "one.txt").write_text("the DT B-NP\ncat NN I-NP\n")
-    assert "intervals" not in judged(capsys, folder / "good.mm", folder / "one.txt")
+    assert "intervals" not in evaluated(capsys, folder / "good.mm", folder / "one.txt")
 
 
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])

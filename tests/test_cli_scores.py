@@ -14,7 +14,7 @@ from maxmargin.cli import main
 from maxmargin.metrics import grade_scores, relation_scores, set_scores
 
 
-class Judged:
+class Evaluated:
     """A weak model of a task, its report and what it predicts for the same file."""
 
     def __init__(self, folder, task, capsys, *options):
@@ -38,19 +38,19 @@ class Judged:
 
 
 def test_sets_of_labels(tmp_path, capsys):
-    judged = Judged(tmp_path, "multilabel", capsys)
+    evaluated = Evaluated(tmp_path, "multilabel", capsys)
     names = ["7", "12", "30"]
     binarizer = MultiLabelBinarizer(classes=names)
     gold = binarizer.fit_transform(
         [
             line.split()[0].split(",") if ":" not in line.split()[0] else []
-            for line in judged.test[0]
+            for line in evaluated.test[0]
         ]
     )
     found = binarizer.transform(
-        [line.split(",") if line else [] for line in judged.predicted.split("\n")[:-1]]
+        [line.split(",") if line else [] for line in evaluated.predicted.split("\n")[:-1]]
     )
-    report = judged.report
+    report = evaluated.report
     assert 0.0 < report["subset_accuracy"] < 1.0
     assert report["subset_accuracy"] == pytest.approx(metrics.accuracy_score(gold, found))
     assert report["hamming_loss"] == pytest.approx(metrics.hamming_loss(gold, found))
@@ -86,11 +86,11 @@ def test_files_of_other_labels_altogether(tmp_path, capsys):
 
 
 def test_grades(tmp_path, capsys):
-    judged = Judged(tmp_path, "ordinal", capsys)
+    evaluated = Evaluated(tmp_path, "ordinal", capsys)
     order = {"low": 0, "medium": 1, "high": 2}
-    gold = [order[grade] for grade in judged.gold()]
-    found = [order[grade] for grade in judged.predicted.split()]
-    report = judged.report
+    gold = [order[grade] for grade in evaluated.gold()]
+    found = [order[grade] for grade in evaluated.predicted.split()]
+    report = evaluated.report
     error = metrics.mean_absolute_error(gold, found)
     assert report["mean_absolute_error"] == pytest.approx(error) and error > 0
     assert report["accuracy"] == pytest.approx(metrics.accuracy_score(gold, found))
@@ -109,13 +109,13 @@ def test_kappa_on_random_grades():
 
 
 def test_measures(tmp_path, capsys):
-    judged = Judged(tmp_path, "measure", capsys, "--measure", "error")
-    gold = np.array([label == "+1" for label in judged.gold()])
-    found = np.array([label == "1" for label in judged.predicted.split()])
-    scores = judged.estimator.decision_function(mm.formats.read_svmlight(tmp_path / "test").X)
-    told = judged.report["measures"]
+    evaluated = Evaluated(tmp_path, "measure", capsys, "--measure", "error")
+    gold = np.array([label == "+1" for label in evaluated.gold()])
+    found = np.array([label == "1" for label in evaluated.predicted.split()])
+    scores = evaluated.estimator.decision_function(mm.formats.read_svmlight(tmp_path / "test").X)
+    told = evaluated.report["measures"]
     assert told["accuracy"] == pytest.approx(metrics.accuracy_score(gold, found))
-    assert judged.report["value"] == told["accuracy"]
+    assert evaluated.report["value"] == told["accuracy"]
     assert told["rocarea"] == pytest.approx(metrics.roc_auc_score(gold, scores))
     assert told["average_precision"] == pytest.approx(metrics.average_precision_score(gold, scores))
     precision, recall, f1, _ = metrics.precision_recall_fscore_support(
@@ -127,10 +127,10 @@ def test_measures(tmp_path, capsys):
 
 
 def test_rankings(tmp_path, capsys):
-    judged = Judged(tmp_path, "rank", capsys)
-    relevance = np.array([float(grade) for grade in judged.gold()])
-    qid = np.array([int(re.search(r"qid:(\d+)", line)[1]) for line in judged.test.labelled])
-    scores = np.array([float(line) for line in judged.predicted.split()])
+    evaluated = Evaluated(tmp_path, "rank", capsys)
+    relevance = np.array([float(grade) for grade in evaluated.gold()])
+    qid = np.array([int(re.search(r"qid:(\d+)", line)[1]) for line in evaluated.test.labelled])
+    scores = np.array([float(line) for line in evaluated.predicted.split()])
     right = total = 0
     gains, precisions = [], []
     for q in np.unique(qid):
@@ -141,9 +141,9 @@ def test_rankings(tmp_path, capsys):
         if y.max() > 0:
             gains.append(metrics.ndcg_score([2.0**y - 1.0], [s], k=3))
         precisions.append(metrics.average_precision_score(y > 0, s) if y.max() > 0 else 0.0)
-    assert judged.report["pair_accuracy"] == pytest.approx(right / total) and right < total
-    assert judged.report["ndcg"]["3"] == pytest.approx(np.mean(gains))
-    assert judged.report["map"] == pytest.approx(np.mean(precisions))
+    assert evaluated.report["pair_accuracy"] == pytest.approx(right / total) and right < total
+    assert evaluated.report["ndcg"]["3"] == pytest.approx(np.mean(gains))
+    assert evaluated.report["map"] == pytest.approx(np.mean(precisions))
 
 
 def conlleval(gold, found):
@@ -163,25 +163,25 @@ def conlleval(gold, found):
 
 @pytest.mark.parametrize("task", ["tag", "segment"])
 def test_chunks(task, tmp_path, capsys):
-    judged = Judged(tmp_path, task, capsys)
-    rows = [line.split() for line in judged.predicted.splitlines()]
+    evaluated = Evaluated(tmp_path, task, capsys)
+    rows = [line.split() for line in evaluated.predicted.splitlines()]
     # An empty line is a token outside, so that no chunk goes over it.
     gold, found = ([row[k] if row else "O" for row in rows] for k in (1, 2))
     precision, recall, f1 = conlleval(gold, found)
-    told = judged.report["chunks"]
+    told = evaluated.report["chunks"]
     assert (told["precision"], told["recall"], told["f1"]) == pytest.approx((precision, recall, f1))
 
 
 def test_attachments(tmp_path, capsys):
-    judged = Judged(tmp_path, "depend", capsys, "--max-passes", "1", "--solver", "perceptron")
+    evaluated = Evaluated(tmp_path, "depend", capsys, "--max-passes", "1", "--solver", "perceptron")
     gold, found = (
         [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
-        for text in ("".join(judged.test.labelled), judged.predicted)
+        for text in ("".join(evaluated.test.labelled), evaluated.predicted)
     )
     heads = np.array([a[6] == b[6] for a, b in zip(gold, found, strict=True)])
     arcs = heads & np.array([a[7] == b[7] for a, b in zip(gold, found, strict=True)])
     counts = np.array([row[3] != "PUNCT" for row in gold])
-    report = judged.report
+    report = evaluated.report
     assert (report["uas"], report["las"]) == pytest.approx((heads.mean(), arcs.mean()))
     without = report["without_punctuation"]
     expected = (heads[counts].mean(), arcs[counts].mean(), counts.sum())
@@ -260,7 +260,7 @@ def test_constituents(tmp_path, capsys):
 
 
 def test_alignments(tmp_path, capsys):
-    judged = Judged(tmp_path, "align", capsys)
+    evaluated = Evaluated(tmp_path, "align", capsys)
 
     def pairs(text):
         found = []
@@ -271,21 +271,21 @@ def test_alignments(tmp_path, capsys):
             found.append({(i, j) for a, b, i, j in columns if a != "-" and b != "-"})
         return found
 
-    gold, found = pairs("".join(judged.test.labelled)), pairs(judged.predicted)
+    gold, found = pairs("".join(evaluated.test.labelled)), pairs(evaluated.predicted)
     shares = [len(a & b) / len(a) for a, b in zip(gold, found, strict=True)]
-    assert judged.report["pair_accuracy"] == pytest.approx(np.mean(shares)) and min(shares) < 1.0
-    assert judged.report["exact"] == pytest.approx(
+    assert evaluated.report["pair_accuracy"] == pytest.approx(np.mean(shares)) and min(shares) < 1.0
+    assert evaluated.report["exact"] == pytest.approx(
         np.mean([a == b for a, b in zip(gold, found, strict=True)])
     )
 
 
 def test_label_trees(tmp_path, capsys):
-    judged = Judged(tmp_path, "label-tree", capsys)
+    evaluated = Evaluated(tmp_path, "label-tree", capsys)
     gold, found = (
         np.array([line.split()[2] for line in text.splitlines() if line]).reshape(-1, 3)
-        for text in ("".join(judged.test.labelled), judged.predicted)
+        for text in ("".join(evaluated.test.labelled), evaluated.predicted)
     )
     right = gold == found
-    assert judged.report["accuracy"] == pytest.approx(right.mean()) and not right.all()
-    assert judged.report["tree_accuracy"] == pytest.approx(right.all(axis=1).mean())
-    assert judged.report["node_accuracies"] == pytest.approx(right.mean(axis=0).tolist())
+    assert evaluated.report["accuracy"] == pytest.approx(right.mean()) and not right.all()
+    assert evaluated.report["tree_accuracy"] == pytest.approx(right.all(axis=1).mean())
+    assert evaluated.report["node_accuracies"] == pytest.approx(right.mean(axis=0).tolist())

@@ -22,13 +22,13 @@ import maxmargin as mm
 from cli_corpus import refused, write_corpus
 from exact_qp import solve_exactly
 from maxmargin.cli import main
-from maxmargin.cluster import dask_team, remote
-from maxmargin.cluster.ascent import PartsAscent
-from maxmargin.cluster.part import PartOptions
+from maxmargin.cluster import dask_executor, remote
+from maxmargin.cluster.ascent import ShardedAscent
+from maxmargin.cluster.executor import ClusterLost, InProcess, ShardConfig
+from maxmargin.cluster.loaders import FileShard, cut
 from maxmargin.cluster.points import Point, Points
-from maxmargin.cluster.recipes import PartOfFiles, cut
+from maxmargin.cluster.shard import ShardOptions
 from maxmargin.cluster.solver import solve_by
-from maxmargin.cluster.team import ClusterLost, InProcess, Terms
 from maxmargin.cluster.vectors import Packed, pack, products
 from maxmargin.engine.oracle import hinge_values
 from maxmargin.features import PackedSequences
@@ -50,19 +50,19 @@ KINDS = [
 ]
 
 
-def in_process(problem, n_parts, C, formulation=None, weights=None, kind=InProcess):
+def in_process(problem, n_shards, C, formulation=None, weights=None, kind=InProcess):
     """A team without a cluster."""
-    recipes, pieces = cut(problem, n_parts)
-    terms = [
-        Terms(
+    loaders, pieces = cut(problem, n_shards)
+    config = [
+        ShardConfig(
             formulation or Formulation(),
             C,
             None if weights is None else weights[piece],
-            PartOptions(seed=k),
+            ShardOptions(seed=k),
         )
         for k, piece in enumerate(pieces)
     ]
-    return kind(recipes, terms)
+    return kind(loaders, config)
 
 
 def check_primal(result, problem, C, formulation=None):
@@ -75,18 +75,18 @@ def check_primal(result, problem, C, formulation=None):
 # ----- in this process ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", [PartsAscent, OneSlack])
+@pytest.mark.parametrize("solver", [ShardedAscent, OneSlack])
 @pytest.mark.parametrize("name", SMALL)
 def test_parts_have_the_optimum_of_the_whole(name, solver):
     case = small_case(name, STRUCTURES[name].losses[0], 0)
     n = case.problem.n_examples
     rng = np.random.default_rng(0)
-    for n_parts, formulation in zip((1, 2, n, 2), KINDS, strict=True):
+    for n_shards, formulation in zip((1, 2, n, 2), KINDS, strict=True):
         if formulation.slack == "l2" and name == "plain Python":
             formulation = Formulation(slack="l2", sqrt_loss=False)
         weights = rng.uniform(0.5, 2.0, n)
-        weights[0] = 0.0 if n_parts == n else 1.0  # a part that counts for nothing
-        team = in_process(case.problem, n_parts, 2.0, formulation, weights)
+        weights[0] = 0.0 if n_shards == n else 1.0  # a part that counts for nothing
+        team = in_process(case.problem, n_shards, 2.0, formulation, weights)
         result = solve_by(team, solver(tol=1e-7, max_passes=3000), formulation, 2.0, ())
         check_optimal(result, case, 2.0, formulation, weights)
         assert result.n_examples == n
@@ -103,23 +103,23 @@ def test_constraints_on_weights():
 
 
 class Unreliable(InProcess):
-    """Parts are late, lose their memory, and are made again, again and again."""
+    """FeatureBlocks are late, lose their memory, and are made again, again and again."""
 
-    def __init__(self, recipes, terms):
-        super().__init__(recipes, terms)
-        self.recipes, self.terms = recipes, terms
+    def __init__(self, loaders, config):
+        super().__init__(loaders, config)
+        self.loaders, self.config = loaders, config
         self.rng = np.random.default_rng(0)
         self.late = {}
         self.n_lost = self.n_late = 0
 
-    def ask(self, method, w, messages, *, may_be_late=False):
+    def call(self, method, w, messages, *, may_be_late=False):
         late = {k: self.late.pop(k) for k in messages if k in self.late}
         asked = {k: m for k, m in messages.items() if k not in late}
         for k in asked:
             if self.rng.random() < 0.1:
-                self.parts[k] = InProcess([self.recipes[k]], [self.terms[k]]).parts[0]
+                self.shards[k] = InProcess([self.loaders[k]], [self.config[k]]).shards[0]
                 self.n_lost += 1
-        answers = super().ask(method, w, asked) | late
+        answers = super().call(method, w, asked) | late
         if may_be_late:
             for k in list(asked):
                 if self.rng.random() < 0.2:
@@ -133,7 +133,7 @@ def test_late_and_lost_parts_change_no_optimum():
     team = in_process(case.problem, 3, 2.0, kind=Unreliable)
     duals = []
     result = solve_by(
-        team, PartsAscent(tol=1e-6), Formulation(), 2.0, [lambda p: duals.append(p.dual)]
+        team, ShardedAscent(tol=1e-6), Formulation(), 2.0, [lambda p: duals.append(p.dual)]
     )
     check_optimal(result, case, 2.0)
     assert team.n_lost > 3 and team.n_late > 3
@@ -148,7 +148,7 @@ def test_bytes_of_a_round_do_not_depend_on_the_number_of_examples():
         y = rng.integers(0, 4, n)
         X = rng.normal(size=(4, 10))[y] + rng.normal(size=(n, 10))
         problem = MulticlassProblem(X, y, 4)
-        for solver in (PartsAscent(tol=None, max_passes=12), OneSlack(tol=None, max_passes=6)):
+        for solver in (ShardedAscent(tol=None, max_passes=12), OneSlack(tol=None, max_passes=6)):
             team = in_process(problem, 2, 1.0 / n)
             solve_by(team, solver, Formulation(), 1.0 / n, ())
             most.append((max(team.traffic.received), max(team.traffic.sent)))
@@ -162,21 +162,21 @@ def test_bytes_of_a_round_do_not_depend_on_the_number_of_examples():
 def test_points_are_combined_as_well_as_can_be():
     """Against the exact QP, before and after a part's points become one."""
     rng = np.random.default_rng(0)
-    n_parts, n_features = 3, 5
-    points = Points(n_parts, n_features)
-    blocks = [[] for _ in range(n_parts)]
+    n_shards, n_features = 3, 5
+    points = Points(n_shards, n_features)
+    blocks = [[] for _ in range(n_shards)]
     for number in range(12):
-        part, v, d = number % n_parts, rng.normal(size=n_features), rng.uniform(0.0, 3.0)
+        shard, v, d = number % n_shards, rng.normal(size=n_features), rng.uniform(0.0, 3.0)
         v[rng.random(n_features) < 0.5] = 0.0  # in either form
-        points.add_all([Point(part, number, pack(v), d)])
-        blocks[part].append((d, v))
+        points.add_all([Point(shard, number, pack(v), d)])
+        blocks[shard].append((d, v))
     points.solve(1e-12)
     exact = solve_exactly(
         [(np.array([d for d, _ in own]), np.array([v for _, v in own])) for own in blocks], 1.0
     )
     w = points.weights()
     assert points.dual(w) == pytest.approx(exact.dual, rel=1e-8)
-    restored = Points(n_parts, n_features)
+    restored = Points(n_shards, n_features)
     restored.restore(points.arrays())
     assert np.array_equal(restored.weights(), w)
     points.most = 1
@@ -199,7 +199,7 @@ def test_products_of_long_vectors(monkeypatch):
         np.testing.assert_allclose(found, matrix[1:] @ matrix.T, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [PartsAscent, OneSlack])
+@pytest.mark.parametrize("kind", [ShardedAscent, OneSlack])
 def test_a_checkpoint_of_the_driver(tmp_path, kind):
     """Ascent goes on from the points that the driver has, cutting planes to the same bits."""
     problem, C = medium_chains(), 0.1
@@ -225,15 +225,15 @@ def test_arrays_in_files_are_named_not_sent(tmp_path):
     y = rng.integers(0, 3, 300)
     np.save(tmp_path / "X.npy", X)
     mapped = MulticlassProblem(np.load(tmp_path / "X.npy", mmap_mode="r"), y, 3)
-    recipes, pieces = cut(mapped, 3)
-    assert all(isinstance(recipe, PartOfFiles) for recipe in recipes)
-    sent = pickle.dumps(recipes[1])
+    loaders, pieces = cut(mapped, 3)
+    assert all(isinstance(loader, FileShard) for loader in loaders)
+    sent = pickle.dumps(loaders[1])
     assert len(sent) < X.nbytes / 4
-    part = pickle.loads(sent)()
-    np.testing.assert_array_equal(part.rows.dense, X[pieces[1]])
-    recipes, pieces = cut(MulticlassProblem(X, y, 3), 3)
-    part = pickle.loads(pickle.dumps(recipes[1]))()
-    np.testing.assert_array_equal(part.rows.dense, X[pieces[1]])
+    shard = pickle.loads(sent)()
+    np.testing.assert_array_equal(shard.rows.dense, X[pieces[1]])
+    loaders, pieces = cut(MulticlassProblem(X, y, 3), 3)
+    shard = pickle.loads(pickle.dumps(loaders[1]))()
+    np.testing.assert_array_equal(shard.rows.dense, X[pieces[1]])
 
 
 def test_files_are_named_whatever_else_is_there(tmp_path):
@@ -245,8 +245,8 @@ def test_files_are_named_whatever_else_is_there(tmp_path):
         """Known here alone."""
 
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    recipes, pieces = cut(Own(mapped, np.arange(20_000) % 3, 3), 2)
-    sent = cloudpickle.dumps(recipes[1])
+    loaders, pieces = cut(Own(mapped, np.arange(20_000) % 3, 3), 2)
+    sent = cloudpickle.dumps(loaders[1])
     assert len(sent) < X.nbytes / 4
     np.testing.assert_array_equal(pickle.loads(sent)().rows.dense, X[pieces[1]])
 
@@ -258,26 +258,26 @@ def test_no_stored_sequence_is_sent(tmp_path):
     PackedSequences.write(tmp_path / "x", [(PackedSequences(tokens, offsets), labels)])
     packed = PackedSequences.open(tmp_path / "x")
     problem = ChainProblem(packed.tokens, packed.offsets, packed.labels.codes)
-    recipes, _ = cut(problem, 2)
-    assert len(cloudpickle.dumps(recipes[0])) < 0.05 * (tmp_path / "x").stat().st_size
-    assert recipes[1]().n_examples == 10_000
+    loaders, _ = cut(problem, 2)
+    assert len(cloudpickle.dumps(loaders[0])) < 0.05 * (tmp_path / "x").stat().st_size
+    assert loaders[1]().n_examples == 10_000
     PackedSequences.write(tmp_path / "x", [(PackedSequences(2.0 * tokens, offsets), labels)])
     with pytest.raises(ValueError, match="not the file that was opened"):
-        recipes[1]()
+        loaders[1]()
 
 
 def test_empty_parts():
     """Some files may have no examples, but not all."""
     problem = medium_classes()
     pieces = [np.arange(0), np.arange(200), np.arange(0)]
-    for solver in (PartsAscent(tol=1e-2), OneSlack(tol=1e-2)):
-        recipes = [partial(problem.subset, piece) for piece in pieces]
-        terms = [Terms(Formulation(), 0.1, None, PartOptions())] * 3
-        result = solve_by(InProcess(recipes, terms), solver, Formulation(), 0.1, ())
+    for solver in (ShardedAscent(tol=1e-2), OneSlack(tol=1e-2)):
+        loaders = [partial(problem.subset, piece) for piece in pieces]
+        config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())] * 3
+        result = solve_by(InProcess(loaders, config), solver, Formulation(), 0.1, ())
         check_primal(result, problem, 0.1)
         assert result.converged
     with pytest.raises(ValueError, match="all 2 parts are empty"):
-        solve_by(InProcess(recipes[::2], terms[:2]), solver, Formulation(), 0.1, ())
+        solve_by(InProcess(loaders[::2], config[:2]), solver, Formulation(), 0.1, ())
 
 
 # ----- workers that fail, without a cluster -------------------------------------------------------
@@ -330,20 +330,20 @@ class FakeClient:
 
 @pytest.mark.parametrize("fault", ["takes", "answers"])
 def test_a_worker_out_of_reach(fault):
-    recipes, _ = cut(medium_classes(), 2)
-    terms = [Terms(Formulation(), 0.1, None, PartOptions())] * 2
-    with dask_team.DaskTeam(FakeClient(**{fault: False}), recipes, terms, 0.1) as team:
+    loaders, _ = cut(medium_classes(), 2)
+    config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())] * 2
+    with dask_executor.DaskExecutor(FakeClient(**{fault: False}), loaders, config, 0.1) as team:
         assert team.home == ["b", "b"]
-        assert [facts.n_examples for facts in team.facts] == [100, 100]
+        assert [info.n_examples for info in team.info] == [100, 100]
         assert len([key for key in remote._PARTS if key[0] == team.job]) == 2
     assert not [key for key in remote._PARTS if key[0] == team.job]
-    late = remote.work(team.job, 0, (recipes[0], terms[0]), "facts", None, ())
+    late = remote.work(team.job, 0, (loaders[0], config[0]), "facts", None, ())
     assert isinstance(late, remote.Missing) and not remote._PARTS  # nobody would let it go again
 
 
 def test_an_answer_that_is_gone_with_its_worker_is_not_waited_for():
-    terms = [Terms(Formulation(), 0.1, None, PartOptions())]
-    team = dask_team.DaskTeam(FakeClient(), [medium_classes], terms, 1000.0)
+    config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())]
+    team = dask_executor.DaskExecutor(FakeClient(), [medium_classes], config, 1000.0)
 
     class Silent(FakeFuture):
         def result(self, timeout=None):
@@ -353,15 +353,15 @@ def test_an_answer_that_is_gone_with_its_worker_is_not_waited_for():
     for worker, expected in (("gone", [1.0]), ("a", [2.0**k for k in range(10)])):
         future = Silent(None, True)
         future.waited = []
-        assert team._result(dask_team.Request(future, worker, 0.0, 1)) is None
+        assert team._result(dask_executor.Request(future, worker, 0.0, 1)) is None
         assert future.waited == expected
 
 
 def test_what_was_made_before_an_error_is_forgotten():
-    recipes = [partial(medium_classes), partial(divmod, 1, 0)]
-    terms = [Terms(Formulation(), 0.1, None, PartOptions())] * 2
+    loaders = [partial(medium_classes), partial(divmod, 1, 0)]
+    config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())] * 2
     with pytest.raises(ZeroDivisionError):
-        dask_team.DaskTeam(FakeClient(), recipes, terms, 0.1).__enter__()
+        dask_executor.DaskExecutor(FakeClient(), loaders, config, 0.1).__enter__()
     assert not remote._PARTS
 
 
@@ -370,9 +370,9 @@ def test_a_part_that_takes_long_is_given_time():
 
     A part whose worker was lost takes no longer than before.
     """
-    terms = [Terms(Formulation(), 0.1, None, PartOptions())]
-    team = dask_team.DaskTeam(FakeClient(), [medium_classes], terms, 1000.0)
-    request = dask_team.Request(None, "a", time.monotonic() - 1500.0, 1)
+    config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())]
+    team = dask_executor.DaskExecutor(FakeClient(), [medium_classes], config, 1000.0)
+    request = dask_executor.Request(None, "a", time.monotonic() - 1500.0, 1)
     assert team._is_late(0, request, [0.1])
     team._move(0, ["a", "b"])
     assert team.home == ["b"] and team._is_late(0, request, [0.1])
@@ -386,13 +386,13 @@ def test_a_client_that_is_closed():
     closed = object.__new__(Client)
     closed.status = "closed"
     with pytest.raises(ValueError, match="a client that is closed"):
-        dask_team.as_client(closed)
+        dask_executor.as_client(closed)
     client = FakeClient()
-    terms = [Terms(Formulation(), 0.1, None, PartOptions())]
-    team = dask_team.DaskTeam(client, [medium_classes], terms, 0.1)
+    config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())]
+    team = dask_executor.DaskExecutor(client, [medium_classes], config, 0.1)
     client.status = "closed"
     with pytest.raises(ClusterLost) as lost:
-        team.ask("facts", None, {0: ()})
+        team.call("facts", None, {0: ()})
     assert "closed, or lost its scheduler" in lost.value.why
 
 
@@ -416,9 +416,9 @@ class Deserted(FakeClient):
 
 def train_with(client, monkeypatch, callbacks=(), **options):
     """Train by a client that stands in for Dask's."""
-    monkeypatch.setattr(dask_team, "LEAST_WAIT", 0.2)
+    monkeypatch.setattr(dask_executor, "LEAST_WAIT", 0.2)
     monkeypatch.setattr("maxmargin.cluster.solver.as_client", lambda cluster: cluster)
-    solver = mm.ClusterSolver(cluster=client, tol=1e-9, n_parts=2, timeout=0.1, **options)
+    solver = mm.ClusterSolver(cluster=client, tol=1e-9, n_shards=2, timeout=0.1, **options)
     return solver.solve(medium_classes(), Formulation(), 0.1, callbacks=callbacks)
 
 
@@ -607,7 +607,7 @@ def pids(client):
 @pytest.mark.parametrize("method", ["auto", "one-slack"])
 def test_a_cluster_does_what_one_process_does(client, method):
     for problem in (medium_classes(), medium_chains()):
-        solver = mm.ClusterSolver(cluster=client, method=method, n_parts=3, tol=1e-2)
+        solver = mm.ClusterSolver(cluster=client, method=method, n_shards=3, tol=1e-2)
         result = solver.solve(problem, Formulation(), 0.1)
         assert result.converged and result.n_examples == 200
         check_primal(result, problem, 0.1)
@@ -620,7 +620,7 @@ def test_a_cluster_does_what_one_process_does(client, method):
 
 def test_estimators_and_long_weights(client, monkeypatch):
     """Weights that are long are passed on from worker to worker."""
-    monkeypatch.setattr(dask_team, "SCATTERED", 0)
+    monkeypatch.setattr(dask_executor, "SCATTERED", 0)
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(4, 3)) for _ in range(30)]
     y = [rng.integers(0, 3, 4).tolist() for _ in range(30)]
@@ -629,10 +629,10 @@ def test_estimators_and_long_weights(client, monkeypatch):
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-4)
     assert model.predict(X) == alone.predict(X)
     trees = mm.TreeLabeler(C=0.1, tol=1e-3, cluster=client)
-    parts = [rng.normal(size=(20, 2)) for _ in range(3)]
+    shards = [rng.normal(size=(20, 2)) for _ in range(3)]
     labels = rng.integers(0, 2, (20, 3))
-    found = trees.fit(parts, labels).result_
-    expected = mm.TreeLabeler(C=0.1, tol=1e-4).fit(parts, labels).result_
+    found = trees.fit(shards, labels).result_
+    expected = mm.TreeLabeler(C=0.1, tol=1e-4).fit(shards, labels).result_
     assert found.primal == pytest.approx(expected.primal, rel=2e-3)
 
 
@@ -642,7 +642,7 @@ def test_a_worker_is_killed(client, tmp_path):
     X = problem.rows.dense
     np.savez(tmp_path / "data.npz", X=X, y=problem.labels)
     problem = MulticlassProblem(X, problem.labels, 4)
-    recipes = [partial(load, tmp_path, first, first + 50) for first in range(0, 200, 50)]
+    loaders = [partial(load, tmp_path, first, first + 50) for first in range(0, 200, 50)]
     killed = []
 
     def kill_one(progress):
@@ -652,7 +652,7 @@ def test_a_worker_is_killed(client, tmp_path):
             killed.append(worker)
 
     solver = mm.ClusterSolver(cluster=client, tol=1e-4)  # time for both to start again
-    result = solver.solve(recipes, Formulation(), 0.1, callbacks=[kill_one])
+    result = solver.solve(loaders, Formulation(), 0.1, callbacks=[kill_one])
     assert len(killed) == 2 and result.converged
     check_primal(result, problem, 0.1)
     whole = Auto(tol=1e-6).solve(problem, Formulation(), 0.1)
@@ -668,7 +668,7 @@ def test_a_stuck_worker_keeps_nobody_waiting(client):
             stopped.append(min(pids(client).items())[1])
             os.kill(stopped[0], signal.SIGSTOP)
 
-    solver = mm.ClusterSolver(cluster=client, tol=1e-4, timeout=0.5, n_parts=2)
+    solver = mm.ClusterSolver(cluster=client, tol=1e-4, timeout=0.5, n_shards=2)
     try:
         result = solver.solve(problem, Formulation(), 0.1, callbacks=[stop_one])
     finally:
@@ -708,13 +708,13 @@ def test_copies_of_what_has_a_client(client):
     assert pickle.loads(pickle.dumps(mm.MulticlassSVM(cluster=client.cluster))).cluster == address
     solver = mm.ClusterSolver(cluster=client, tol=0.1)
     assert pickle.loads(pickle.dumps(solver)) == mm.ClusterSolver(cluster=address, tol=0.1)
-    assert dask_team.address_of(object()) is None
+    assert dask_executor.address_of(object()) is None
 
 
 def test_a_cluster_that_does_not_answer_is_noticed_before_data_are_read(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(dask_team, "CONNECTING", 0.5)
+    monkeypatch.setattr(dask_executor, "CONNECTING", 0.5)
     (tmp_path / "bad.txt").write_text("a B\nc\n")
     train = ["train", "tag", str(tmp_path / "bad.txt"), "-o", str(tmp_path / "m")]
     refused(train, "bad.txt", capsys)
@@ -742,7 +742,7 @@ def test_command_line(client, tmp_path, monkeypatch, capsys):
 
 def test_a_cluster_without_workers_is_no_defect(tmp_path, monkeypatch, capsys):
     LocalCluster = pytest.importorskip("distributed").LocalCluster
-    monkeypatch.setattr(dask_team.DaskTeam, "_wait_seconds", 0.2)
+    monkeypatch.setattr(dask_executor.DaskExecutor, "_wait_seconds", 0.2)
     write_corpus(tmp_path / "train.txt", 3)
     train = ["train", "tag", str(tmp_path / "train.txt"), "-o", str(tmp_path / "m")]
     with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as nobody:
@@ -764,9 +764,9 @@ def test_errors_of_parts_arrive(client):
     solver = mm.ClusterSolver(cluster=client)
     with pytest.raises(ZeroDivisionError, match="of the user's own"):
         solver.solve(Faulty().bind([0, 1], [0, 1]), Formulation(), 1.0)
-    parts = [partial(MulticlassProblem, np.eye(k), np.arange(k)) for k in (2, 3)]
+    shards = [partial(MulticlassProblem, np.eye(k), np.arange(k)) for k in (2, 3)]
     with pytest.raises(ValueError, match=r"different numbers of features: \[4, 9\]"):
-        solver.solve(parts, Formulation(), 1.0)
+        solver.solve(shards, Formulation(), 1.0)
     with pytest.raises(FileNotFoundError):
         solver.solve([partial(load, Path("/nowhere"), 0, 1)], Formulation(), 1.0)
 
@@ -774,8 +774,8 @@ def test_errors_of_parts_arrive(client):
 def test_what_is_refused():
     with pytest.raises(ValueError, match="must be 'auto' or 'one-slack', got 'sda'"):
         mm.SequenceTagger(solver="sda", cluster="tcp://127.0.0.1:1").fit([[[1.0]]], [["a"]])
-    with pytest.raises(ValueError, match="n_parts must be >= 1"):
-        mm.ClusterSolver(cluster="x", n_parts=0)
+    with pytest.raises(ValueError, match="n_shards must be >= 1"):
+        mm.ClusterSolver(cluster="x", n_shards=0)
     with pytest.raises(ValueError, match="slack must be in"):
         mm.ClusterSolver(cluster="x").solve(medium_classes(), Formulation(slack="none"), 1.0)
     with pytest.raises(ValueError, match="cluster must be a dask"):
@@ -802,4 +802,4 @@ def test_without_dask():
 
 def test_an_address_without_a_port_is_refused_before_dask_waits_for_it():
     with pytest.raises(ValueError, match=r"address of a scheduler such as .*got 'nonsense'"):
-        dask_team.as_client("nonsense")
+        dask_executor.as_client("nonsense")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.engine.compaction import keep_parts, keep_parts_by_use, keep_products, keep_rows
+from maxmargin.engine.compaction import keep_blocks, keep_blocks_by_use, keep_products, keep_rows
 
 pytestmark = pytest.mark.nojit
 seeds = st.integers(0, 2**31 - 1)
@@ -45,7 +45,7 @@ def test_kept_parts_are_those_that_entries_name(seed, in_place):
     place, at = np.zeros(6, np.int32), 0 if in_place else 3
     target = listed if in_place else np.full(10, -1, np.int32)
     before = listed.copy()
-    count = keep_parts(ids, first, last, listed, 6, place, target, at)
+    count = keep_blocks(ids, first, last, listed, 6, place, target, at)
     assert list(target[at : at + count]) == [part for part in before if part in named]
     assert np.array_equal(target[at:][ids[first:last]], named)
     assert np.array_equal(np.delete(ids, np.arange(first, last)), others) and not place.any()
@@ -78,6 +78,6 @@ def test_parts_in_the_order_of_their_use():
     ids = np.array([3, 1, 3, 5, 0, 1, 9], np.int32)  # the last is none of them
     listed = np.array([10, 11, 12, 13, 14, 15], np.int32)
     place, target = np.zeros(6, np.int32), np.full(6, -1, np.int32)
-    assert keep_parts_by_use(ids, 6, listed, place, target) == 4
+    assert keep_blocks_by_use(ids, 6, listed, place, target) == 4
     assert target.tolist() == [13, 11, 15, 10, -1, -1]
     assert ids.tolist() == [0, 1, 0, 2, 3, 1, 9] and not place.any()

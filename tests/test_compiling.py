@@ -120,7 +120,7 @@ def test_it_names_the_task_and_comes_once_in_a_process(monkeypatch, caplog, quie
 def test_half_a_second_is_not_announced_where_progress_is_shown(monkeypatch, caplog, quiet_so_far):
     clock, skipped, shown = time.perf_counter, [0.0], []
     monkeypatch.setattr(time, "perf_counter", lambda: clock() + skipped[0])
-    with _compiling.tell_of_compiling(shown.append):
+    with _compiling.announce_compiling(shown.append):
         SlowDispatcher(lambda: skipped.__setitem__(0, 0.5)).compile(())
     assert not announcements(caplog) and not shown
 
@@ -174,7 +174,7 @@ def test_where_progress_is_shown_it_says_how_far_things_are(monkeypatch, caplog,
             time.sleep(0.01)
 
     slow = SlowDispatcher(until_told_of_twice)
-    with _compiling.tell_of_compiling(shown.append):
+    with _compiling.announce_compiling(shown.append):
         slow.compile(())
         slow.compile(())
     assert len(announcements(caplog)) == 1

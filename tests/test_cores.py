@@ -20,12 +20,12 @@ from every_estimator import KINDS, make
 from maxmargin.engine import oracle as asking
 from maxmargin.engine import threads
 from maxmargin.engine.oracle import Oracle, hinge_values
-from maxmargin.engine.threads import Threads, count_threads, each_range, in_ranges
+from maxmargin.engine.threads import Threads, count_threads, each_range, parallel_chunks
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.solvers import SOLVERS, certify, make_solver
 from structures import STRUCTURES
-from test_same_bits import chains
+from test_reproducibility import chains
 
 BIT_FOR_BIT = ("one-slack", "n-slack", "perceptron", "mira", "sgd", "pegasos")
 
@@ -101,7 +101,7 @@ def test_every_structure_in_threads(name, rescaling):
     one, more = Oracle(problem, Formulation(rescaling)), Oracle(problem, Formulation(rescaling))
     with more.in_threads(3):
         assert more.threads is not None
-        for ask in ("ask", "ask_features", "predictions"):
+        for ask in ("ask", "call_features", "predictions"):
             expected, found = getattr(one, ask)(examples, w), getattr(more, ask)(examples, w)
             for a, b in zip(
                 (*expected.planes, *expected[1:]), (*found.planes, *found[1:]), strict=True
@@ -383,7 +383,7 @@ def test_ranges_are_as_long_as_is_worth_it():
     bounds, unit = np.arange(1001), threads.WORTH_SHARING / 100
     each_range(2, bounds, unit, ends)  # the first time one example is done by itself
     found = [
-        [end - first for first, end in in_ranges(2, bounds, unit, ends, worth)]
+        [end - first for first, end in parallel_chunks(2, bounds, unit, ends, worth)]
         for worth in (0.0, 250.0 * unit, 1e3 * unit)
     ]
     assert [len(lengths) for lengths in found] == [2 * threads.RANGES, 4, 2]
@@ -397,9 +397,9 @@ def test_work_of_a_new_kind_begins_with_one_example():
 
     bounds, unit = np.arange(101), threads.WORTH_SHARING
     kinds = object(), object()
-    found = [next(in_ranges(2, bounds, unit, ends, kind=kinds[0]))]  # dropped: not done
+    found = [next(parallel_chunks(2, bounds, unit, ends, kind=kinds[0]))]  # dropped: not done
     for kind in (*kinds, kinds[0]):
-        found.append(next(iter(list(in_ranges(2, bounds, unit, ends, kind=kind)))))
+        found.append(next(iter(list(parallel_chunks(2, bounds, unit, ends, kind=kind)))))
     assert found[:3] == [(0, 1)] * 3
     assert found[3][1] > 1
 

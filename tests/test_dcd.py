@@ -116,7 +116,7 @@ def test_planes_below_the_threshold_are_not_stored(compact):
 
     def planes_after_a_pass(delta):
         store = make(Oracle(case.problem, SQUARED), np.ones(len(every)), PLENTY)
-        report = store.visit(every, StepRule(COORDINATES, 0, delta=delta))
+        report = store.oracle_pass(every, StepRule(COORDINATES, 0, delta=delta))
         return store.n_planes, report.hinges
 
     n_planes, scores = planes_after_a_pass(0.0)  # at w = 0 a plane's score is its loss
@@ -132,7 +132,7 @@ def test_planes_without_weight_are_dropped(compact):
     store = (make_store if compact else PlaneStore)(Oracle(problem, SQUARED), np.ones(200), PLENTY)
     every = np.arange(200)
     for seed in range(5):
-        store.visit(every, StepRule(COORDINATES, 1, seed=seed))
+        store.oracle_pass(every, StepRule(COORDINATES, 1, seed=seed))
     before = store.n_planes
     store.evict(1)
     if compact:

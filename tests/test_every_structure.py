@@ -12,12 +12,12 @@ from cases import LAYOUTS
 from checking import (
     RESCALINGS,
     SEARCHES,
-    ask_for_parts,
+    call_for_blocks,
     check_batches,
+    check_blocks,
     check_decoding,
     check_k_best,
     check_oracle,
-    check_parts,
     check_predictions,
     check_ranking,
 )
@@ -63,9 +63,9 @@ def check_searches(structure, case, w):
                 case.problem.oracle(np.arange(1), w, rescaling, sqrt_loss)
             continue
         check_oracle(case, w, rescaling, sqrt_loss)
-        assert (ask_for_parts(case.problem, np.arange(1), w) is not None) == structure.parts
+        assert (call_for_blocks(case.problem, np.arange(1), w) is not None) == structure.parts
         if structure.parts:
-            check_parts(case.problem, w, rescaling, sqrt_loss)
+            check_blocks(case.problem, w, rescaling, sqrt_loss)
 
 
 def check_outputs(structure, case, w, k):

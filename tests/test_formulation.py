@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import multiclass_case
-from maxmargin.engine.oracle import Answer, hinge_values, violations
+from maxmargin.cutting_planes import Planes
+from maxmargin.engine.oracle import OracleResult, hinge_values, violations
 from maxmargin.formulation import C_from_paper, C_to_paper, Formulation
 from maxmargin.objective import Certificate, Stopping, dual_value, line_step, primal_value
-from maxmargin.plane_rows import Planes
 
 # The table of formulations, row by row: (slack, rescaling, sqrt_loss) and what Delta = 4 becomes.
 TABLE = {
@@ -49,7 +49,7 @@ def test_violations(row, b, scale):
         np.array([4.0, 0.0, 4.0]),
     )
     w = np.array([0.5, 0.25, -1.0])
-    answer = Answer(planes, *formulation.plane_terms(planes.losses))
+    answer = OracleResult(planes, *formulation.plane_terms(planes.losses))
     assert violations(answer, w) == pytest.approx([b - scale * 0.25, 0.0, b + scale * 2.0])
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.engine.native import same_columns
+from maxmargin.engine.packed_problem import same_columns
 from maxmargin.engine.rows import make_rows
 from maxmargin.engine.state import extends
 from maxmargin.features import WindowFeatures

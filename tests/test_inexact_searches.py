@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin.cutting_planes import Planes, split_bounds, stack
 from maxmargin.engine import oracle as asking
 from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
-from maxmargin.plane_rows import Planes, split_bounds, stack
 from maxmargin.problem import Problem
 from maxmargin.search.margin_search import search_of
 from maxmargin.solvers import SOLVERS, make_solver
@@ -197,11 +197,11 @@ def test_pieces_of_a_batch_keep_their_bounds(monkeypatch):
     monkeypatch.setattr(asking, "FEWEST", 1)
     problem = Sloppy(np.random.default_rng(5), n=11)
     whole, w = Oracle(problem, Formulation()), np.full(D, -0.4)
-    whole.ask(np.arange(11), w)
+    whole.call(np.arange(11), w)
     problem.in_threads = True
     pieces = Oracle(problem, Formulation())
     with pieces.in_threads(2):
-        pieces.ask(np.arange(11), w)
+        pieces.call(np.arange(11), w)
     assert np.array_equal(whole.bounds, pieces.bounds)
 
 
@@ -216,8 +216,8 @@ def test_answers_without_bounds_among_others():
         problem.exact = exact
         asked = Oracle(problem, Formulation())
         assert asked.certifies is exact
-        asked.ask(np.array([0, 1]), w)
-        asked.ask(np.array([2, 1]), w)
+        asked.call(np.array([0, 1]), w)
+        asked.call(np.array([2, 1]), w)
         assert np.isfinite(asked.bounds[0]) and asked.certifies
         assert np.all(asked.bounds[1:] == (-np.inf if exact else np.inf))
 

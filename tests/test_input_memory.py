@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.engine.native import sparse_rows
+from maxmargin.engine.packed_problem import sparse_rows
 from maxmargin.engine.rows import make_rows
 from maxmargin.problems.tree.labels import pack_columns
 

@@ -31,7 +31,7 @@ pytestmark = [
 def test_points_are_what_they_were(kind):
     problem, again = kernel(kind), kernel(kind)
     make_solver("auto", max_passes=6).solve(problem, Formulation(), 2.0)
-    again.restore_grown({name: array.copy() for name, array in problem.grown_arrays().items()})
+    again.restore_features({name: array.copy() for name, array in problem.feature_arrays().items()})
     one, other = problem._space, again._space
     assert other.factor.tobytes() == one.factor.tobytes() and other.size == one.size > 9
     assert all(x is problem.X[i] for i, x in zip(one.examples, one.points.inputs, strict=True))
@@ -46,7 +46,7 @@ def test_points_are_what_they_were(kind):
         assert other._seen[i].table.tobytes() == seen.table.tobytes()
     assert output_key(other.points.outputs) == output_key(one.points.outputs)
     # What is written again is the same.
-    written, rewritten = problem.grown_arrays(), again.grown_arrays()
+    written, rewritten = problem.feature_arrays(), again.feature_arrays()
     assert written.keys() == rewritten.keys()
     assert all(np.array_equal(rewritten[name], array) for name, array in written.items())
 
@@ -55,7 +55,7 @@ def test_only_what_is_known_is_written():
     """Not the room that tables and factor have for more."""
     problem = kernel(max_points=2000)
     make_solver("auto", max_passes=6).solve(problem, Formulation(), 2.0)
-    n_bytes = sum(array.nbytes for array in problem.grown_arrays().values())
+    n_bytes = sum(array.nbytes for array in problem.feature_arrays().values())
     assert n_bytes < 0.5 * problem.kernel_report.n_bytes
 
 

@@ -71,14 +71,14 @@ def test_the_general_store_keeps_w_and_the_dual(monkeypatch):
     store = PlaneStore(Oracle(case.problem, Formulation("slack")), np.full(8, 3.0), 10**8)
     rng = np.random.default_rng(0)
     for k in range(12):
-        store.visit(rng.permutation(8), StepRule(WSS2, 0))
+        store.oracle_pass(rng.permutation(8), StepRule(WSS2, 0))
         assert store.solve_jointly(1e-6, np.inf) <= 1e-6
         now, w = float(store.dual_now[0]), store.w.copy()
         store.rebuild()
         np.testing.assert_allclose(store.w, w, atol=1e-9)
         assert store.dual() == pytest.approx(now, rel=1e-9)
         # No block has anything to gain from its own planes.
-        assert store.revisit(np.arange(8), StepRule(WSS2, 0)).sum() <= 2e-6
+        assert store.cached_pass(np.arange(8), StepRule(WSS2, 0)).sum() <= 2e-6
         store.evict(1 + k % 3)
 
 

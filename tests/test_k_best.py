@@ -54,7 +54,7 @@ def test_bad_k():
 def test_tables_that_do_not_fit_are_refused():
     message = r"the 5 best labellings of 2000 tokens with 22 labels, told apart.* 29\.2 GiB; use"
     with pytest.raises(ValueError, match=message):
-        make_k_best_scratch(2000, 22, 5, by_level=True)
+        make_k_best_scratch(2000, 22, 5, by_error_count=True)
 
 
 def test_more_classes_than_there_are():

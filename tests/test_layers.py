@@ -12,8 +12,8 @@ PACKAGE = ROOT / "src" / "maxmargin"
 # The lowest first; ARCHITECTURE.md has these lines too.
 LAYERS = """\
     _version  _warn  _compiling  _numba  _jit  types  sparse_format
-    given  tables  defaults  registry  declared  sklearn_bases
-    weight_constraints  formulation  result  time_left  plane_rows  doc_links
+    validation  tables  defaults  registry  schema  sklearn_bases
+    weight_constraints  formulation  result  time_left  cutting_planes  doc_links
     search
     problem  objective  checking
     engine
@@ -102,7 +102,7 @@ def test_arrows_are_found(tmp_path):
 
 
 def test_every_module_has_a_layer():
-    """A new module or folder is given its place in the order."""
+    """A new module or folder is validation its place in the order."""
     found = {path.relative_to(PACKAGE).with_suffix("").parts[0] for path in PACKAGE.rglob("*.py")}
     assert found == set(LEVEL)
 
@@ -170,7 +170,7 @@ def test_imports_are_relative():
 
 WRITING = {
     "formats/writing.py": "the one that does",
-    "cli/telling.py": "opens the null device",
+    "cli/console.py": "opens the null device",
     "engine/processes.py": "lends a problem to other processes, by a file that it removes",
 }
 

@@ -8,10 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from exact_qp import solve_exactly
-from maxmargin.engine.stalling import NO_TIGHTER, Looseness
+from maxmargin.cutting_planes import stack
+from maxmargin.engine.convergence import NO_TIGHTER, BoundGap
 from maxmargin.formulation import Formulation
 from maxmargin.objective import Certificate, Stopping
-from maxmargin.plane_rows import stack
 from maxmargin.progress import ProgressDisplay
 from maxmargin.solvers import make_solver
 from test_inexact_searches import CERTIFIED, Listed, Sloppy
@@ -173,10 +173,10 @@ def test_what_counts_as_loose():
     stopping = Stopping(0.01, None, 1.0)
 
     def after(values, dual=100.0):
-        looseness = Looseness()
+        bound_gap_monitor = BoundGap()
         for primal, found in values:
-            looseness.note(primal, found, Certificate(primal, dual), stopping)
-        return looseness
+            bound_gap_monitor.note(primal, found, Certificate(primal, dual), stopping)
+        return bound_gap_monitor
 
     loose = [(150.0, 100.5)] * (1 + NO_TIGHTER)
     assert after(loose).lasts and not after(loose[1:]).lasts

@@ -233,7 +233,7 @@ def test_a_complete_pool_is_the_oracle(rescaling, layout):
     pool = make_pool(Oracle(case.problem, formulation), 3, 2**20)
     weights = rng.uniform(0.5, 2.0, 9)
     for w in (np.zeros(case.problem.n_features), rng.normal(size=case.problem.n_features)):
-        hinges, chosen = pool.ask(w, no_check)
+        hinges, chosen = pool.call(w, no_check)
         assert np.allclose(hinges, hinge_values(case.problem, formulation, w))
         plane = np.zeros(len(w))
         offset = pool.add_up(chosen, weights, plane)
@@ -252,7 +252,7 @@ def test_a_pool_of_recent_candidates(structure, rescaling):
     weights = rng.uniform(0.5, 2.0, n)
     for step in range(12):
         w = rng.normal(size=n_features)
-        hinges, chosen = pool.ask(w, no_check)
+        hinges, chosen = pool.call(w, no_check)
         assert np.allclose(hinges, hinge_values(case.problem, formulation, w))
         table = pool.values(w)
         assert np.allclose(table.max(axis=1)[hinges > 0], hinges[hinges > 0])
@@ -276,7 +276,7 @@ def test_values_of_candidates_are_kept_exactly(rescaling, kind):
     formulation = Formulation(rescaling=rescaling)
     pool = CandidatePool(Oracle(case.problem, formulation), 3, 2**20)
     w = np.random.default_rng(5).normal(size=case.problem.n_features)
-    pool.ask(w, lambda: None)
+    pool.call(w, lambda: None)
     assert pool.slots.values.dtype == kind
     hinges = hinge_values(case.problem, formulation, w)
     np.testing.assert_allclose(pool.values(w).max(axis=1).clip(0.0), hinges, atol=1e-12)
@@ -287,10 +287,10 @@ def test_candidates_in_16_bits_stay_when_a_larger_one_comes(monkeypatch):
     pool = CandidatePool(Oracle(case.problem, Formulation()), 3, 2**20)
     rng = np.random.default_rng(5)
     w, other = rng.normal(size=(2, case.problem.n_features))
-    pool.ask(w, lambda: None)
+    pool.call(w, lambda: None)
     before = pool.values(other)
     monkeypatch.setattr(pool_module, "LARGEST_SMALL", 0)
-    pool.ask(w, lambda: None)
+    pool.call(w, lambda: None)
     assert pool.slots.values.dtype == np.float64
     np.testing.assert_array_equal(pool.values(other), before)
 
@@ -300,7 +300,7 @@ def test_a_candidate_is_held_once():
     pool = CandidatePool(Oracle(case.problem, Formulation()), 5, 2**20)
     w = np.random.default_rng(1).normal(size=case.problem.n_features)
     for _ in range(3):
-        _, chosen = pool.ask(w, no_check)
+        _, chosen = pool.call(w, no_check)
     assert ((pool.slots.last_used >= 0).sum(axis=1) == (chosen >= 0)).all()
 
 
@@ -321,8 +321,8 @@ def test_a_pool_with_weights_of_its_own(structure, intercept, monkeypatch):
     for step in range(12):
         w = pool.expand(own).copy()
         assert np.count_nonzero(w) == len(own)
-        hinges, chosen = pool.ask(own, no_check)
-        same_hinges, same_chosen = plain.ask(w, no_check)
+        hinges, chosen = pool.call(own, no_check)
+        same_hinges, same_chosen = plain.call(w, no_check)
         assert np.allclose(hinges, same_hinges) and np.array_equal(chosen, same_chosen)
         own = np.concatenate((own, np.zeros(pool.n_weights - len(own))))
         table = pool.values(own)
@@ -348,7 +348,7 @@ def test_the_least_recently_used_candidate_goes_first():
     while len(seen) < 3:
         w = rng.normal(size=case.problem.n_features)
         before = pool.slots.last_used.copy()
-        _, chosen = pool.ask(w, no_check)
+        _, chosen = pool.call(w, no_check)
         if chosen[0] >= 0 and before[0, chosen[0]] < pool.clock - 1:
             seen.append((int(chosen[0]), before[0].tolist()))
     slot, before = seen[-1]

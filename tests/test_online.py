@@ -63,8 +63,8 @@ def test_no_certificate_unless_asked_for(name):
     at_once = solve(name, case.problem, max_passes=2, certificate=True)
     assert (later.primal, later.dual) == (at_once.primal, at_once.dual)
     assert later.gap > 0
-    judged = solve(name, case.problem, max_passes=2, certificate=True, tol=0.999)
-    assert judged.converged == (judged.relative_gap <= 0.999)
+    evaluated = solve(name, case.problem, max_passes=2, certificate=True, tol=0.999)
+    assert evaluated.converged == (evaluated.relative_gap <= 0.999)
 
 
 def test_certificates_of_other_slacks_are_refused():

@@ -11,7 +11,7 @@ from brute_dependency import tree_case
 from maxmargin.formulation import Formulation
 from maxmargin.problems.dependency.partial import ANY, PartialDependencies
 from maxmargin.solvers import make_solver
-from maxmargin.solvers.alternation import alternate
+from maxmargin.solvers.cccp import alternate
 
 LENGTHS = (3, 4, 2)
 

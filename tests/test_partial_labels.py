@@ -26,7 +26,7 @@ from maxmargin.problems.tree.partial import (
     costs_of_node_choices,
 )
 from maxmargin.solvers import make_solver
-from maxmargin.solvers.alternation import alternate
+from maxmargin.solvers.cccp import alternate
 
 K, LENGTHS = 3, (3, 2, 4, 1, 3)
 OFFSETS = np.concatenate([[0], np.cumsum(LENGTHS)])

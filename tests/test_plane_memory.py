@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from cases import chain_case
 from maxmargin._compiling import ANNOUNCEMENT
+from maxmargin.cutting_planes import Planes
 from maxmargin.datasets import make_sentences
 from maxmargin.engine.arena import LARGE, SMALL, entry_types, grown
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.cuts import working_sets
-from maxmargin.engine.oracle import Answer, Oracle
+from maxmargin.engine.oracle import Oracle, OracleResult
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
-from maxmargin.plane_rows import Planes
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
 from stores import (
@@ -49,14 +49,14 @@ def test_idle_planes_are_dropped_and_used_ones_kept():
     store, case = busy_store()
     every = np.arange(12)
     for _ in range(15):
-        store.visit(every, StepRule(WSS2, 2))
+        store.oracle_pass(every, StepRule(WSS2, 2))
     before = [(i, plane) for i, _, plane, alpha, _, _ in stored_planes(store) if alpha > 0]
     dual, n_planes = store.dual(), store.n_planes
     assert len(before) < n_planes
     store.evict(10**6)
     assert store.n_planes == n_planes, "no plane was idle that long"
     for _ in range(3):
-        store.revisit(every, StepRule(WSS2, 0, threshold=-1.0))
+        store.cached_pass(every, StepRule(WSS2, 0, threshold=-1.0))
     store.evict(0)
     assert store.n_planes == len(before)
     assert store.n_evicted == n_planes - len(before)
@@ -65,7 +65,7 @@ def test_idle_planes_are_dropped_and_used_ones_kept():
         assert any(i == j and np.allclose(plane, other) for j, other in kept)
     assert check_store(store) == pytest.approx(dual)
     check_planes_are_genuine(store, case.twin)
-    store.visit(every, StepRule(WSS2, 2))
+    store.oracle_pass(every, StepRule(WSS2, 2))
     assert check_store(store) >= dual
 
 
@@ -76,10 +76,10 @@ import numpy as np
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.formulation import Formulation
 from maxmargin.engine.cuts import working_sets
-from maxmargin.engine.oracle import Answer, Oracle
+from maxmargin.engine.oracle import OracleResult, Oracle
 from maxmargin.engine.planes import PlaneStore, StepRule
 from maxmargin.problem import Problem
-from maxmargin.plane_rows import Planes
+from maxmargin.cutting_planes import Planes
 
 class Empty(Problem):
     n_features, n_examples = 400, 1
@@ -90,7 +90,7 @@ rng = np.random.default_rng(0)
 def add(features, loss, steps):
     row = Planes(np.array([0, len(features)]), np.array(features, np.int32),
                  0.1 * rng.normal(size=len(features)), np.array([float(loss)]))
-    answer = Answer(row, *store.formulation.plane_terms(row.losses))
+    answer = OracleResult(row, *store.formulation.plane_terms(row.losses))
     store.absorb(np.array([0]), answer, StepRule(WSS2, steps))
 
 add(range(300, 400), 0.01, 0)
@@ -130,7 +130,7 @@ def test_the_budget_is_kept(cache_bytes, caplog):
     caplog.set_level(logging.WARNING, "maxmargin")
     for k in range(60):
         for some in store, free:
-            some.visit(every, StepRule(WSS2, 3))
+            some.oracle_pass(every, StepRule(WSS2, 3))
             some.extrapolate(0.0 if k == 0 else 1.0)
         assert store.nbytes <= cache_bytes
         after = check_store(store)
@@ -147,7 +147,7 @@ def test_merging_happens_under_pressure(caplog):
     caplog.set_level(logging.DEBUG, "maxmargin")
     store, _ = busy_store(24_000)
     for _ in range(60):
-        store.visit(np.arange(12), StepRule(WSS2, 3))
+        store.oracle_pass(np.arange(12), StepRule(WSS2, 3))
     assert any("merging" in record.message for record in caplog.records)
     assert entry_types(store.arena) is LARGE
 
@@ -156,7 +156,7 @@ def test_a_budget_too_small_for_one_plane_each_says_so(caplog):
     store, _ = busy_store(1_000)
     dual = 0.0
     for _ in range(10):
-        store.visit(np.arange(12), StepRule(WSS2, 3))
+        store.oracle_pass(np.arange(12), StepRule(WSS2, 3))
         after = check_store(store)
         assert after >= dual - 1e-10 * abs(dual)
         dual = after
@@ -173,7 +173,7 @@ def test_nbytes_counts_all_arrays_of_planes():
     store, _ = busy_store()
     empty = store.nbytes
     for _ in range(20):
-        store.visit(np.arange(12), StepRule(WSS2, 3))
+        store.oracle_pass(np.arange(12), StepRule(WSS2, 3))
     planes, entries, features, gram = store.used
     least = 4 * entries + 4 * features + 8 * gram + 65 * planes
     assert store.nbytes >= max(least, empty)
@@ -184,7 +184,7 @@ def test_merging_keeps_weights_and_dual(seed, C, rounds):
     store, _ = busy_store(C=C, seed=seed % 5)
     rng = np.random.default_rng(seed)
     for _ in range(rounds):
-        store.visit(rng.permutation(12)[:8], StepRule(WSS2, 2))
+        store.oracle_pass(rng.permutation(12)[:8], StepRule(WSS2, 2))
     w, dual = store.w.copy(), store.dual()
     sums = np.bincount(
         store.arena.block[: store.used[0]], store.arena.alpha[: store.used[0]], minlength=12
@@ -196,7 +196,7 @@ def test_merging_keeps_weights_and_dual(seed, C, rounds):
     assert np.allclose(np.bincount(block, alpha, minlength=12), sums)
     assert np.bincount(block, minlength=12).max() <= 1
     # A merged plane is a mean of true ones, so hinges stay lower bounds of the slacks.
-    report = store.visit(np.arange(12), StepRule(WSS2, 0))
+    report = store.oracle_pass(np.arange(12), StepRule(WSS2, 0))
     assert np.all(report.gaps >= -1e-9)
 
 
@@ -205,8 +205,8 @@ def test_merging_planes_that_have_no_weight_yet():
     store, _ = busy_store()
     every = np.arange(12)
     for _ in range(4):
-        store.visit(every[:6], StepRule(WSS2, 2))
-        store.visit(every, StepRule(WSS2, 0))  # w has moved: new planes for the others
+        store.oracle_pass(every[:6], StepRule(WSS2, 2))
+        store.oracle_pass(every, StepRule(WSS2, 0))  # w has moved: new planes for the others
     fresh = store.arena.alpha[: store.used[0]][store.arena.block[: store.used[0]] == 11]
     assert len(fresh) > 1 and not fresh.any()
     dual = store.dual()
@@ -230,12 +230,12 @@ def absorb(store, parts, values, *, loss=5.0, scale=1.0):
     rows = Planes(
         np.array([0, len(parts)]), np.array(parts, np.int32), np.array(values), np.array([loss])
     )
-    answer = Answer(rows, rows.losses, np.array([scale]))
+    answer = OracleResult(rows, rows.losses, np.array([scale]))
     store.absorb(np.zeros(1, np.int64), answer, StepRule(WSS2, 0))
 
 
 def entries_of(store, p):
-    """Parts and values of plane p of a store with one block."""
+    """FeatureBlocks and values of plane p of a store with one block."""
     arena = store.arena
     entries = slice(arena.entry_start[p], arena.entry_start[p + 1])
     return arena.new_features[arena.ids[entries]], arena.values[entries]
@@ -288,7 +288,7 @@ def test_a_state_of_an_earlier_version_is_gone_on_from():
     store, _ = busy_store()
     every = np.arange(12)
     for _ in range(4):
-        store.visit(every, StepRule(WSS2, 2))
+        store.oracle_pass(every, StepRule(WSS2, 2))
     arrays = dict(store.arrays())
     old = {"block": np.int64, "next_plane": np.int64, "position": np.int64, **LARGE._asdict()}
     for name, kind in old.items():
@@ -297,7 +297,7 @@ def test_a_state_of_an_earlier_version_is_gone_on_from():
     other.restore(arrays)
     for _ in range(4):
         for some in store, other:
-            some.visit(every, StepRule(WSS2, 2))
+            some.oracle_pass(every, StepRule(WSS2, 2))
             some.evict(2)
     assert entry_types(store.arena) is SMALL and entry_types(other.arena) is LARGE
     assert other.arena.block.dtype == store.arena.block.dtype

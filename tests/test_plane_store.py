@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from brute import all_planes
 from brute_dependency import tree_case
 from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case, multiclass_case
-from checking import expand_parts
+from checking import expand_blocks
+from maxmargin.cutting_planes import Planes
 from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
 from maxmargin.engine.oracle import Oracle, hinge_values
 from maxmargin.engine.planes import PlaneStore, StepRule, make_store
 from maxmargin.formulation import Formulation
-from maxmargin.plane_rows import Planes
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
 from maxmargin.problems.dependency.store import TreeStore
@@ -67,7 +67,7 @@ def test_the_multiclass_store(loss, layout, data):
     store = make_store(Oracle(case.problem, Formulation(rescaling, slack)), caps, PLENTY)
     assert isinstance(store, ClassStore)
     run_operations(store, case.twin, data.draw(operations(n, its_rules)))
-    report = store.visit(np.arange(n), StepRule(ALL_PLANES, 0))
+    report = store.oracle_pass(np.arange(n), StepRule(ALL_PLANES, 0))
     expected = Oracle(case.problem, store.formulation).violations(store.w).hinges
     np.testing.assert_allclose(report.hinges, expected, atol=1e-9)
 
@@ -81,9 +81,9 @@ def test_a_visit_solves_a_block_of_classes(layout, slack, seed, C, K):
     case = multiclass_case(np.random.default_rng(seed), n=5, K=K, layout=layout)
     store = make_store(Oracle(case.problem, Formulation("margin", slack)), np.full(5, C), PLENTY)
     for rule in (StepRule(WSS2, 1), StepRule(ALL_PLANES, 1), StepRule(WSS2, 2)):
-        store.visit(np.arange(5), rule)
-    before = store.visit(np.array([0]), StepRule(ALL_PLANES, 1)).gaps[0]
-    after = store.visit(np.array([0]), StepRule(ALL_PLANES, 0)).gaps[0]
+        store.oracle_pass(np.arange(5), rule)
+    before = store.oracle_pass(np.array([0]), StepRule(ALL_PLANES, 1)).gaps[0]
+    after = store.oracle_pass(np.array([0]), StepRule(ALL_PLANES, 0)).gaps[0]
     assert abs(after) <= 1e-9 * (1.0 + before)
 
 
@@ -107,13 +107,13 @@ def test_the_store_of_dependency_trees(n_labels, data):
     store = make_store(oracle, caps, PLENTY)
     assert isinstance(store, TreeStore)
     run_operations(store, case.twin, data.draw(operations(n, its_rules)))
-    hinges = store.visit(np.arange(n), StepRule(WSS2, 0)).hinges
+    hinges = store.oracle_pass(np.arange(n), StepRule(WSS2, 0)).hinges
     expected = hinge_values(case.problem, store.formulation, store.w)
     np.testing.assert_allclose(hinges, expected, atol=1e-9)
     listed = list(stored_planes(store))[::-1]
     rows, parts = store.plane_rows(np.array([p for *_, p in listed], np.int64))
     for (_, _, plane, *_), first, last in zip(listed, rows.first, rows.last, strict=True):
-        found = expand_parts(parts, rows.ids[first:last], rows.values[first:last], len(store.w))
+        found = expand_blocks(parts, rows.ids[first:last], rows.values[first:last], len(store.w))
         np.testing.assert_allclose(found, plane, atol=1e-12)
 
 
@@ -127,7 +127,7 @@ def test_dense_and_sparse_classes_have_the_same_weights(width, bias):
         problem = MulticlassProblem(features, y, 3, fit_intercept=bias)
         store = make_store(Oracle(problem, Formulation()), np.ones(20), PLENTY)
         for factor in (0.0, 1.0):
-            store.visit(np.arange(20), StepRule(ALL_PLANES, 5))
+            store.oracle_pass(np.arange(20), StepRule(ALL_PLANES, 5))
             store.extrapolate(factor)
         stores.append(store)
     dense, sparse = stores
@@ -150,11 +150,11 @@ def test_stores_without_compilation(structure):
         ("extrapolate", 0.0),
         ("visit", every, StepRule(ALL_PLANES, 5, 0.1)),
         ("extrapolate", 3.0),
-        ("revisit", every, StepRule(FRANK_WOLFE, 2)),
+        ("cached_pass", every, StepRule(FRANK_WOLFE, 2)),
         ("visit", every, StepRule(MVP, 2, 0.0, 0.01)),
         ("evict", 1),
         ("compact", False),
-        ("revisit", every, StepRule(MVP, 2)),
+        ("cached_pass", every, StepRule(MVP, 2)),
         ("compact", True),
         ("visit", every, StepRule(WSS2, 3)),
     ]
@@ -177,26 +177,26 @@ def test_gaps_and_hinges_at_a_fixed_w(compact):
     make = make_store if compact else PlaneStore
     store = make(Oracle(case.problem, Formulation()), caps, PLENTY)
     for _ in range(2):
-        store.visit(every, StepRule(WSS2, 1))
-    report = store.visit(every, StepRule(WSS2, 0))
+        store.oracle_pass(every, StepRule(WSS2, 1))
+    report = store.oracle_pass(every, StepRule(WSS2, 0))
     blocks = all_planes(case.twin, store.formulation)
     slacks = [max(0.0, (b - A @ store.w).max()) for b, A in blocks]
     assert np.allclose(np.maximum(report.hinges, 0.0), slacks)
     primal = 0.5 * store.w @ store.w + caps @ slacks
     assert report.gaps.sum() == pytest.approx(primal - store.dual())
-    again = store.visit(every, StepRule(WSS2, 0))
+    again = store.oracle_pass(every, StepRule(WSS2, 0))
     assert np.allclose(report.gaps, again.gaps)
     # What was found is stored, so that a revisit sees the same gaps.
-    assert np.allclose(store.revisit(every, StepRule(WSS2, 0)), report.gaps)
+    assert np.allclose(store.cached_pass(every, StepRule(WSS2, 0)), report.gaps)
 
 
 def test_a_small_gap_is_left_alone():
     case = chain_case(np.random.default_rng(1))
     store = PlaneStore(Oracle(case.problem, Formulation()), np.ones(4), PLENTY)
-    report = store.visit(np.arange(4), StepRule(WSS2, 5, threshold=100.0))
+    report = store.oracle_pass(np.arange(4), StepRule(WSS2, 5, threshold=100.0))
     assert np.all(report.gaps > 0) and store.n_planes == 0 and not store.w.any()
     between = np.sort(report.gaps)[1:3].mean()
-    store.visit(np.arange(4)[report.gaps > 0], StepRule(WSS2, 5, threshold=between))
+    store.oracle_pass(np.arange(4)[report.gaps > 0], StepRule(WSS2, 5, threshold=between))
     assert 0 < store.n_planes < 4
 
 
@@ -204,16 +204,16 @@ def test_a_plane_is_stored_once():
     case = chain_case(np.random.default_rng(1))
     store = PlaneStore(Oracle(case.problem, Formulation()), np.ones(4), PLENTY)
     for _ in range(3):
-        store.visit(np.arange(4), StepRule(WSS2, 0))
+        store.oracle_pass(np.arange(4), StepRule(WSS2, 0))
     assert store.n_planes == 4
 
 
 def test_revisits_of_blocks_without_planes():
     case = chain_case(np.random.default_rng(1))
     store = PlaneStore(Oracle(case.problem, Formulation()), np.ones(4), PLENTY)
-    assert not store.revisit(np.arange(4), StepRule(WSS2, 5)).any()
-    assert store.revisit(np.arange(0), StepRule(WSS2, 5)).shape == (0,)
-    assert store.visit(np.arange(0), StepRule(WSS2, 5)).gaps.shape == (0,)
+    assert not store.cached_pass(np.arange(4), StepRule(WSS2, 5)).any()
+    assert store.cached_pass(np.arange(0), StepRule(WSS2, 5)).shape == (0,)
+    assert store.oracle_pass(np.arange(0), StepRule(WSS2, 5)).gaps.shape == (0,)
     assert store.extrapolate(3.0) == 0.0
     store.evict(1)
     assert check_store(store) == 0.0
@@ -237,10 +237,10 @@ class RepeatedColumns(Problem):
 
 def test_repeated_columns_add_up():
     store = PlaneStore(Oracle(RepeatedColumns(), Formulation()), np.ones(2), PLENTY)
-    store.visit(np.arange(2), StepRule(WSS2, 0))
+    store.oracle_pass(np.arange(2), StepRule(WSS2, 0))
     for _, offset, plane, *_ in stored_planes(store):
         assert offset == 1.0 and plane.tolist() == [1.5, 2.0, 0.0]
-    store.revisit(np.arange(2), StepRule(WSS2, 1))
+    store.cached_pass(np.arange(2), StepRule(WSS2, 1))
     check_store(store)
 
 
@@ -253,7 +253,7 @@ def test_extrapolation_does_not_drift(compact):
         store = make_store(Oracle(case.problem, Formulation()), np.full(len(every), 100.0), PLENTY)
         store.extrapolate(0.0)
         for _ in range(150):
-            store.visit(every, StepRule(ALL_PLANES, 50, 0.1))
+            store.oracle_pass(every, StepRule(ALL_PLANES, 50, 0.1))
             store.extrapolate(3.0)
         check_store(store)
 
@@ -272,7 +272,7 @@ def test_rescaling_fits_new_bounds(compact, data):
     store = make(Oracle(case.problem, Formulation()), caps, PLENTY)
     every = np.arange(6)
     for _ in range(3):
-        store.visit(every, StepRule(WSS2, 3))
+        store.oracle_pass(every, StepRule(WSS2, 3))
         store.extrapolate(0.0)
     w, (linear, _) = store.w.copy(), store.dual_sums()
     kind = data.draw(st.sampled_from(["same", "larger", "smaller", "mixed", "some zero"]))
@@ -286,14 +286,14 @@ def test_rescaling_fits_new_bounds(compact, data):
     new = caps * factor
     new[0] = 1.0
     store.rescale(new)
-    assert np.array_equal(store.caps, new)
+    assert np.array_equal(store.upper_bounds, new)
     dual = check_store(store)
     if kind in ("same", "larger", "smaller"):
         # Optimal planes stay those in use, with as much weight as C allows and the dual gains by.
         assert np.allclose(store.w, w * min(factor[0], linear / (w @ w)))
     for _ in range(3):  # the store goes on under the new bounds, the once empty block too
         store.extrapolate(1.0)
-        store.visit(every, StepRule(WSS2, 3))
+        store.oracle_pass(every, StepRule(WSS2, 3))
         after = check_store(store)
         assert after >= dual - 1e-10 * (1 + abs(dual))
         dual = after

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 from cases import small_oracle_rows
 from maxmargin.checking import check_problem
+from maxmargin.cutting_planes import Planes
 from maxmargin.engine.oracle import hinge_values
 from maxmargin.formulation import Formulation
-from maxmargin.plane_rows import Planes
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem

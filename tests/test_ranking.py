@@ -22,7 +22,7 @@ from maxmargin.problems.ranking.problem import LOSSES, RankingProblem
 PARAMETERS = {loss: {"loss": loss, **({"k": 3} if loss == "ndcg" else {})} for loss in LOSSES}
 
 
-def judged(n_queries=30, n_documents=8, seed=0):
+def evaluated(n_queries=30, n_documents=8, seed=0):
     """Documents whose relevance is a linear score with noise, beside one that queries differ in."""
     rng = np.random.default_rng(seed)
     qid = np.repeat(np.arange(n_queries), n_documents)
@@ -31,8 +31,8 @@ def judged(n_queries=30, n_documents=8, seed=0):
     return X + 5.0 * (qid[:, None] % 3), np.clip(np.rint(score + 0.5), 0, 3), qid
 
 
-X, Y, QID = judged()
-X_TEST, Y_TEST, QID_TEST = judged(seed=1)
+X, Y, QID = evaluated()
+X_TEST, Y_TEST, QID_TEST = evaluated(seed=1)
 
 
 def ranker(**parameters):

@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin.formulation import Formulation
 from maxmargin.search.bounded_search import Violation
-from maxmargin.search.modes import ADDITIVE, DEVIATION, LEVELS, search_mode
+from maxmargin.search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, search_mode
 from maxmargin.search.violation import plane_terms, violation
 
 FORMULATIONS = list(itertools.product(("margin", "slack", "none"), (False, True)))
@@ -20,7 +20,7 @@ def test_kernels_and_formulations_make_the_same_planes(rescaling, sqrt_loss):
     mode = search_mode(rescaling, sqrt_loss)
     offsets, scales = Formulation(rescaling, sqrt_loss=sqrt_loss).plane_terms(LOSSES)
     for loss, offset, scale in zip(LOSSES.tolist(), offsets, scales, strict=True):
-        counted = 1.0 if mode.kind == DEVIATION else loss
+        counted = 1.0 if mode.kind == BEST_NON_GOLD else loss
         assert plane_terms(counted, mode) == (offset, scale)
         assert violation(counted, -0.7, mode) == pytest.approx(offset - scale * 0.7, abs=1e-14)
 
@@ -31,7 +31,7 @@ def test_with_zero_one_loss_all_formulations_are_one(rescaling, sqrt_loss):
     mode = search_mode(rescaling, sqrt_loss, zero_one=True)
     offsets, scales = Formulation(rescaling, sqrt_loss=sqrt_loss).plane_terms(np.ones(1))
     assert plane_terms(1.0, mode) == (offsets[0], scales[0]) == (1.0, 1.0)
-    assert mode.kind == DEVIATION
+    assert mode.kind == BEST_NON_GOLD
 
 
 @pytest.mark.parametrize(("slack", "sqrt_loss"), [(True, False), (True, True), (False, True)])
@@ -46,7 +46,7 @@ def test_the_loss_decides_the_search():
     assert search_mode("margin", False).kind == ADDITIVE
     assert search_mode("none", True) == search_mode("none", False)
     for rescaling, sqrt_loss in (("slack", False), ("slack", True), ("margin", True)):
-        assert search_mode(rescaling, sqrt_loss) == (LEVELS, rescaling == "slack", sqrt_loss)
+        assert search_mode(rescaling, sqrt_loss) == (ERROR_COUNTS, rescaling == "slack", sqrt_loss)
 
 
 def test_an_unknown_rescaling_is_refused():

@@ -235,7 +235,7 @@ def test_searches_agree_on_long_sequences(loss, monkeypatch):
     problem = SegmentProblem(tokens, offsets, gold, loss=loss)
     w = 0.1 * rng.normal(size=problem.n_features)
     plain = problem.oracle(np.arange(1), w)
-    by_levels = segment_problem.SearchMode(segment_problem.LEVELS, False, False)
+    by_levels = segment_problem.SearchMode(segment_problem.ERROR_COUNTS, False, False)
     monkeypatch.setattr(segment_problem, "search_mode", lambda *_: by_levels)
     levels = problem.oracle(np.arange(1), w)
     assert plain.losses[0] == levels.losses[0] > 0.0

@@ -206,9 +206,9 @@ class CountingChains(ChainProblem):
         self.calls += len(indices)
         return super().oracle(indices, w, rescaling, sqrt_loss)
 
-    def part_oracle(self, indices, w, rescaling="margin", sqrt_loss=False):
+    def factored_oracle(self, indices, w, rescaling="margin", sqrt_loss=False):
         self.calls += len(indices)
-        return super().part_oracle(indices, w, rescaling, sqrt_loss)
+        return super().factored_oracle(indices, w, rescaling, sqrt_loss)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

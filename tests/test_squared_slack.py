@@ -177,14 +177,14 @@ def test_stores_without_compilation(structure):
     case = make_case(structure, np.random.default_rng(2))
     every = list(range(case.problem.n_examples))
     drawn = [
-        ("visit", every, StepRule(WSS2, 1)),
+        ("oracle_pass", every, StepRule(WSS2, 1)),
         ("extrapolate", 0.0),
-        ("visit", every, StepRule(ALL_PLANES, 5, 0.1)),
+        ("oracle_pass", every, StepRule(ALL_PLANES, 5, 0.1)),
         ("extrapolate", 3.0),
-        ("visit", every, StepRule(MVP, 2, 0.0, 0.01)),
+        ("oracle_pass", every, StepRule(MVP, 2, 0.0, 0.01)),
         ("compact", True),
-        ("revisit", every, StepRule(WSS2, 3)),
-        ("visit", every, StepRule(COORDINATES, 2, delta=0.01, seed=5)),
+        ("cached_pass", every, StepRule(WSS2, 3)),
+        ("oracle_pass", every, StepRule(COORDINATES, 2, delta=0.01, seed=5)),
     ]
     for formulation in (Formulation("margin", "l2"), Formulation("slack", "l2", False)):
         store = make_store(Oracle(case.problem, formulation), np.full(len(every), 2.0), PLENTY)
@@ -200,13 +200,13 @@ def test_gaps_at_a_fixed_w_are_the_duality_gap(compact, formulation):
     caps[2] = 0.0
     store = (make_store if compact else PlaneStore)(Oracle(case.problem, formulation), caps, PLENTY)
     for _ in range(3):
-        report = store.visit(every, StepRule(WSS2, 0))
+        report = store.oracle_pass(every, StepRule(WSS2, 0))
         planes = all_planes(case.twin, formulation)
         slacks = np.array([max(0.0, (b - A @ store.w).max()) for b, A in planes])
         assert np.allclose(np.maximum(report.hinges, 0.0), slacks)
         primal = 0.5 * store.w @ store.w + caps @ slacks**2
         assert report.gaps.sum() == pytest.approx(primal - store.dual())
-        store.visit(every, StepRule(WSS2, 1))
+        store.oracle_pass(every, StepRule(WSS2, 1))
 
 
 @pytest.mark.parametrize("loss", ["zero-one", "costs"])
@@ -216,9 +216,9 @@ def test_the_closed_form_solves_a_multiclass_block(loss, seed, C, K):
     case = multiclass_case(np.random.default_rng(seed), n=4, K=K, loss=loss)
     store = make_store(Oracle(case.problem, Formulation("margin", "l2")), np.full(4, C), 0)
     for i in range(4):
-        store.visit(np.array([i]), StepRule(WSS2, 1))
-    before = store.visit(np.array([0]), StepRule(ALL_PLANES, 1)).gaps[0]
-    after = store.visit(np.array([0]), StepRule(ALL_PLANES, 0)).gaps[0]
+        store.oracle_pass(np.array([i]), StepRule(WSS2, 1))
+    before = store.oracle_pass(np.array([0]), StepRule(ALL_PLANES, 1)).gaps[0]
+    after = store.oracle_pass(np.array([0]), StepRule(ALL_PLANES, 0)).gaps[0]
     assert abs(after) <= 1e-9 * (1.0 + before)
     check_store(store)
 
@@ -234,7 +234,7 @@ def test_other_weights(compact, seed, kind):
     oracle = Oracle(case.problem, Formulation(slack="l2"))
     store = (make_store if compact else PlaneStore)(oracle, caps, PLENTY)
     for _ in range(3):
-        store.visit(every, StepRule(WSS2, 3))
+        store.oracle_pass(every, StepRule(WSS2, 3))
     factor = {
         "same": np.ones(6),
         "larger": np.full(6, 10.0),
@@ -249,7 +249,7 @@ def test_other_weights(compact, seed, kind):
     assert dual >= -1e-12  # the best multiple of the multipliers is no worse than none
     for _ in range(3):
         store.extrapolate(1.0)
-        store.visit(every, StepRule(WSS2, 3))
+        store.oracle_pass(every, StepRule(WSS2, 3))
         after = check_store(store)
         assert after >= dual - 1e-10 * (1 + abs(dual))
         dual = after

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from cases import chain_case, multiclass_case
-from maxmargin.engine.state import fingerprint, from_text, inside, of_kind, to_text, under
+from maxmargin.engine.state import (
+    add_prefix,
+    fingerprint,
+    from_text,
+    of_kind,
+    strip_prefix,
+    to_text,
+)
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import SOLVERS, make_solver
 from maxmargin.solvers.auto import AutoLoop
@@ -104,7 +111,7 @@ def test_loops_can_be_kept():
 
 def test_names_of_arrays():
     arrays = {"a": np.ones(2), "b.c": np.zeros(1)}
-    assert set(under("x", arrays)) == {"x.a", "x.b.c"}
-    assert set(inside("x", {**under("x", arrays), "xy.a": np.ones(1)})) == set(arrays)
+    assert set(add_prefix("x", arrays)) == {"x.a", "x.b.c"}
+    assert set(strip_prefix("x", {**add_prefix("x", arrays), "xy.a": np.ones(1)})) == set(arrays)
     values = {"f": float("inf"), "s": "text", "l": [1, 2], "n": None}
     assert from_text(to_text(values)) == values

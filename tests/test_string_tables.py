@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maxmargin.features import WindowFeatures, window
-from maxmargin.features.tokens import TokenPieces, as_token_columns
+from maxmargin.features.tokens import TokenChunks, as_token_columns
 
 TEMPLATES = ["w[0]", "prefix1(w[0])", "suffix1(w[0])", "prefix3(w[-1])", "suffix2(w[1])"]
 OTHERS = ["lower(w[0])", "shape(w[0])", "suffix3(p[0])"]
@@ -55,7 +55,7 @@ def test_what_is_no_string_is_not_known():
 def test_pieces_make_up_all(as_columns):
     sentences = drawn(np.random.default_rng(1), 12)
     whole = as_token_columns(sentences)
-    pieces = TokenPieces(whole if as_columns else sentences)
+    pieces = TokenChunks(whole if as_columns else sentences)
     some = [pieces.columns(0, 5), pieces.columns(5, 12)]
     assert (pieces.offsets == whole.offsets).all()
     assert [a + b for a, b in zip(*(piece.columns for piece in some), strict=True)] == whole.columns
@@ -67,7 +67,7 @@ def test_pieces_make_up_all(as_columns):
     [(["a", 1], "sequence 3, token 1"), ([("a",), ("b",)], "sequence 3, token 0")],
 )
 def test_errors_of_pieces_name_the_place_among_all(last, place):
-    pieces = TokenPieces([["a"], ["b", "c"], ["d"], last])
+    pieces = TokenChunks([["a"], ["b", "c"], ["d"], last])
     pieces.columns(0, 2)
     with pytest.raises(ValueError, match=place):
         pieces.columns(3, 4)

@@ -219,7 +219,7 @@ def test_updates_of_sda(seed):
     class Counting(SDA):
         def _is_enough(self, ascent, estimate):
             nonlocal updates
-            updates += int(np.sum(ascent.gaps > ascent.block_epsilon * ascent.store.caps))
+            updates += int(np.sum(ascent.gaps > ascent.block_epsilon * ascent.store.upper_bounds))
             return super()._is_enough(ascent, estimate)
 
     solver = Counting(tol=None, epsilon=epsilon, every_block=True, max_passes=10**5)
@@ -244,7 +244,7 @@ def test_structures_added_by_dual_coordinate_descent(solver, seed, delta):
     case, C, _ = draw(seed)
     R2, loss = largest(case.twin)
     gains = []
-    visit = PlaneStore.visit
+    visit = PlaneStore.oracle_pass
 
     def watched(self, examples, rule):
         before, dual = self.n_planes, float(self.dual_now[0])
@@ -254,7 +254,7 @@ def test_structures_added_by_dual_coordinate_descent(solver, seed, delta):
         return report
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PlaneStore, "visit", watched)
+        patch.setattr(PlaneStore, "oracle_pass", watched)
         made = make_solver(solver, tol=None, max_passes=40, delta=delta, batch_size=1)
         made.solve(bare(case.problem), SQUARED, C)
     least = delta**2 / (2.0 * (R2 + 0.5 / C))
@@ -271,11 +271,11 @@ def test_fixed_working_sets_converge_linearly(seed):
     store = PlaneStore(Oracle(case.problem, SQUARED), np.full(n, C), 10**8)
     for _ in range(4):
         store.w[:] = rng.normal(size=len(store.w))  # candidates of many kinds
-        store.visit(np.arange(n), StepRule(COORDINATES, 0))
+        store.oracle_pass(np.arange(n), StepRule(COORDINATES, 0))
     store.rebuild()
     values = []
     for k in range(4000):
-        store.revisit(rng.permutation(n), StepRule(COORDINATES, 1, seed=k))
+        store.cached_pass(rng.permutation(n), StepRule(COORDINATES, 1, seed=k))
         values.append(store.dual())
     below = 1.0 - np.array(values) / values[-1]
     rounds = [int(np.argmax(below <= level)) for level in (1e-6, 1e-8)]

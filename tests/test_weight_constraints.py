@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import maxmargin as mm
 from constrained import KINDS, objective, solve_constrained
 from maxmargin.engine.block_steps import WSS2
-from maxmargin.engine.bounds import BoundPrices
+from maxmargin.engine.bound_multipliers import BoundMultipliers
 from maxmargin.engine.oracle import Oracle, hinge_values, violations
 from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.formulation import Formulation
@@ -299,7 +299,7 @@ def test_constraints_do_not_change_with_what_they_were_made_of():
 )
 def test_values_that_are_no_numbers_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        mm.WeightConstraints(**given).region(4)
+        mm.WeightConstraints(**given).feasible_set(4)
 
 
 # ----- pieces ------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_prices_are_the_best_multipliers(seed):
     d = 6
     order = rng.permutation(d)
     constraints = mm.WeightConstraints(order[:2], order[2:4], mean=rng.normal(size=d))
-    prices = BoundPrices(constraints.region(d))
+    prices = BoundMultipliers(constraints.feasible_set(d))
 
     def dual(v, beta):
         u = v.copy()
@@ -324,7 +324,7 @@ def test_prices_are_the_best_multipliers(seed):
         u = v.copy()
         u[prices.which] += prices.beta
         before = dual(v, prices.beta)
-        gain = prices.settle(u)
+        gain = prices.project(u)
         best = dual(v, prices.beta)
         assert best - before == pytest.approx(gain, abs=1e-12)
         assert (u[prices.which] >= prices.low).all() and (u[prices.which] <= prices.high).all()
@@ -338,7 +338,7 @@ def test_prices_are_the_best_multipliers(seed):
 
         def along(t, v=v, direction=direction, offset=offset):
             moved = v + t * direction
-            u, own = moved.copy(), BoundPrices(constraints.region(d))
+            u, own = moved.copy(), BoundMultipliers(constraints.feasible_set(d))
             own.settle(u)
             return t * offset + dual(moved, own.beta)
 
@@ -356,14 +356,14 @@ def test_planes_of_the_change_have_the_values_of_those_of_the_weights(name, loss
         Oracle(case.problem, Formulation()),
         Oracle(case.problem, Formulation(constraints=constraints)),
     )
-    assert asked.in_parts == (plain.in_parts and not asked.region.fixed.any())
+    assert asked.in_blocks == (plain.in_blocks and not asked.feasible_set.fixed.any())
     change = asked.change(rng.normal(size=case.twin.n_features))
     w = asked.weights(change)
     everyone = np.arange(case.twin.n_examples)
-    expected = violations(plain.ask_features(everyone, w), w)
-    assert violations(asked.ask_features(everyone, change), change) == pytest.approx(expected)
+    expected = violations(plain.call_features(everyone, w), w)
+    assert violations(asked.call_features(everyone, change), change) == pytest.approx(expected)
     assert asked.violations(change).values == pytest.approx(expected)
-    halved = asked.ask_features(everyone, 2.0 * change, 0.5)
+    halved = asked.call_features(everyone, 2.0 * change, 0.5)
     assert violations(halved, change) == pytest.approx(expected)
     assert hinge_values(case.problem, asked.formulation, w) == pytest.approx(
         np.maximum(expected, 0.0)
@@ -409,7 +409,7 @@ def test_equal_constraints_are_equal():
 )
 def test_constraints_that_cannot_be(arguments, message):
     with pytest.raises(ValueError, match=message):
-        mm.WeightConstraints(**arguments).region(4)
+        mm.WeightConstraints(**arguments).feasible_set(4)
 
 
 def test_solvers_say_what_is_wrong():
@@ -432,7 +432,7 @@ def test_stores_ask_at_the_weights_of_their_change(name, loss, kind):
     constraints = KINDS[kind](np.random.default_rng(3), case.twin.n_features)
     oracle = Oracle(case.problem, Formulation(constraints=constraints))
     store = make_store(oracle, np.full(case.twin.n_examples, 0.7), 10**7)
-    ask, seen = oracle.ask, []
+    ask, seen = oracle.call, []
 
     def watched(examples, w, weights=None):
         assert weights == pytest.approx(oracle.weights(w), abs=1e-14)
@@ -440,11 +440,11 @@ def test_stores_ask_at_the_weights_of_their_change(name, loss, kind):
         seen.append(len(examples))
         return ask(examples, w, weights)
 
-    oracle.ask = watched
+    oracle.call = watched
     rule, rng = StepRule(WSS2, 5), np.random.default_rng(0)
     for turn in range(4):
         for i in rng.permutation(case.twin.n_examples):
-            store.visit(np.array([i]), rule)
+            store.oracle_pass(np.array([i]), rule)
             before = store.dual()
             if i % 2:
                 store.rebuild()
@@ -452,7 +452,7 @@ def test_stores_ask_at_the_weights_of_their_change(name, loss, kind):
         store.evict(1)
         before = float(store.dual_now[0])
         gain = store.extrapolate(1.0 if turn else 0.0)
-        store.revisit(rng.permutation(case.twin.n_examples), rule)
+        store.cached_pass(rng.permutation(case.twin.n_examples), rule)
         assert store.dual() >= before + gain - 1e-9
         assert objective(case.twin, oracle.formulation, 1.0, oracle.weights(store.w)) < np.inf
     assert len(seen) == 4 * case.twin.n_examples

@@ -112,7 +112,7 @@ def draw(path: Path) -> None:
     figure.savefig(path)
 
 
-def _judge(
+def _evaluate(
     corpus: Corpus, label: str, classes: list[str], predicted: list[str], P: Floats
 ) -> dict[str, float]:
     """Figures of predicted tags and of the probabilities of all tags, token by token."""
@@ -151,7 +151,7 @@ class _Ours:
             tagger.calibrate(corpus.other.select([0, 1]), corpus.other.split(2))
         predicted = [tag for tags in tagger.predict(test) for tag in tags]
         P = np.concatenate(tagger.predict_proba(test))
-        measures = _judge(corpus, self.label, tagger.classes_.tolist(), predicted, P)
+        measures = _evaluate(corpus, self.label, tagger.classes_.tolist(), predicted, P)
         return Outcome({"temperature": tagger.calibration_.temperature, **measures})
 
 
@@ -181,7 +181,7 @@ class _Peer:
                 predicted += tagger.tag(tokens)
                 rows += [[tagger.marginal(y, t) for y in classes] for t in range(len(tokens))]
         P = np.clip(np.array(rows), 0.0, 1.0)  # by rounding they may be a little more than 1
-        return Outcome(_judge(corpus, PEER, classes, predicted, P))
+        return Outcome(_evaluate(corpus, PEER, classes, predicted, P))
 
 
 def _strings(features: WindowFeatures, data: TokenColumns) -> Iterator[list[list[str]]]:

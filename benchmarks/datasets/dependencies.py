@@ -93,7 +93,7 @@ def cases(options: Options) -> Iterator[Case]:
         [_one_pass("oracle", ewt)],
         [Target("time of a pass", "oracle", "pass", "", "s", at_most=MOST_SECONDS)],
     )
-    for name, bank, judged in (
+    for name, bank, evaluated in (
         ("EWT", ewt, True),
         ("Penn sample", read_penn().first(limit), False),
     ):
@@ -101,7 +101,7 @@ def cases(options: Options) -> Iterator[Case]:
         yield Case(
             f"{name}, {PASSES} passes",
             [_training(method, bank) for method in chosen],
-            [target for method in chosen for target in _targets(method, judged)],
+            [target for method in chosen for target in _targets(method, evaluated)],
         )
 
     if "dcd" in options.of_ours(list(METHODS)):
@@ -112,10 +112,10 @@ def cases(options: Options) -> Iterator[Case]:
         )
 
 
-def _targets(method: str, judged: bool) -> list[Target]:
+def _targets(method: str, evaluated: bool) -> list[Target]:
     """Accuracy, time and passes of a solver; and the share of time that it takes for itself."""
-    judged = judged and method in ("dcd", "auto")
-    least, most = (LEAST_UAS, MOST_TRAINING) if judged else (None, None)
+    evaluated = evaluated and method in ("dcd", "auto")
+    least, most = (LEAST_UAS, MOST_TRAINING) if evaluated else (None, None)
     return [
         Target(f"{method}: UAS", method, "uas", "", "%", at_least=least),
         Target(f"{method}: training", method, "training", "", "s", at_most=most),
@@ -124,7 +124,7 @@ def _targets(method: str, judged: bool) -> list[Target]:
             f"{method}: share of time outside the oracle",
             method,
             "outside",
-            at_most=MOST_OUTSIDE if judged else None,
+            at_most=MOST_OUTSIDE if evaluated else None,
         ),
     ]
 

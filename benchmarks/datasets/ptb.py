@@ -72,18 +72,18 @@ def cases(options: Options) -> Iterator[Case]:
     """Accuracy in five folds for rules alone and with span features, then speed."""
     trees = load(LONGEST)[: options.size(60)]
     partitions = [folds(trees, seed) for seed in range(1 if options.quick else N_PARTITIONS)]
-    yield _accuracy("rules", partitions, {}, judged={"f1, margin": "f1", "f1, slack": "f1"})
+    yield _accuracy("rules", partitions, {}, evaluated={"f1, margin": "f1", "f1, slack": "f1"})
     yield _accuracy(
         "rules and span features",
         partitions,
         {"span_features": True},
-        judged={"zero-one": "exact", "f1, margin": "f1", "f1, slack": "f1"},
+        evaluated={"zero-one": "exact", "f1, margin": "f1", "f1, slack": "f1"},
     )
     yield _speed(options)
 
 
 def _accuracy(
-    name: str, partitions: list[list[Fold]], model: dict[str, Any], judged: dict[str, str]
+    name: str, partitions: list[list[Fold]], model: dict[str, Any], evaluated: dict[str, str]
 ) -> Case:
     """Every method next to the baseline; those that are judged have to beat it in that measure."""
     contestants = [_cross_validated("PCFG", _fit_pcfg, partitions)]
@@ -104,7 +104,7 @@ def _accuracy(
                 method,
                 measure,
                 "PCFG, same folds",
-                at_least=1.0 if judged.get(method) == measure else None,
+                at_least=1.0 if evaluated.get(method) == measure else None,
                 relative_to=("PCFG", measure),
             )
         )

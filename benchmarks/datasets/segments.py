@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import maxmargin as mm
-from maxmargin.engine.native import pieces_of
+from maxmargin.engine.packed_problem import chunks_of
 from maxmargin.features import WindowFeatures, chunking_templates, ner_templates
 from maxmargin.formats import TokenColumns
 from maxmargin.metrics import segments_to_tags, tags_to_segments
@@ -119,7 +119,7 @@ def _segmenter(corpus: Corpus, loss: SegmentLoss) -> Contestant:
 def _shorter(data: TokenColumns, longest: int) -> TokenColumns:
     """The sequences of at most so many tokens."""
     lengths = np.diff(data.offsets)
-    tokens, offsets = pieces_of(data.offsets, np.flatnonzero(lengths <= longest))
+    tokens, offsets = chunks_of(data.offsets, np.flatnonzero(lengths <= longest))
     return TokenColumns([[column[t] for t in tokens] for column in data.columns], offsets)
 
 

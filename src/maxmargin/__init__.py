@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ._jit import kernel as kernel
     from .checking import check_problem as check_problem
     from .cluster import ClusterSolver as ClusterSolver
+    from .cutting_planes import BoundedPlanes as BoundedPlanes
+    from .cutting_planes import Planes as Planes
     from .estimators.alignment import SequenceAligner as SequenceAligner
     from .estimators.dependency import DependencyParser as DependencyParser
     from .estimators.grammar import GrammarParser as GrammarParser
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from .features import Taxonomy as Taxonomy
     from .formulation import Formulation as Formulation
     from .persistence import load as load
-    from .plane_rows import BoundedPlanes as BoundedPlanes
-    from .plane_rows import Planes as Planes
     from .problem import Problem as Problem
     from .problems.general.assignment import AssignmentProblem as AssignmentProblem
     from .problems.general.candidates import CandidateProblem as CandidateProblem

@@ -6,7 +6,7 @@ signals between two steps of the main thread only, and the compiler's are up to 
 
 A library says nothing unasked, unless somebody is left waiting: the announcement comes once in a
 process, after `PATIENCE`, through the logger. Where progress is shown, it says from then on how far
-things are (`tell_of_compiling`).
+things are (`announce_compiling`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 __all__ = [
+    "announce_compiling",
     "compile_seconds",
     "compiled_kernels",
     "compiling_for",
@@ -27,7 +28,6 @@ __all__ = [
     "in_compiler_thread",
     "interrupted_compiling",
     "note_compilation",
-    "tell_of_compiling",
 ]
 
 logger = logging.getLogger("maxmargin")
@@ -114,7 +114,7 @@ def note_compilation() -> None:
 
 
 @contextlib.contextmanager
-def tell_of_compiling(show: Callable[[str], None]) -> Iterator[None]:
+def announce_compiling(show: Callable[[str], None]) -> Iterator[None]:
     """Show how far compilations are that were announced, as text that changes."""
     _Clock.shows.append(show)
     try:

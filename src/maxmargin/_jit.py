@@ -99,7 +99,7 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
         _numba.make_borrowed(made)
         _numba.simplify_flags(made)
         if not counts:
-            _numba.refuse_to_return_arrays(made)
+            _numba.check_returns_no_arrays(made)
         return made
 
     _numba.compile_aside(compiled)
@@ -107,7 +107,7 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     _numba.simplify_flags(compiled)
     _numba.widen_integers(compiled)
     if not counts:
-        _numba.refuse_to_return_arrays(compiled)
+        _numba.check_returns_no_arrays(compiled)
     return compiled
 
 

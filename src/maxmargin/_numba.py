@@ -23,12 +23,12 @@ from numba.extending import intrinsic
 from ._compiling import complain_of_cache, in_compiler_thread, note_compilation
 
 __all__ = [
+    "check_returns_no_arrays",
     "compile_aside",
     "lend_to_kernels",
     "make_borrowed",
     "open_cache_later",
     "prefetch",
-    "refuse_to_return_arrays",
     "simplify_flags",
     "stamp_cache",
     "tolerate_cache_errors",
@@ -133,7 +133,7 @@ def _widened(kind: Any) -> Any:
     return types.int64 if kind in types.signed_domain else kind
 
 
-def refuse_to_return_arrays(compiled: Any) -> None:
+def check_returns_no_arrays(compiled: Any) -> None:
     """Raise a TypeError rather than return an array that nobody has counted.
 
     Its receiver would take it for counted, and free the memory of an array still in use.

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import scipy.sparse as sp
 
+from .cutting_planes import Planes, entries, split_bounds, validate_bounds, validate_planes
 from .formulation import Formulation, Rescaling
-from .plane_rows import Planes, entries, split_bounds, validate_bounds, validate_planes
 from .problem import Problem
 from .search.margin_search import search_of
 from .types import Floats
@@ -98,7 +98,7 @@ def check_problem(
             validate_planes(planes, indices, problem.n_features)
             if bounds is not None:
                 validate_bounds(bounds, indices)
-            answers.append(_Answer(problem, formulation, planes, bounds, w))
+            answers.append(_OracleResult(problem, formulation, planes, bounds, w))
             if not np.array_equal(given, w):
                 raise ValueError(
                     f"{answers[-1].method} has changed the weights that it was given: weight "
@@ -143,7 +143,7 @@ def _has_losses(problem: Problem) -> bool:
     return True
 
 
-class _Answer(NamedTuple):
+class _OracleResult(NamedTuple):
     """What the oracle has found for the first examples at some weights."""
 
     problem: Problem
@@ -197,7 +197,7 @@ class _Answer(NamedTuple):
         """Whether the problem says that it finds the most violated outputs."""
         return bool(getattr(self.problem, "exact", True))
 
-    def refuse_better(self, i: int, name: str, rival: float) -> None:
+    def check_not_better(self, i: int, name: str, rival: float) -> None:
         """Raise ValueError if another candidate of the example is better than this answer allows.
 
         What else ``name`` says of the candidate is for people.
@@ -229,7 +229,7 @@ class _Answer(NamedTuple):
         """No row of another answer, for the same examples, is better."""
         for i, rival in enumerate(self.values_of(planes)):
             if planes.losses[i] > 0.0 or self.formulation.rescaling == "margin":
-                self.refuse_better(i, name, float(rival))
+                self.check_not_better(i, name, float(rival))
 
     def check_alone(self, alone: Planes, i: int) -> None:
         """An example has the same value alone as in a batch."""
@@ -330,7 +330,7 @@ class _Example:
 
     def check_answer(
         self,
-        answer: _Answer,
+        answer: _OracleResult,
         k: int,
         outputs: Callable[[Any], Iterable[Any]] | None,
         candidates: Callable[[Any, np.random.Generator], Any] | None,
@@ -354,7 +354,7 @@ class _Example:
             value = answer.value(loss, -float(scores[k]))
             best = max(best, value)
             if loss > 0.0 or rescaling != "none":  # which is a search among wrong outputs
-                answer.refuse_better(i, f"{name} ({y_hat!r})", value)
+                answer.check_not_better(i, f"{name} ({y_hat!r})", value)
             if name == "a listed output" or answer.bounds is None:
                 self.scores.append((f"{name} ({y_hat!r})", scores))
         if listed and answer.problem_is_exact and answer.bounds is None:

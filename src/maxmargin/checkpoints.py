@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._warn import warn_user
-from .declared import Count, from_values
 from .formats.opening import PathLike
 from .formats.writing import check_writable, remove_leftovers, write_atomically
+from .schema import Count, from_values
 
 __all__ = ["Checkpoint", "check_place", "identity_at", "older_of", "part_of", "remove_checkpoint"]
 
@@ -151,7 +151,7 @@ class Checkpoint:
             except Damaged as error:
                 damage.append(str(error))
                 continue
-            self._refuse_others(path, content.identity)
+            self._check_identity(path, content.identity)
             if damage:
                 self._keeps_last = False
                 warn_user(f"{damage[0]}; training goes on from the one before, {path}")
@@ -162,7 +162,7 @@ class Checkpoint:
         logger.info("there is no checkpoint %s yet: training starts afresh", self.path)
         return None
 
-    def _refuse_others(self, path: str, identity: Mapping[str, str]) -> None:
+    def _check_identity(self, path: str, identity: Mapping[str, str]) -> None:
         """Raise ValueError, and say what differs, if a file is of another training."""
         differences = [
             f"{name} ({identity.get(name)} there, {self.identity.get(name)} here)"

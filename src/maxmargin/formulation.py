@@ -33,8 +33,8 @@ from typing import Literal
 
 import numpy as np
 
-from .given import is_one_of
 from .types import Floats
+from .validation import is_one_of
 from .weight_constraints import WeightConstraints
 
 __all__ = ["C_from_paper", "C_to_paper", "Formulation"]
@@ -95,11 +95,11 @@ class Formulation:
 
     def change(self, w: Floats) -> Floats:
         """What solvers have for w: with constraints the change from the mean, else w itself."""
-        return w if self.constraints is None else self.constraints.region(len(w)).change(w)
+        return w if self.constraints is None else self.constraints.feasible_set(len(w)).change(w)
 
     def nearest(self, w: Floats) -> Floats:
         """The weights nearest to w that satisfy the constraints, if there are any."""
-        return w if self.constraints is None else self.constraints.region(len(w)).nearest(w)
+        return w if self.constraints is None else self.constraints.feasible_set(len(w)).nearest(w)
 
     def __str__(self) -> str:
         loss = ", sqrt loss" if self.uses_sqrt_loss else ""

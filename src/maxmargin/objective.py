@@ -92,10 +92,15 @@ class DualTerms(NamedTuple):
 
     @classmethod
     def of(
-        cls, w: Floats, linear: float, formulation: Formulation, block_sums: Floats, caps: Floats
+        cls,
+        w: Floats,
+        linear: float,
+        formulation: Formulation,
+        block_sums: Floats,
+        upper_bounds: Floats,
     ) -> DualTerms:
         """Those of multipliers with ``w = sum alpha a``; ``caps`` is ``C * sample_weight``."""
-        ridge = float(ridges(formulation, caps) @ (block_sums * block_sums))
+        ridge = float(ridges(formulation, upper_bounds) @ (block_sums * block_sums))
         return cls(linear, float(w @ w), ridge, formulation.slack == "l1")
 
     def at(self, ratio: float) -> float:
@@ -203,15 +208,15 @@ def dual_value(
     return value
 
 
-def ridges(formulation: Formulation, caps: Floats) -> Floats:
+def ridges(formulation: Formulation, upper_bounds: Floats) -> Floats:
     """Per example, r of the term ``-r/2 (sum of multipliers)^2`` in the dual of squared slacks.
 
     ``caps`` is ``C * sample_weight``. Zero for other slacks, and for examples without weight, whose
     multipliers are zero: they are as if capped at 0.
     """
     if formulation.slack != "l2":
-        return np.zeros(len(caps))
-    return np.divide(0.5, caps, out=np.zeros(len(caps)), where=caps > 0)
+        return np.zeros(len(upper_bounds))
+    return np.divide(0.5, upper_bounds, out=np.zeros(len(upper_bounds)), where=upper_bounds > 0)
 
 
 def scale_to_fit(
@@ -219,18 +224,18 @@ def scale_to_fit(
     linear: float,
     formulation: Formulation,
     block_sums: Floats,
-    old_caps: Floats,
-    caps: Floats,
+    old_upper_bounds: Floats,
+    upper_bounds: Floats,
 ) -> float:
     """Factor by which multipliers scale when ``C * sample_weight`` changes to ``caps``.
 
     It makes the dual as large as such a factor can; capped blocks have to fit, and where one has to
     vanish all do.
     """
-    used = old_caps > 0
-    most = float(np.min(caps[used] / old_caps[used])) if used.any() else 1.0
+    used = old_upper_bounds > 0
+    most = float(np.min(upper_bounds[used] / old_upper_bounds[used])) if used.any() else 1.0
     if most == 0.0:
         return 0.0
-    square = 2.0 * (linear - dual_value(w, linear, formulation, 1.0, block_sums, caps))
+    square = 2.0 * (linear - dual_value(w, linear, formulation, 1.0, block_sums, upper_bounds))
     best = linear / square if square > 0.0 else 1.0
     return best if formulation.slack == "l2" else min(best, most)

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from ._version import __version__
 from ._warn import warn_user
-from .declared import Count, as_declared, declared_types, from_values
 from .defaults import KEEPING
 from .formats.array_coding import array_from, shortest_form
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
 from .registry import ESTIMATORS, SAVED_TUPLES, SAVED_VALUES, entry_of, import_name
 from .result import Progress, Result
+from .schema import Count, annotated_types, as_annotated, from_values
 from .types import Floats
 
 __all__ = ["load", "load_model", "peek", "save_model"]
@@ -76,14 +76,14 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
             if name.startswith("arrays/")
         }
         cls = _import(SAVED_ESTIMATORS, raw["estimator"])
-        _refuse_newer_params(path, raw, cls)
+        _check_params_known(path, raw, cls)
         header = from_values(_Header, _Decoder(arrays)(raw), "header")
         estimator = cls(**_checked_params(cls, header.params))
         w = _unpack_weights(header.coef)
         estimator._set_weights(w)
         if header.result is not None:
             estimator.result_ = _unpack_result(header.result, w)
-        state = declared_types(cls._set_state)["state"]
+        state = annotated_types(cls._set_state)["state"]
         estimator._set_state(from_values(state, header.state, "state"))
         if header.calibration is not None:
             estimator._set_calibration(header.calibration)
@@ -177,9 +177,9 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
 
 def _checked_params(cls: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Parameters of the types that their class has declared."""
-    types = declared_types(cls)
+    types = annotated_types(cls)
     return {
-        name: as_declared(value, types.get(name, Any), f"params.{name}")
+        name: as_annotated(value, types.get(name, Any), f"params.{name}")
         for name, value in params.items()
     }
 
@@ -263,8 +263,8 @@ def _thinned(history: list[Progress]) -> list[Progress]:
 
 def _unpack_result(packed: dict[str, Any], w: Floats) -> Result:
     """The inverse of `_pack_result`."""
-    fields = as_declared(packed["history_fields"], list[str], "result.history_fields")
-    records = as_declared(packed["history"], list[list[Any]], "result.history")
+    fields = as_annotated(packed["history_fields"], list[str], "result.history_fields")
+    records = as_annotated(packed["history"], list[list[Any]], "result.history")
     history = [
         from_values(Progress, dict(zip(fields, record, strict=True)), f"result.history[{k}]")
         for k, record in enumerate(records)
@@ -413,7 +413,7 @@ def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
-def _refuse_newer_params(path: PathLike, header: dict[str, Any], cls: Any) -> None:
+def _check_params_known(path: PathLike, header: dict[str, Any], cls: Any) -> None:
     """Raise if another version has parameters that this one lacks; they may matter."""
     unknown = sorted(set(header["params"]) - set(cls._get_param_names()))
     if unknown and header.get("version") != __version__:
@@ -442,7 +442,7 @@ class _Refused(ValueError):
     """An error that says all there is to say."""
 
 
-def _refuse_bombs(path: PathLike, archive: zipfile.ZipFile, size: int) -> None:
+def _check_unpacked_size(path: PathLike, archive: zipfile.ZipFile, size: int) -> None:
     """Raise if what is in a file would take far more memory than models of its size do."""
     unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > MOST_SMALL + MOST_RATIO * size:
@@ -466,7 +466,7 @@ def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
         raise ValueError(f"{path}: not a model file of maxmargin")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            _refuse_bombs(path, archive, len(data))
+            _check_unpacked_size(path, archive, len(data))
             yield archive
     except _Refused:
         raise

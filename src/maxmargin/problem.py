@@ -33,8 +33,8 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
+from .cutting_planes import BoundedPlanes, Planes, difference, split_bounds, stack
 from .formulation import Formulation, Rescaling
-from .plane_rows import BoundedPlanes, Planes, difference, split_bounds, stack
 from .types import Floats, Ints
 
 __all__ = ["BoundedPlanes", "Planes", "Problem", "raise_for_example"]
@@ -237,7 +237,7 @@ class Problem:
     def subset(self, indices: Ints) -> Problem:
         """Return the problem of these examples alone, in this order.
 
-        Parts of a problem can be searched apart from each other, on other cores or machines.
+        FeatureBlocks of a problem can be searched apart from each other, on other cores or machines.
         """
         return self.bind([self.X[i] for i in indices], [self.Y[i] for i in indices])
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TextIO
 
-from ._compiling import compile_seconds, compiled_kernels, tell_of_compiling
+from ._compiling import announce_compiling, compile_seconds, compiled_kernels
 from .result import Progress
 from .time_left import Limits, known_gap, seconds_left, seconds_to_limit
 
@@ -211,7 +211,7 @@ class ProgressDisplay:
         self._live: _TerminalLine | _NotebookLine | None = None
         self._handler: logging.Handler | None = None
         self._logger_before = (logger.level, logger.propagate)
-        self._compiling = tell_of_compiling(self._show_compiling)
+        self._compiling = announce_compiling(self._show_compiling)
         self._told_at = -math.inf  # of compilation
 
     def __enter__(self) -> ProgressDisplay:

@@ -40,7 +40,7 @@ class Task(NamedTuple):
     writes: str  # what predictions look like
     scores: str  # what evaluate tells
     losses: tuple[str, ...]  # what --loss takes, the default first; without any, there is no --loss
-    unit: str  # what a stream is cut into, by its name in `cli.pieces`
+    unit: str  # what a stream is cut into, by its name in `cli.chunks`
     answers: tuple[str, ...] = ()  # "k", "scores", "confidence", where predict has these options
     reads_unlabelled: tuple[str, ...] = ()  # kinds of files that can be labelled only
     options: tuple[str, ...] = ()  # of those options of train that not every task has

@@ -84,7 +84,7 @@ class WeightsCallback:
         """Take over what `arrays` has given."""
 
 
-class KeptState(Protocol):
+class CheckpointedState(Protocol):
     """What a solver keeps for a warm start; `engine.state.SolverState` is what there is."""
 
     kind: ClassVar[str]
@@ -155,7 +155,7 @@ class Result:
     relative_to_oracle: bool = False
     bound_gap: float | None = None
     history: list[Progress] = field(default_factory=list)
-    state: KeptState | None = None
+    state: CheckpointedState | None = None
 
     def __repr__(self) -> str:
         parts = [repr(self.status)]

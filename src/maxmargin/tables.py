@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "columns",
-    "gap_share",
+    "gap_fraction",
     "is_share",
     "named_score",
     "named_values",
@@ -64,6 +64,6 @@ def named_score(name: str, score: float) -> str:
     return f"{score_name(name)} {score_text(name, score)}{' %' if is_share(name) else ''}"
 
 
-def gap_share(relative_gap: float) -> str:
+def gap_fraction(relative_gap: float) -> str:
     """A gap as a share of the objective; rounding may have put it below 0."""
     return f"{100.0 * max(relative_gap, 0.0):.3g} %"

@@ -4,7 +4,7 @@ The objective becomes ``1/2 |w - w0|^2 + C sum xi`` over the weights of a box (`
 of it). Solvers know little of that. They train the change ``u = w - w0``, of which the problem is
 asked at ``w0 + u``: a plane (b, a) of w is the plane ``(b - <a, w0>, a)`` of u (`engine.oracle`).
 Weights that are fixed have no change, and their features leave the planes. What remains are bounds
-on single changes, which have multipliers of their own (`engine.bounds`).
+on single changes, which have multipliers of their own (`engine.bound_multipliers`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .given import is_at_least
 from .types import Bools, Floats, Ints
+from .validation import is_at_least
 
-__all__ = ["Region", "WeightConstraints"]
+__all__ = ["FeasibleSet", "WeightConstraints"]
 
 #: All weights (True), none (False), numbers of weights, or a truth value for each.
 Which = bool | Sequence[int] | NDArray[Any]
@@ -64,7 +64,7 @@ class WeightConstraints:
         if isinstance(self.fixed, Mapping):
             object.__setattr__(self, "fixed", dict(self.fixed))
 
-    def region(self, n_features: int) -> Region:
+    def feasible_set(self, n_features: int) -> FeasibleSet:
         """The constraints on so many weights; ValueError where they contradict each other."""
         low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
         below = chosen_weights(self.nonnegative, n_features, "nonnegative")
@@ -84,7 +84,7 @@ class WeightConstraints:
                 raise ValueError(f"weight {number} is fixed to {value:g}, but is to be {sign}")
             low[number] = high[number] = mean[number] = value
             fixed[number] = True
-        return Region(mean, low, high, fixed)
+        return FeasibleSet(mean, low, high, fixed)
 
     def _mean(self, n_features: int) -> Floats:
         """The weights to start from."""
@@ -166,7 +166,7 @@ def _bytes(array: ArrayLike | None) -> tuple[str, bytes] | None:
     return given.dtype.str, given.tobytes()
 
 
-class Region:
+class FeasibleSet:
     """The weights that satisfy constraints, and their changes from the mean.
 
     Attributes

@@ -45,7 +45,7 @@ def main():
     GUARD.start()
     logging.getLogger("maxmargin").setLevel(logging.ERROR)
     warnings.filterwarnings("error", category=RuntimeWarning, module="maxmargin")
-    oracle.PIECE_WORK, oracle.FEWEST = 1.0, 2  # threads have pieces to search in small data too
+    oracle.CHUNK_WORK, oracle.FEWEST = 1.0, 2  # threads have pieces to search in small data too
     print(f"seed {arguments.seed}", flush=True)
     chosen = PARTS if arguments.part is None else [arguments.part]
     total = sum(PARTS[part][1] for part in chosen)

@@ -153,11 +153,11 @@ def train(fit, task, model, told):
     try:
         with told.open("ab", buffering=0) as stream:
 
-            def tell(line):
+            def echo(line):
                 stream.write(f"{line}\n".encode())
 
-            model.set_params(callbacks=[lambda progress: tell(record(progress))])
-            tell(outcome(fit(task, model)))
+            model.set_params(callbacks=[lambda progress: echo(record(progress))])
+            echo(outcome(fit(task, model)))
         code = 0
     finally:
         os._exit(code)

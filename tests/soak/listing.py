@@ -99,7 +99,7 @@ class Objective:
     def __init__(self, examples, formulation, C, sample_weight):
         self.blocks = [formulation.planes(example) for example in examples]
         self.slack = formulation.slack
-        self.caps = C * np.asarray(sample_weight, float)
+        self.upper_bounds = C * np.asarray(sample_weight, float)
 
     def slacks(self, w):
         return np.array([max(0.0, (b - A @ w).max(initial=0.0)) for b, A in self.blocks])
@@ -108,9 +108,9 @@ class Objective:
         """Primal value; infinite where a hard margin is not met, rounding apart."""
         slacks = self.slacks(w)
         if self.slack == "none":
-            broken = (slacks > MISSED + self.errors(w)) & (self.caps > 0)
+            broken = (slacks > MISSED + self.errors(w)) & (self.upper_bounds > 0)
             return np.inf if broken.any() else 0.5 * w @ w
-        return 0.5 * w @ w + self.caps @ (slacks**2 if self.slack == "l2" else slacks)
+        return 0.5 * w @ w + self.upper_bounds @ (slacks**2 if self.slack == "l2" else slacks)
 
     def missed(self, optimum):
         """How much a hard margin that is missed by a little saves: weights shrink by that share."""
@@ -127,5 +127,5 @@ class Objective:
         errors = self.errors(w)
         if self.slack == "l2":
             errors = 2.0 * self.slacks(w) * errors + errors**2
-        total = 0.0 if self.slack == "none" else self.caps @ errors
+        total = 0.0 if self.slack == "none" else self.upper_bounds @ errors
         return ROUNDING * (1.0 + w @ w) + total

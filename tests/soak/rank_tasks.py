@@ -106,8 +106,8 @@ def rankings(rng):
     given = sp.csr_matrix(X) if rng.random() < 0.4 else X
 
     def example(rows, values):
-        judged = (values > 0).astype(float) if loss == "average-precision" else values
-        pairs = Pairs(rows, judged, np.ones(len(rows)), loss != "swaps")
+        evaluated = (values > 0).astype(float) if loss == "average-precision" else values
+        pairs = Pairs(rows, evaluated, np.ones(len(rows)), loss != "swaps")
         if "swaps" in loss:
             return pairs.example_of_swaps()
         truth = tuple(sorted(range(len(rows)), key=lambda d: -values[d]))

@@ -34,7 +34,7 @@ def solve(objective):
     """Bounds on the optimal value of an `Objective`."""
     blocks = [
         (c, b[used], A[used])
-        for c, (b, A) in zip(objective.caps, objective.blocks, strict=True)
+        for c, (b, A) in zip(objective.upper_bounds, objective.blocks, strict=True)
         if c > 0 and (used := (b > 0) | A.any(axis=1)).any()
     ]
     if not blocks:

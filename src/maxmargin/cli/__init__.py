@@ -30,8 +30,8 @@ from . import (
     warm_up,
 )
 from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
+from .console import drop_output, echo, finish_output, warn
 from .signals import Signals
-from .telling import drop_output, finish_output, tell, warn
 
 __all__ = ["main"]
 
@@ -71,16 +71,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             drop_output()
             return DONE
         except KeyboardInterrupt as interrupt:
-            tell(f"maxmargin: interrupted {interrupt}".rstrip())
+            echo(f"maxmargin: interrupted {interrupt}".rstrip())
             return signals.code
         except Exception as error:
             if arguments.debug:
-                tell(traceback.format_exc().rstrip())
+                echo(traceback.format_exc().rstrip())
             if signals.explain_errors:
-                tell("maxmargin: interrupted")
+                echo("maxmargin: interrupted")
                 return signals.code
             text = _with_options(_in_words(error), vars(arguments))
-            tell(f"maxmargin: error: {' '.join(text.split())}")
+            echo(f"maxmargin: error: {' '.join(text.split())}")
             return WRONG_USE if isinstance(error, UsageError) else ERROR
 
 

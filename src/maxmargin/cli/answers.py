@@ -9,10 +9,16 @@ from typing import Any
 from ..registry import Task
 from .codes import UsageError
 
-__all__ = ["answer_line", "number_of_answers", "pairs_of_scores", "refuse_answers", "score_text"]
+__all__ = [
+    "answer_line",
+    "check_output_options",
+    "number_of_answers",
+    "pairs_of_scores",
+    "score_text",
+]
 
 
-def refuse_answers(arguments: argparse.Namespace, task: Task) -> None:
+def check_output_options(arguments: argparse.Namespace, task: Task) -> None:
     """Raise UsageError for --k, --scores or --confidence where the task has no such answers."""
     for name in ("k", "scores", "confidence"):
         if getattr(arguments, name) and name not in task.answers:

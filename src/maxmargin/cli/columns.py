@@ -25,8 +25,8 @@ from ..formats.recognising import Kind
 from ..registry import Task
 from .answers import answer_line
 from .codes import UsageError
-from .data import Model, open_input, refuse_single_label
-from .kinds import refuse_other_kinds
+from .data import Model, check_several_labels, open_input
+from .kinds import check_kind
 from .options import SEPARATORS
 
 __all__ = [
@@ -35,11 +35,11 @@ __all__ = [
     "Tokens",
     "extra_of_columns",
     "label_index",
+    "load_column_schema",
     "read_labelled_tokens",
     "read_template_option",
     "read_tokens",
     "read_training_tokens",
-    "understand_columns",
     "window_features",
     "write_ranked_tokens",
     "write_tokens",
@@ -137,7 +137,7 @@ def read_training_tokens(arguments: argparse.Namespace, task: Task) -> tuple[Tok
     source = open_input(arguments.data)
     # CoNLL-X files look like CoNLL-U; who names a column of one knows what is in it.
     allowed = () if arguments.label_column is None else (Kind.CONLLU,)
-    refuse_other_kinds(source, task, arguments.encoding, allowed)
+    check_kind(source, task, arguments.encoding, allowed)
     data = read_columns(
         source, encoding=arguments.encoding, separator=SEPARATORS[arguments.separator or "auto"]
     )
@@ -147,7 +147,7 @@ def read_training_tokens(arguments: argparse.Namespace, task: Task) -> tuple[Tok
     inputs = data.select(j for j in range(n_columns) if j != label_column)
     tokens = Tokens(data, inputs, data.split(label_column))
     labels = data.columns[label_column]
-    refuse_single_label(source, set(labels))
+    check_several_labels(source, set(labels))
     if labels[0].lower() in _HEADERS and Counter(labels)[labels[0]] == 1:
         warn_user(
             f"{source}:{tokens.line(0)}: the only token with the label {labels[0]!r}; is this line "
@@ -183,7 +183,7 @@ def extra_of_columns(
 # ----- with a model -----------------------------------------------------------------------------
 
 
-def understand_columns(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
+def load_column_schema(path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
     """What the column files of a model look like."""
     columns = getattr(estimator.features_, "columns_", None)
     if columns is None:
@@ -208,7 +208,7 @@ def read_tokens(model: Model, source: Source, arguments: argparse.Namespace) -> 
     """Read a column file for a trained model, with or without the column of labels."""
     expected = model.files.number
     allowed = (Kind.CONLLU,) if expected in (10, 11) else ()
-    refuse_other_kinds(source, model.task, arguments.encoding, allowed)
+    check_kind(source, model.task, arguments.encoding, allowed)
     separator = SEPARATORS[arguments.separator or model.files.separator]
     data = read_columns(source, encoding=arguments.encoding, separator=separator)
     found = len(data.columns)

@@ -80,10 +80,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Read, convert and write."""
     from ..formats import write_atomically, write_text_atomically
+    from .console import standard_output
     from .conversions import CONVERSIONS
     from .data import open_input
     from .outputs import check_text_output, is_standard
-    from .telling import standard_output
 
     if (arguments.to == "svm-hmm") != (arguments.dictionary is not None):
         raise UsageError("--dictionary goes with --to svm-hmm, and that needs it")

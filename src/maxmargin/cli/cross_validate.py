@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 from ..registry import TASKS
-from ..tables import columns, gap_share, named_score, score_name, score_text
+from ..tables import columns, gap_fraction, named_score, score_name, score_text
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds
-from .signals import Signals, telling_of_interrupts
+from .signals import Signals, announcing_interrupts
 from .train import add_data_arguments, add_training_options, is_finished, make_plan, spent
 
 __all__ = ["add_parser", "run"]
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from sklearn.base import clone
 
     from ..progress import running_clock
+    from .console import write_report
     from .folds import count_of, fit_on, split
-    from .telling import write_report
     from .training import say
 
     task = TASKS[arguments.task]
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             where = f"fold {number} of {arguments.folds}"
             loop.begin(where)
             estimator = clone(training.estimator)
-            with telling_of_interrupts(f"in {where}"):
+            with announcing_interrupts(f"in {where}"):
                 fit_on(estimator, train)
                 signals.check()
                 with clock.phase("evaluation"):
@@ -116,7 +116,7 @@ def _table(report: dict[str, Any]) -> str:
     for number, fold in enumerate(report["folds"], 1):
         gap = fold["relative_gap"]
         shares = [score_text(name, fold["scores"][name]) for name in names]
-        told = "" if gap is None else gap_share(gap)
+        told = "" if gap is None else gap_fraction(gap)
         rows.append((str(number), str(fold["n_units"]), *shares, told, f"{fold['seconds']:.1f}"))
     for key in ("mean", "standard_deviation"):
         shares = [score_text(name, report[key][name]) for name in names]

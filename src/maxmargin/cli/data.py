@@ -10,7 +10,7 @@ from ..registry import Task, entry_of, import_name
 from .codes import UsageError
 from .outputs import is_standard
 
-__all__ = ["Model", "open_input", "read_model", "refuse_single_label"]
+__all__ = ["Model", "check_several_labels", "open_input", "read_model"]
 
 
 class Model(NamedTuple):
@@ -42,8 +42,8 @@ def read_model(path: str, data: str, n_jobs: int | None = None) -> Model:
         raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
     if n_jobs is not None:  # otherwise that of the training
         estimator.n_jobs = n_jobs
-    understand = import_name(entry.task.module, "understand")
-    return Model(estimator, entry.task, path, understand(path, estimator, extra))
+    load_schema = import_name(entry.task.module, "understand")
+    return Model(estimator, entry.task, path, load_schema(path, estimator, extra))
 
 
 def _is_model(path: str) -> bool:
@@ -55,7 +55,7 @@ def _is_model(path: str) -> bool:
     return True
 
 
-def refuse_single_label(source: Source, labels: set[Any]) -> None:
+def check_several_labels(source: Source, labels: set[Any]) -> None:
     """Raise ValueError if there is nothing to tell apart."""
     if len(labels) < 2:
         raise ValueError(f"{source}: all labels are {labels.pop()!r:.40}, expected at least 2")

@@ -9,9 +9,9 @@ from typing import Any
 from .._compiling import compiling_for
 from ..registry import TASKS, import_name
 from .codes import DONE
+from .console import warn
 from .options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
 from .signals import Signals
-from .telling import warn
 
 __all__ = ["add_parser", "run"]
 
@@ -68,9 +68,9 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Predict, compare and report."""
+    from .console import write_report
     from .data import open_input, read_model
     from .intervals import compared, with_intervals
-    from .telling import write_report
 
     model = read_model(arguments.model, arguments.data, arguments.n_jobs)
     other = None
@@ -82,13 +82,13 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
                 f"'{model.task.name}', as {model.path} is"
             )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
-    judge = import_name(model.task.module, "judge")
+    evaluate = import_name(model.task.module, "judge")
     with compiling_for(model.task.name):
-        judgement = with_intervals(judge(model, arguments), arguments)
+        evaluation = with_intervals(evaluate(model, arguments), arguments)
         if other is not None:
-            judgement = compared(judgement, judge(other, arguments), arguments)
-    write_report(json.dumps(judgement.report, indent=2) if arguments.json else judgement.text)
-    _warn_of_strangers(judgement.report)
+            evaluation = compared(evaluation, evaluate(other, arguments), arguments)
+    write_report(json.dumps(evaluation.report, indent=2) if arguments.json else evaluation.text)
+    _warn_of_strangers(evaluation.report)
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""Parts of examples to train on and to judge by, whatever the task."""
+"""FeatureBlocks of examples to train on and to judge by, whatever the task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..report.subjects import describe
 from ..types import Ints
 from .training import Examples
 
-__all__ = ["Fold", "Judged", "count_of", "fit_on", "split"]
+__all__ = ["Evaluated", "Fold", "count_of", "fit_on", "split"]
 
 
 class Fold(NamedTuple):
@@ -24,7 +24,7 @@ class Fold(NamedTuple):
     test: Examples
 
 
-class Judged(NamedTuple):
+class Evaluated(NamedTuple):
     """The score by which models are chosen; ``merit`` is larger for better models."""
 
     name: str
@@ -32,7 +32,7 @@ class Judged(NamedTuple):
     merit: float
 
     @classmethod
-    def by(cls, tally: Tally) -> Judged:
+    def by(cls, tally: Tally) -> Evaluated:
         """The first score of a tally."""
         name, ratio = next(iter(tally.scores.items()))
         return cls(name, ratio.score, -ratio.score if ratio.smaller_is_better else ratio.score)

@@ -10,7 +10,7 @@ from ..formats.opening import open_binary
 from ..metrics.tallies import Tally
 from ..registry import Task, import_name
 from .data import Model, open_input
-from .folds import Judged
+from .folds import Evaluated
 
 __all__ = ["HeldOutFile"]
 
@@ -37,9 +37,9 @@ class HeldOutFile(NamedTuple):
         with open_binary(self.arguments.data) as stream:
             return hashlib.sha256(stream.read()).hexdigest()
 
-    def judge(self, estimator: Any) -> Judged:
+    def evaluate(self, estimator: Any) -> Evaluated:
         """The score of a fitted estimator by which models are chosen."""
-        return Judged.by(self.tally(estimator))
+        return Evaluated.by(self.tally(estimator))
 
     def calibrate(self, estimator: Any) -> None:
         """Fit the probabilities of an estimator to the file."""
@@ -57,7 +57,7 @@ class HeldOutFile(NamedTuple):
 
     def _of_task(self, function: str, estimator: Any) -> Any:
         """What a function of the task makes of an estimator and the file."""
-        understand = import_name(self.task.module, "understand")
-        files = understand(self.path, estimator, self.extra)
+        load_schema = import_name(self.task.module, "understand")
+        files = load_schema(self.path, estimator, self.extra)
         model = Model(estimator, self.task, self.path, files)
         return import_name(self.task.module, function)(model, self.arguments)

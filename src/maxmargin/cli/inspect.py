@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
     from ..persistence import load_model
     from ..report.contents import contents_of
+    from .console import write_report
     from .contents import in_words
     from .outputs import is_standard
-    from .telling import write_report
 
     if is_standard(arguments.model):
         raise ValueError("a model is not read from the standard input: name its file")

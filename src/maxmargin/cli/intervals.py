@@ -9,16 +9,16 @@ from ..metrics import bootstrap_intervals, paired_comparison
 from ..metrics.tallies import Tally
 from ..tables import columns, score_name, score_text
 from .codes import UsageError
-from .judging import Judgement
+from .evaluation import Evaluation
 
 __all__ = ["compared", "with_intervals"]
 
 
-def with_intervals(judgement: Judgement, arguments: argparse.Namespace) -> Judgement:
+def with_intervals(evaluation: Evaluation, arguments: argparse.Namespace) -> Evaluation:
     """The judgement, with intervals of its scores where they can be had."""
-    tally = judgement.tally
+    tally = evaluation.tally
     if tally is None or tally.n_units < 2 or not arguments.resamples:
-        return judgement
+        return evaluation
     found = bootstrap_intervals(tally.scores, **_settings(arguments))
     report = {
         **_how(tally, arguments),
@@ -30,14 +30,16 @@ def with_intervals(judgement: Judgement, arguments: argparse.Namespace) -> Judge
         for name, interval in found.items()
     ]
     text = f"{columns(rows)}\n({_how_in_words(tally, arguments)})"
-    return judgement._replace(
-        report={**judgement.report, "intervals": report}, text=f"{judgement.text}\n\n{text}"
+    return evaluation._replace(
+        report={**evaluation.report, "intervals": report}, text=f"{evaluation.text}\n\n{text}"
     )
 
 
-def compared(judgement: Judgement, other: Judgement, arguments: argparse.Namespace) -> Judgement:
+def compared(
+    evaluation: Evaluation, other: Evaluation, arguments: argparse.Namespace
+) -> Evaluation:
     """The judgement, with the differences from another model's."""
-    ours, theirs = judgement.tally, other.tally
+    ours, theirs = evaluation.tally, other.tally
     if ours is None or theirs is None:
         raise ValueError("--against: the scores of this task are not sums over examples")
     if ours.n_units != theirs.n_units or ours.unit != theirs.unit:
@@ -68,8 +70,8 @@ def compared(judgement: Judgement, other: Judgement, arguments: argparse.Namespa
         f"{columns(rows)}\n({_how_in_words(ours, arguments)}, the same for both; p: two-sided, by "
         "approximate randomization)"
     )
-    return judgement._replace(
-        report={**judgement.report, "against": report}, text=f"{judgement.text}\n\n{text}"
+    return evaluation._replace(
+        report={**evaluation.report, "against": report}, text=f"{evaluation.text}\n\n{text}"
     )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Container
 from ..formats.opening import Source
 from ..formats.recognising import Kind, recognise
 from ..registry import TASKS, Task
-from .pieces import Piece
+from .chunks import Chunk
 
-__all__ = ["refuse_other_kinds"]
+__all__ = ["check_kind"]
 
 _NO_COMMAND = "there is no command for it yet; in Python,"
 _UNPACK = "unpack it first"
@@ -32,7 +32,7 @@ _ADVICE = {
 _BY_MANY_LINES = (Kind.COMMAS, Kind.COLUMNS)
 
 
-def refuse_other_kinds(
+def check_kind(
     source: Source,
     task: Task,
     encoding: str,
@@ -46,7 +46,7 @@ def refuse_other_kinds(
     are judged by their first piece: a later one may be a single line, and look like anything.
     """
     kind = recognise(source, encoding)
-    if isinstance(source, Piece) and (not source.is_first or kind in _BY_MANY_LINES):
+    if isinstance(source, Chunk) and (not source.is_first or kind in _BY_MANY_LINES):
         return kind
     read = task.reads if needs_labels else task.reads + task.reads_unlabelled
     if kind is None or kind.name in read or kind in allowed:

@@ -33,7 +33,7 @@ def is_standard(path: str) -> bool:
 
 def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
     """Raise, before the work begins, if a text or picture cannot or should not be written there."""
-    _refuse_inputs(output, inputs)
+    _check_not_an_input(output, inputs)
     if _has_content(output) and is_model_file(output):
         raise ValueError(f"{output}: there is a model of this name; give another one")
     if not force and _has_content(output):
@@ -47,7 +47,7 @@ def check_model_output(output: str, inputs: Iterable[str], force: bool) -> None:
     """Raise, before training, if a model cannot or should not be written there."""
     if is_standard(output):
         raise ValueError("a model is not written to the standard output: name a file after -o")
-    _refuse_inputs(output, inputs)
+    _check_not_an_input(output, inputs)
     if not force and _has_content(output) and not is_model_file(output):
         raise ValueError(
             f"{output}: there is a file of this name that is no model; give another name, or "
@@ -64,7 +64,7 @@ def check_checkpoint(path: str, others: Iterable[str], resume: bool) -> None:
     for name in (path, older_of(path)):
         if is_standard(name) or os.path.realpath(name) in map(os.path.realpath, others):
             raise ValueError(f"{path}: give another name after --checkpoint, of a file of its own")
-        _refuse_inputs(name, others)
+        _check_not_an_input(name, others)
     check_place(path)
     if has_checkpoint(path) and not resume:
         raise ValueError(
@@ -81,7 +81,7 @@ def has_checkpoint(path: str) -> bool:
     return any(os.path.exists(name) for name in (path, older_of(path), first) if name is not None)
 
 
-def _refuse_inputs(output: str, inputs: Iterable[str]) -> None:
+def _check_not_an_input(output: str, inputs: Iterable[str]) -> None:
     """Raise ValueError if the output is a file that is read, by whatever name."""
     target = _identity(output)
     for path in inputs:

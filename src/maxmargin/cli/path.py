@@ -7,21 +7,21 @@ import json
 from typing import Any, NamedTuple
 
 from ..registry import TASKS
-from ..tables import columns, gap_share, named_score, score_name, score_text
+from ..tables import columns, gap_fraction, named_score, score_name, score_text
 from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
 from .options import folds, values_of_C
-from .signals import NO_MODEL, Signals, telling_of_interrupts
+from .signals import NO_MODEL, Signals, announcing_interrupts
 from .train import (
     add_checkpoint_options,
     add_data_arguments,
     add_training_options,
+    check_checkpoint_options,
+    check_inputs_differ,
     check_keeping,
     is_finished,
     keep,
     leave,
     make_plan,
-    refuse_misplaced_checkpoint,
-    refuse_one_input_twice,
     save_and_report,
     spent,
 )
@@ -101,16 +101,16 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train for all C, judge, and save the best."""
+    from .console import write_report
     from .held_out import HeldOutFile
     from .outputs import check_model_output
-    from .telling import write_report
     from .training import say
 
-    refuse_one_input_twice(arguments)
+    check_inputs_differ(arguments)
     if arguments.calibrate and arguments.output is None:
         raise UsageError("--calibrate is of use with -o only")
-    _refuse_what_has_no_path(arguments)
-    refuse_misplaced_checkpoint(arguments)
+    _check_path_options(arguments)
+    check_checkpoint_options(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     if arguments.output is not None:
@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     keep(training.estimator, arguments)
     dev = models = None
     kept = "" if arguments.checkpoint is None else f"; --resume goes on from {arguments.checkpoint}"
-    with telling_of_interrupts(f"before all C were judged; nothing was saved{kept}"):
+    with announcing_interrupts(f"before all C were judged; nothing was saved{kept}"):
         if arguments.dev is not None:
             dev = HeldOutFile.named(arguments.dev, TASKS[arguments.task], training.extra, arguments)
             models = _path(training.estimator, training.examples, arguments)
@@ -148,14 +148,14 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             dev.calibrate(estimator)
     else:
         estimator.set_params(C=best.C, callbacks=(signals.check,), on_interrupt="return")
-        with telling_of_interrupts(NO_MODEL):
+        with announcing_interrupts(NO_MODEL):
             training.fit()
     code = save_and_report(arguments, signals, estimator, training.extra)
     leave(arguments, finished=code in (DONE, STOPPED_EARLY))  # limits are those of the path
     return code
 
 
-def _refuse_what_has_no_path(arguments: argparse.Namespace) -> None:
+def _check_path_options(arguments: argparse.Namespace) -> None:
     """Raise UsageError for a solver or a slack without planes or C to go on from."""
     from ..solvers import is_online
 
@@ -169,14 +169,14 @@ def _by_file(models: Any, dev: Any, signals: Signals) -> tuple[str, list[Point]]
     """Points of one path, judged by a file."""
     from ..progress import running_clock
 
-    judged = []
+    evaluated = []
     with running_clock("evaluation"):
         for C in models.Cs.tolist():
             signals.check()
-            judged.append(dev.judge(models.at(C)))
-    pairs = zip(models.Cs.tolist(), models.results, judged, strict=True)
+            evaluated.append(dev.evaluate(models.at(C)))
+    pairs = zip(models.Cs.tolist(), models.results, evaluated, strict=True)
     points = [_point(C, [result], [own]) for C, result, own in pairs]
-    return judged[0].name, points
+    return evaluated[0].name, points
 
 
 def _by_folds(
@@ -185,7 +185,7 @@ def _by_folds(
     """Points of a path for each part, judged by that part."""
     from ..checkpoints import FOLD, part_of
     from ..progress import running_clock
-    from .folds import Judged, count_of, split
+    from .folds import Evaluated, count_of, split
     from .training import say
 
     task = TASKS[arguments.task]
@@ -202,15 +202,15 @@ def _by_folds(
             models = _path(training.estimator.set_params(checkpoint=kept), train, arguments)
             signals.check()
             with clock.phase("evaluation"):
-                own = [Judged.by(count(models.at(C), test)) for C in models.Cs.tolist()]
+                own = [Evaluated.by(count(models.at(C), test)) for C in models.Cs.tolist()]
             rows.append(list(zip(models.Cs.tolist(), models.results, own, strict=True)))
             best = max(rows[-1], key=lambda entry: entry[2].merit)
             told = f"best C {best[0]:g}, {named_score(best[2].name, best[2].score)}"
             say(arguments, f"fold {number} of {n_folds}: {told}")
     points = []
     for column in zip(*rows, strict=True):
-        Cs, results, judged = zip(*column, strict=True)
-        points.append(_point(Cs[0], list(results), list(judged)))
+        Cs, results, evaluated = zip(*column, strict=True)
+        points.append(_point(Cs[0], list(results), list(evaluated)))
     return rows[0][0][2].name, points
 
 
@@ -221,15 +221,15 @@ def _path(estimator: Any, examples: Any, arguments: argparse.Namespace) -> Any:
     return path(estimator, examples.X, examples.y, arguments.Cs, **examples.params)
 
 
-def _point(C: float, results: list[Any], judged: list[Any]) -> Point:
+def _point(C: float, results: list[Any], evaluated: list[Any]) -> Point:
     """A C, by what was found for it in all parts."""
     n = len(results)
     return Point(
         C,
         sum(result.primal for result in results) / n,
         max(max(result.relative_gap, 0.0) for result in results),
-        sum(own.score for own in judged) / n,
-        sum(own.merit for own in judged) / n,
+        sum(own.score for own in evaluated) / n,
+        sum(own.merit for own in evaluated) / n,
         sum(result.n_passes for result in results),
         sum(result.seconds for result in results),
         all(is_finished(result) for result in results),
@@ -240,7 +240,7 @@ def _table(name: str, points: list[Point], best: Point) -> str:
     """A row for each C, the best marked."""
     rows = [("C", "objective", "gap", score_name(name), "passes", "seconds", "")]
     for point in points:
-        gap = gap_share(point.relative_gap)
+        gap = gap_fraction(point.relative_gap)
         work = (f"{point.passes:.1f}", f"{point.seconds:.1f}")
         mark = "best" if point is best else ""
         numbers = (f"{point.C:.4g}", f"{point.objective:.6g}", gap, score_text(name, point.score))

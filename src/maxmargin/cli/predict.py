@@ -71,18 +71,18 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Predict and write."""
     from ..formats import write_text_atomically
-    from .answers import refuse_answers
+    from .answers import check_output_options
+    from .chunks import located, read_chunks
+    from .console import standard_output
     from .data import read_model
     from .outputs import check_text_output, is_standard
-    from .pieces import located, read_pieces
-    from .telling import standard_output
 
     to_standard = is_standard(arguments.output)
     if not to_standard:
         inputs = [arguments.model, arguments.data]
         check_text_output(arguments.output, inputs, arguments.force)
     model = read_model(arguments.model, arguments.data, arguments.n_jobs)
-    refuse_answers(arguments, model.task)
+    check_output_options(arguments, model.task)
     opened = (
         standard_output(arguments.encoding)
         if to_standard
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     )
     predict = import_name(model.task.module, "predict")
     with compiling_for(model.task.name), opened as stream:
-        for source in read_pieces(arguments.data, model.task.unit, arguments.encoding):
+        for source in read_chunks(arguments.data, model.task.unit, arguments.encoding):
             with located(source):
                 text = predict(model, source, arguments)
             signals.check()

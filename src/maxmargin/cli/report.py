@@ -57,9 +57,9 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Read, predict, write."""
     from ..persistence import load_model
     from ..report import make_report
+    from .console import echo
     from .data import read_model
     from .outputs import check_text_output
-    from .telling import tell
 
     arguments.data = arguments.test
     inputs = [arguments.model, *([arguments.test] if arguments.test else [])]
@@ -76,5 +76,5 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     with compiling_for(task_of(type(estimator))):
         report = make_report(estimator, title=title, worst=arguments.worst, **given)
         report.save(arguments.output)
-    tell(f"wrote {arguments.output}")
+    echo(f"wrote {arguments.output}")
     return DONE

@@ -13,8 +13,8 @@ from ..formats.opening import Source
 from ..formats.recognising import Kind
 from ..formats.svmlight import line_of_example
 from ..registry import Task
-from .data import Model, open_input, refuse_single_label
-from .kinds import refuse_other_kinds
+from .data import Model, check_several_labels, open_input
+from .kinds import check_kind
 
 __all__ = [
     "line_of",
@@ -31,7 +31,7 @@ def read_training_rows(
     """Read a labelled svmlight file, and say what file it is."""
     source = open_input(arguments.data)
     # Comments of one word on each line make rankings look like the sequences of svm_hmm.
-    refuse_other_kinds(source, task, arguments.encoding, (Kind.SVM_HMM,) if queries else ())
+    check_kind(source, task, arguments.encoding, (Kind.SVM_HMM,) if queries else ())
     data = read_svmlight(source, encoding=arguments.encoding, multilabel=multilabel)
     _check_queries(source, data, queries)
     if data.X.shape[1] == 0:
@@ -50,7 +50,7 @@ def read_classes(
             f"{source}: found the label {odd:g}, expected {noun}: whole numbers of at most 18 "
             "digits, or words"
         )
-    refuse_single_label(source, set(data.y.tolist()))
+    check_several_labels(source, set(data.y.tolist()))
     return source, data
 
 
@@ -66,7 +66,7 @@ def read_rows(
     """Read an svmlight file for a trained model; it may lack labels unless ``labelled``."""
     encoding = arguments.encoding
     allowed = (Kind.SVM_HMM,) if queries else ()
-    kind = refuse_other_kinds(source, model.task, encoding, allowed, needs_labels=labelled)
+    kind = check_kind(source, model.task, encoding, allowed, needs_labels=labelled)
     has_labels = labelled or kind is not Kind.UNLABELLED_SVMLIGHT
     options = {"has_labels": has_labels, "multilabel": multilabel and has_labels}
     data = read_svmlight(source, encoding=encoding, **options)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .codes import of_signal
 
-__all__ = ["NO_MODEL", "Signals", "telling_of_interrupts"]
+__all__ = ["NO_MODEL", "Signals", "announcing_interrupts"]
 
 NO_MODEL = "before the first pass was over; no model was saved"
 
@@ -32,7 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def telling_of_interrupts(text: str) -> Iterator[None]:
+def announcing_interrupts(text: str) -> Iterator[None]:
     """Let an interrupt of the block say what became of the work."""
     try:
         yield

@@ -20,13 +20,13 @@ from ..progress import running_clock
 from ..registry import Task
 from .codes import UsageError
 from .columns import Templates, Tokens, label_index
-from .kinds import refuse_other_kinds
+from .kinds import check_kind
 from .options import SEPARATORS
 
-__all__ = ["refuse_to_stream", "stored_tokens"]
+__all__ = ["check_can_stream", "stored_tokens"]
 
 
-def refuse_to_stream(arguments: argparse.Namespace, templates: Templates) -> None:
+def check_can_stream(arguments: argparse.Namespace, templates: Templates) -> None:
     """Raise UsageError for what cannot be done with data that stay in a file."""
     if not arguments.stream:
         if arguments.max_features is not None:
@@ -54,7 +54,7 @@ def stored_tokens(
     With them come the fitted extractor, the first tokens, and the number of the column of labels.
     """
     source = arguments.data
-    refuse_other_kinds(
+    check_kind(
         source,
         task,
         arguments.encoding,
@@ -113,6 +113,6 @@ def _remove(path: str) -> None:
 
 def _keep_while_mapped(stored: StoredSequences, files: ExitStack) -> None:
     """Let a file have its name for as long as it is in use: workers find it by that."""
-    from ..cluster.recipes import mapping_of
+    from ..cluster.loaders import mapping_of
 
     weakref.finalize(mapping_of(stored.tokens.indices), files.pop_all().close)

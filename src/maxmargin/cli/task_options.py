@@ -13,7 +13,7 @@ from ..registry import TASKS, Task
 from .codes import UsageError
 from .options import list_tasks, non_negative, positive
 
-__all__ = ["TOL_HELP", "TaskHelp", "add_task_options", "refuse_misplaced"]
+__all__ = ["TOL_HELP", "TaskHelp", "add_task_options", "check_task_options"]
 
 TOL_HELP = "relative duality gap at which training stops"
 
@@ -240,7 +240,7 @@ def _describe(parser: argparse.ArgumentParser, task: Task | None) -> None:
         parser.epilog = f"{TEMPLATES}{parser.epilog}"
 
 
-def refuse_misplaced(arguments: argparse.Namespace, task: Task) -> None:
+def check_task_options(arguments: argparse.Namespace, task: Task) -> None:
     """Raise UsageError for an option or a loss that the task does not have."""
     for name in (*_all_options(), "stream", "max_features"):
         if not _has(task, name) and _is_given(getattr(arguments, name)):

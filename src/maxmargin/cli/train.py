@@ -10,8 +10,9 @@ from typing import Any
 
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..registry import TASKS, import_name
-from ..tables import gap_share
+from ..tables import gap_fraction
 from .codes import DONE, ERROR, EXIT_CODES, STOPPED_EARLY, UsageError
+from .console import echo, echo_result, warn
 from .options import (
     add_jobs_option,
     add_reading_options,
@@ -19,22 +20,21 @@ from .options import (
     positive,
     seconds,
 )
-from .signals import NO_MODEL, Signals, telling_of_interrupts
-from .task_options import TOL_HELP, TaskHelp, add_task_options, refuse_misplaced
-from .telling import tell, tell_result, warn
+from .signals import NO_MODEL, Signals, announcing_interrupts
+from .task_options import TOL_HELP, TaskHelp, add_task_options, check_task_options
 
 __all__ = [
     "add_checkpoint_options",
     "add_data_arguments",
     "add_parser",
     "add_training_options",
+    "check_checkpoint_options",
+    "check_inputs_differ",
     "check_keeping",
     "is_finished",
     "keep",
     "leave",
     "make_plan",
-    "refuse_misplaced_checkpoint",
-    "refuse_one_input_twice",
     "run",
     "save_and_report",
     "spent",
@@ -223,14 +223,14 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and save."""
     from .outputs import check_model_output
 
-    refuse_one_input_twice(arguments)
+    check_inputs_differ(arguments)
     if arguments.patience is not None and arguments.dev is None:
         raise UsageError("--patience is of use with --dev only")
     if arguments.dev is not None and arguments.slack == "none":
         raise UsageError("--dev: with --slack none there are no weights to choose from")
-    _refuse_to_compact(arguments)
-    refuse_misplaced_checkpoint(arguments)
-    _refuse_cluster(arguments)
+    _check_compact(arguments)
+    check_checkpoint_options(arguments)
+    _check_cluster(arguments)
     plan = make_plan(arguments)
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
@@ -243,14 +243,14 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             estimator.set_params(cluster=client)
         watch = _make_watch(arguments, extra) if arguments.dev else None
         with (
-            telling_of_interrupts(NO_MODEL),
+            announcing_interrupts(NO_MODEL),
             watch.watching(estimator) if watch is not None else nullcontext(),
         ):
             fit()
         if client is not None:  # it is about to be closed
             estimator.set_params(cluster=None)
     if watch is not None and not arguments.quiet:
-        tell(watch.summary(estimator))
+        echo(watch.summary(estimator))
     if arguments.compact is not None:
         _compact(arguments, estimator, examples)
     code = save_and_report(arguments, signals, estimator, extra)
@@ -258,7 +258,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     return code
 
 
-def refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
+def check_checkpoint_options(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options of checkpoints where there is none."""
     if arguments.checkpoint is None:
         for name, given in (
@@ -269,7 +269,7 @@ def refuse_misplaced_checkpoint(arguments: argparse.Namespace) -> None:
                 raise UsageError(f"{name} is of use with --checkpoint only")
 
 
-def _refuse_cluster(arguments: argparse.Namespace) -> None:
+def _check_cluster(arguments: argparse.Namespace) -> None:
     """Raise UsageError for a training that a cluster cannot do."""
     if arguments.cluster is None:
         return
@@ -285,8 +285,8 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
     if arguments.cluster is None:
         yield None
         return
-    from ..cluster.dask_team import as_client
-    from ..cluster.team import NobodyWorks
+    from ..cluster.dask_executor import as_client
+    from ..cluster.executor import NobodyWorks
     from .training import say
 
     try:
@@ -346,7 +346,7 @@ def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
     return Watch(file, arguments)
 
 
-def _refuse_to_compact(arguments: argparse.Namespace) -> None:
+def _check_compact(arguments: argparse.Namespace) -> None:
     """Raise UsageError, before training, if weights could not be shortened after it."""
     from ..solvers import is_online
 
@@ -372,7 +372,7 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
     result = estimator.result_
     if not is_finished(result) or not result.relative_gap < arguments.compact:
         warn(
-            f"the weights were not shortened: their gap is {gap_share(result.relative_gap)} of "
+            f"the weights were not shortened: their gap is {gap_fraction(result.relative_gap)} of "
             "the objective"
         )
         return
@@ -387,7 +387,7 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
     say(arguments, f"{kept} of {before} weights were kept, shortened")
 
 
-def refuse_one_input_twice(arguments: argparse.Namespace) -> None:
+def check_inputs_differ(arguments: argparse.Namespace) -> None:
     """Raise UsageError if two files are to be read from the standard input."""
     if arguments.dev == arguments.data == "-":
         raise UsageError("the standard input is either the training file or that of --dev")
@@ -396,11 +396,11 @@ def refuse_one_input_twice(arguments: argparse.Namespace) -> None:
 def make_plan(arguments: argparse.Namespace) -> Any:
     """How to train, after all checks that need no data."""
     from ..progress import running_clock
-    from .training import refuse_bad_values
+    from .training import check_values
 
     task = TASKS[arguments.task]
-    refuse_misplaced(arguments, task)
-    refuse_bad_values(arguments, task)
+    check_task_options(arguments, task)
+    check_values(arguments, task)
     plan = import_name(task.module, "plan")(arguments)
 
     def make() -> Any:
@@ -443,12 +443,12 @@ def _report(
     interrupted = result.status == "interrupted" or signals.received is not None
     # Words would spoil a model that is written to /dev/stdout, and JSON that programs read.
     is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
-    speak = tell_result if is_for_words else tell
+    speak = echo_result if is_for_words else echo
     if not arguments.quiet:
         speak(f"{describe(result)}, {spent()}")
         speak(f"saved {place}")
     if error is not None:
-        tell(
+        echo(
             f"maxmargin: error: {arguments.output}: {error.strerror or error}; the model is in "
             f"{place} instead"
         )
@@ -478,7 +478,7 @@ def describe(result: Any) -> str:
     if result.gap is None:
         quality = "no certificate (the solver gives none)"
     else:
-        share = f"{gap_share(result.relative_gap)} of the objective"
+        share = f"{gap_fraction(result.relative_gap)} of the objective"
         gap = f"certified gap {max(result.gap, 0.0):.4g} ({share})"  # by rounding
         quality = f"objective {result.primal:.6g}, {gap}"
     return f"{quality}, {result.n_oracle_calls} oracle calls ({result.n_passes:.1f} passes)"

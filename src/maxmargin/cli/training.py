@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, cast
 
 from ..registry import Task
 from .codes import UsageError
-from .telling import tell
+from .console import echo
 
-__all__ = ["Examples", "Plan", "Training", "refuse_bad_values", "say", "shared_parameters"]
+__all__ = ["Examples", "Plan", "Training", "check_values", "say", "shared_parameters"]
 
 
 class Examples(NamedTuple):
@@ -67,7 +67,7 @@ def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, An
     }
 
 
-def refuse_bad_values(arguments: argparse.Namespace, task: Task) -> None:
+def check_values(arguments: argparse.Namespace, task: Task) -> None:
     """Raise UsageError, before any file is read, for values that no training could do with."""
     from ..formulation import Formulation
     from ..problem import Problem
@@ -87,4 +87,4 @@ def refuse_bad_values(arguments: argparse.Namespace, task: Task) -> None:
 def say(arguments: argparse.Namespace, text: str) -> None:
     """Tell the user, unless told to be quiet."""
     if not arguments.quiet:
-        tell(text)
+        echo(text)

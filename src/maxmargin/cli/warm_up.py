@@ -12,8 +12,8 @@ from typing import Any
 from .._compiling import compile_seconds
 from ..registry import ESTIMATORS, Estimator, import_name
 from .codes import DONE, UsageError
+from .console import echo, echo_result
 from .signals import Signals
-from .telling import tell, tell_result
 
 __all__ = ["add_parser", "run"]
 
@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         for entry in entries[name]:
             warm_up(entry)
         seconds, compiling = time.perf_counter() - started, compile_seconds() - before
-        tell_result(f"{name:20s} {seconds:6.1f} s, {compiling:.1f} s of it for kernels")
-    tell(f"the kernels are kept in {folder} and folders like it")
+        echo_result(f"{name:20s} {seconds:6.1f} s, {compiling:.1f} s of it for kernels")
+    echo(f"the kernels are kept in {folder} and folders like it")
     return DONE
 
 

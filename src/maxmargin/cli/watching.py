@@ -8,9 +8,9 @@ import time
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ..estimators.choosing import Choice, choosing
+from ..estimators.early_stopping import EarlyStopping, choosing
 from ..tables import named_score
-from .folds import Judged
+from .folds import Evaluated
 from .held_out import HeldOutFile
 from .training import say
 
@@ -28,22 +28,24 @@ class Watch:
     def __init__(self, file: HeldOutFile, arguments: argparse.Namespace) -> None:
         self.file = file
         self.arguments = arguments
-        self.judged: list[Judged] = []
+        self.evaluated: list[Evaluated] = []
         self._told_at = -math.inf
-        self.choice = Choice(self._judge, patience=arguments.patience, content=file.content())
+        self.choice = EarlyStopping(
+            self._evaluate, patience=arguments.patience, content=file.content()
+        )
 
     def watching(self, estimator: Any) -> AbstractContextManager[None]:
         """Watch the training of an estimator inside the block."""
         return choosing(estimator, self.choice)
 
-    def _judge(self, estimator: Any) -> float:
+    def _evaluate(self, estimator: Any) -> float:
         """The merit of an estimator; tells its score."""
         tally = self.file.tally(estimator)
         wanted = CALLS_PER_EXAMPLE * tally.n_units / self.choice.n_examples
         self.choice.pause = min(max(1.0, wanted), LONGEST_PAUSE)
-        own = Judged.by(tally)
+        own = Evaluated.by(tally)
         is_best = own.merit > self.choice.best.merit
-        self.judged.append(own)
+        self.evaluated.append(own)
         now = time.monotonic()
         if is_best or now - self._told_at >= 1.0:  # others as often as progress is shown
             self._told_at = now
@@ -53,15 +55,15 @@ class Watch:
 
     def summary(self, estimator: Any) -> str:
         """What became of it, for the end; of the weights that are saved, those of the estimator."""
-        judgements, kept = self.choice.judgements, self.choice.kept
+        evaluations, kept = self.choice.evaluations, self.choice.kept
         if kept is None:
             return "the weights that training ended with were not judged: it was interrupted"
-        known = (own for own in self.judged if own.merit == kept.merit)
+        known = (own for own in self.evaluated if own.merit == kept.merit)
         # Those that were judged before a checkpoint are judged again.
-        best = next(known, None) or Judged.by(self.file.tally(estimator))
-        is_last = kept is judgements[-1]
+        best = next(known, None) or Evaluated.by(self.file.tally(estimator))
+        is_last = kept is evaluations[-1]
         which = "that training ended with" if is_last else f"after {kept.passes:.1f} passes"
         return (
-            f"dev {named_score(best.name, best.score)}, the best of {len(judgements)} judgements: "
+            f"dev {named_score(best.name, best.score)}, the best of {len(evaluations)} judgements: "
             f"the weights are those {which}"
         )

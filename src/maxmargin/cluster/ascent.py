@@ -2,7 +2,7 @@
 
 A round sends weights q to all parts. Each measures its slacks there by true oracle calls, makes a
 cutting plane of them, takes passes of steps over its own blocks, and returns plane and point (see
-`part`). The best mean of all points so far is found by a QP (`points`): the dual never falls. The
+`shard`). The best mean of all points so far is found by a QP (`points`): the dual never falls. The
 slacks make the primal value at q, so that every round ends with a certificate.
 
 Where parts would all take the same step, their sum is much too long: the QP then gives each of them
@@ -18,23 +18,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..declared import Count, Number, numbers
 from ..engine.oracle import Oracle
 from ..engine.run import CertifiedRun
-from ..engine.state import OWN, Arrays, Kept, SolverState, from_file, inside, keeps, under
+from ..engine.state import (
+    OWN,
+    Arrays,
+    Checkpointable,
+    SolverState,
+    add_prefix,
+    declare_state,
+    from_file,
+    strip_prefix,
+)
 from ..engine.verifying import check_dual, check_primal
 from ..formulation import Formulation
 from ..objective import Certificate
 from ..problem import Problem
 from ..result import Callback, Result
+from ..schema import Count, Number, numbers
 from ..solvers.base import Solver
 from ..types import Floats
-from .part import PartRound, PartSums, Unknown
+from .executor import Reply
 from .points import Point, Points
-from .problem import PartsProblem
-from .team import Answered
+from .problem import ShardedProblem
+from .shard import ShardRound, ShardSums, Unknown
 
-__all__ = ["PartsAscent"]
+__all__ = ["ShardedAscent"]
 
 PRECISION = 1e-3  # of the QP, as a share of the gap
 PASSES = 2  # oracle calls of each example in a round
@@ -50,21 +59,23 @@ class PointsState(SolverState):
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""
-        return under("points", self.points.arrays())
+        return add_prefix("points", self.points.arrays())
 
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
-        self.points.restore(inside("points", arrays))
+        self.points.restore(strip_prefix("points", arrays))
 
     def proven_dual(self) -> float:
         """See `SolverState`."""
         return self.points.dual(self.points.weights())
 
 
-class AscentLoop(Kept):
-    """What `PartsAscent` keeps from one round to the next."""
+class AscentLoop(Checkpointable):
+    """What `ShardedAscent` keeps from one round to the next."""
 
-    kept = keeps(number=Count, query=lambda own: numbers(len(own.query)), gap=Number)
+    state_fields = declare_state(
+        number=Count, query=lambda own: numbers(len(own.query)), gap=Number
+    )
 
     def __init__(self, n_features: int) -> None:
         self.number = 0  # of the next point
@@ -72,11 +83,11 @@ class AscentLoop(Kept):
         self.gap = np.inf
 
 
-class PartsRun(CertifiedRun):
+class ShardedRun(CertifiedRun):
     """A run over the parts: their points, the best weights known, the certificate."""
 
-    kept = keeps(
-        CertifiedRun.kept,
+    state_fields = declare_state(
+        CertifiedRun.state_fields,
         state=OWN,
         current=lambda own: numbers(len(own.current)),
     )
@@ -84,15 +95,15 @@ class PartsRun(CertifiedRun):
 
     def __init__(
         self,
-        solver: PartsAscent,
-        problem: PartsProblem,
+        solver: ShardedAscent,
+        problem: ShardedProblem,
         C: float,
         weights: Floats,
         callbacks: Iterable[Callback],
     ) -> None:
         oracle = Oracle(problem, problem.formulation)
         super().__init__(solver, oracle, C, weights, callbacks)
-        self.parts, self.team = problem, problem.team
+        self.shards, self.executor = problem, problem.executor
         self.points = Points(self.n, problem.n_features)
         self.state = PointsState(oracle, self.points)
         self.current: Floats = np.zeros(problem.n_features)
@@ -111,7 +122,7 @@ class PartsRun(CertifiedRun):
     def final_state(self, interrupted: bool) -> None:
         """None: the multipliers stay with the workers."""
 
-    def take(self, w: Floats, sums: dict[int, PartSums]) -> bool:
+    def take(self, w: Floats, sums: dict[int, ShardSums]) -> bool:
         """Certify ``w`` by what all parts have measured there; False where some are missing."""
         if len(sums) < self.n:
             return False
@@ -136,7 +147,7 @@ class PartsRun(CertifiedRun):
         primal, w = self.best
         before = self.best, self.certified, self.found_primal, self.oracle.bounds
         self.best = None
-        answers = self.team.ask("measure", w, dict.fromkeys(range(self.n), ()))
+        answers = self.executor.call("measure", w, dict.fromkeys(range(self.n), ()))
         if self.take(w, {k: found.answer for k, found in answers.items()}):
             assert self.best is not None
             with from_file(self._saver.path):
@@ -145,7 +156,7 @@ class PartsRun(CertifiedRun):
 
     def settle(self) -> Certificate:
         """Certify the current weights by true oracle calls on all workers."""
-        answers = self.team.ask("measure", self.current, dict.fromkeys(range(self.n), ()))
+        answers = self.executor.call("measure", self.current, dict.fromkeys(range(self.n), ()))
         self.oracle.count(self.n)
         self.take(self.current, {k: found.answer for k, found in answers.items()})
         assert self.certificate is not None
@@ -153,8 +164,8 @@ class PartsRun(CertifiedRun):
 
 
 @dataclass(frozen=True)
-class PartsAscent(Solver):
-    """Dual ascent on the parts of a `PartsProblem`, which is all that it can solve.
+class ShardedAscent(Solver):
+    """Dual ascent on the parts of a `ShardedProblem`, which is all that it can solve.
 
     Parameters
     ----------
@@ -175,15 +186,15 @@ class PartsAscent(Solver):
         weights: Floats,
         warm_start: Result | None,
         callbacks: Iterable[Callback],
-    ) -> PartsRun:
+    ) -> ShardedRun:
         """See `Solver.start`."""
-        assert isinstance(problem, PartsProblem)
-        return PartsRun(self, problem, C, weights, callbacks)
+        assert isinstance(problem, ShardedProblem)
+        return ShardedRun(self, problem, C, weights, callbacks)
 
-    def iterate(self, run: PartsRun) -> None:
+    def iterate(self, run: ShardedRun) -> None:
         """Rounds until the certificate meets the stopping criterion."""
-        points, team = run.points, run.team
-        loop = run.looping(AscentLoop(run.parts.n_features))
+        points, executor = run.points, run.executor
+        loop = run.looping(AscentLoop(run.shards.n_features))
         new: dict[int, dict[int, Any]] = {}
         while True:
             run.save_point()
@@ -192,8 +203,8 @@ class PartsAscent(Solver):
             }
             loop.number += 2 * run.n
             run.certified = False
-            asked = team.asked + 1
-            answers = team.ask("ascend", loop.query, messages, may_be_late=True)
+            asked = executor.asked + 1
+            answers = executor.call("ascend", loop.query, messages, may_be_late=True)
             answers |= self._reminded(run, loop.query, messages, answers)
             run.oracle.count(PASSES * len(answers))
             run.check()
@@ -223,20 +234,21 @@ class PartsAscent(Solver):
 
     @staticmethod
     def _reminded(
-        run: PartsRun, w: Floats, messages: dict[int, Any], answers: dict[int, Answered]
-    ) -> dict[int, Answered]:
+        run: ShardedRun, w: Floats, messages: dict[int, Any], answers: dict[int, Reply]
+    ) -> dict[int, Reply]:
         """Answers of parts that have lost their memory, with their worker say, told all again."""
         lost = [k for k, found in answers.items() if isinstance(found.answer, Unknown)]
         if not lost:
             return {}
-        asked = run.team.asked
+        asked = run.executor.asked
         again = {k: (*messages[k][:2], run.points.of_part(k)) for k in lost}
         return {
-            k: found._replace(asked=asked) for k, found in run.team.ask("ascend", w, again).items()
+            k: found._replace(asked=asked)
+            for k, found in run.executor.call("ascend", w, again).items()
         }
 
     @staticmethod
-    def _two(run: PartsRun, k: int, found: PartRound) -> tuple[Point, Point]:
+    def _two(run: ShardedRun, k: int, found: ShardRound) -> tuple[Point, Point]:
         """The two points of a part's answer; a plane is one, with all multipliers."""
         plane, C = found.plane, run.C
         vector = plane.vector._replace(values=C * plane.vector.values)

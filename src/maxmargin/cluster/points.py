@@ -1,6 +1,6 @@
 """What the driver keeps of the parts: points that each has reached, and the best mean of them.
 
-Problem solved, with points ``(v, d)`` of parts k = 1..K (see `part`):
+Problem solved, with points ``(v, d)`` of parts k = 1..K (see `shard`):
 
     max  sum theta d - 1/2 |sum theta v|^2   s.t.  theta >= 0,  sum of part k's theta <= 1.
 
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..declared import Count, checked_arrays, from_values, numbers, whole
 from ..engine.joint_qp import JointPlanes, solve_jointly
 from ..engine.state import FULL, Arrays, from_text, to_text
+from ..schema import Count, checked_arrays, from_values, numbers, whole
 from ..types import Floats, Ints
 from .vectors import Packed, pack, products
 
@@ -26,13 +26,13 @@ __all__ = ["Point", "Points"]
 
 IDLE_LIMIT = 5  # solutions in a row without weight after which a point is dropped
 MOST, MOST_OF_ALL = 60, 400  # points of a part, and of all, beyond which a part keeps their mean
-PER_POINT = ("part", "number", "value", "theta", "idle")
+PER_POINT = ("shard", "number", "value", "theta", "idle")
 
 
 class Point(NamedTuple):
     """A point of a part."""
 
-    part: int
+    shard: int
     number: int
     vector: Packed
     value: float
@@ -49,17 +49,17 @@ class Points:
 
     Parameters
     ----------
-    n_parts : int
+    n_shards : int
         How many parts there are.
     n_features : int
         Length of the vectors.
     """
 
-    def __init__(self, n_parts: int, n_features: int) -> None:
-        self.n_parts, self.n_features = n_parts, n_features
-        self.most = max(2, min(MOST, MOST_OF_ALL // n_parts))
+    def __init__(self, n_shards: int, n_features: int) -> None:
+        self.n_shards, self.n_features = n_shards, n_features
+        self.most = max(2, min(MOST, MOST_OF_ALL // n_shards))
         self.vectors: list[Packed] = []
-        self.part: Ints = np.empty(0, np.int64)
+        self.shard: Ints = np.empty(0, np.int64)
         self.number: Ints = np.empty(0, np.int64)
         self.value: Floats = np.empty(0)
         self.theta: Floats = np.empty(0)
@@ -78,23 +78,23 @@ class Points:
         gram[m:] = products(self.vectors[m:], self.vectors, self.n_features)
         gram[:m, m:] = gram[m:, :m].T
         self.gram = gram
-        for name in ("part", "number", "value"):
+        for name in ("shard", "number", "value"):
             values = [getattr(point, name) for point in new]
             setattr(self, name, np.append(getattr(self, name), values))
         self.theta = np.append(self.theta, np.zeros(n_new))
         self.idle = np.append(self.idle, np.zeros(n_new, np.int64))
 
-    def add(self, part: int, number: int, vector: Packed, value: float, theta: float) -> None:
+    def add(self, shard: int, number: int, vector: Packed, value: float, theta: float) -> None:
         """Add a point of this weight."""
-        self.add_all([Point(part, number, vector, value)])
+        self.add_all([Point(shard, number, vector, value)])
         self.theta[-1] = theta
 
     def solve(self, stop_gap: float) -> None:
         """Find the best factors, up to this gap, and drop points that have long had none."""
         if not len(self):
             return
-        cap, ridge = np.ones(self.n_parts), np.zeros(self.n_parts)
-        planes = JointPlanes(self.gram, self.value, self.theta, self.part, cap, ridge)
+        cap, ridge = np.ones(self.n_shards), np.zeros(self.n_shards)
+        planes = JointPlanes(self.gram, self.value, self.theta, self.shard, cap, ridge)
         self.theta = solve_jointly(planes, stop_gap).alpha
         self.idle = np.where(self.theta > 0.0, 0, self.idle + 1)
         self._keep(np.flatnonzero(self.idle < IDLE_LIMIT))
@@ -107,14 +107,14 @@ class Points:
         """The value reached, at the weights."""
         return float(self.theta @ self.value) - 0.5 * float(w @ w)
 
-    def factors(self, part: int) -> dict[int, float]:
+    def factors(self, shard: int) -> dict[int, float]:
         """Factors of a part's points by number."""
-        own = self._own(part)
+        own = self._own(shard)
         return dict(zip(self.number[own].tolist(), self.theta[own].tolist(), strict=True))
 
-    def of_part(self, part: int) -> dict[int, Packed]:
+    def of_part(self, shard: int) -> dict[int, Packed]:
         """A part's points by number."""
-        own = self._own(part)
+        own = self._own(shard)
         return {int(self.number[p]): self.vectors[p] for p in own}
 
     def merge_crowded(self, number: int) -> dict[int, dict[int, Packed]]:
@@ -123,22 +123,22 @@ class Points:
         Returns the new points by part and number, which counts on from ``number``.
         """
         merged: dict[int, dict[int, Packed]] = {}
-        counts = np.bincount(self.part, minlength=self.n_parts)
-        for part in np.flatnonzero(counts > self.most).tolist():
-            own = self._own(part)
+        counts = np.bincount(self.shard, minlength=self.n_shards)
+        for shard in np.flatnonzero(counts > self.most).tolist():
+            own = self._own(shard)
             total = float(self.theta[own].sum())
             vector = pack(self._sum(own) / total) if total else None
             value = float(self.theta[own] @ self.value[own]) / total if total else 0.0
-            self._keep(np.flatnonzero(self.part != part))
+            self._keep(np.flatnonzero(self.shard != shard))
             if vector is not None:
-                self.add(part, number, vector, value, total)
-                merged[part] = {number: vector}
+                self.add(shard, number, vector, value, total)
+                merged[shard] = {number: vector}
                 number += 1
         return merged
 
-    def _own(self, part: int) -> Ints:
+    def _own(self, shard: int) -> Ints:
         """Places of a part's points."""
-        return np.flatnonzero(self.part == part)
+        return np.flatnonzero(self.shard == shard)
 
     def _sum(self, places: Ints) -> Floats:
         """Sum of points times their factors."""
@@ -173,14 +173,14 @@ class Points:
         m = len(arrays["theta"])
         size = from_values(_KeptNumbers, from_text(arrays["numbers"]), "numbers").size
         declared = {
-            "part": whole(m, below=self.n_parts),
+            "shard": whole(m, below=self.n_shards),
             **{name: whole(m, below=2**62) for name in ("number", "idle")},
             "value": numbers(m),
             "theta": numbers(m, low=0.0),
             "gram": numbers(m, m),
         }
         own = checked_arrays(arrays, declared)
-        sums = np.bincount(own["part"], own["theta"], self.n_parts)
+        sums = np.bincount(own["shard"], own["theta"], self.n_shards)
         if size != m or not (sums <= 1.0 + FULL).all():
             raise ValueError("theta: the sum of a part's factors is more than 1")
         vectors = []

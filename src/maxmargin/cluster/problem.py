@@ -1,4 +1,4 @@
-"""Parts as examples: a problem whose oracle is asked of all parts at once, on their workers.
+"""FeatureBlocks as examples: a problem whose oracle is asked of all parts at once, on their workers.
 
 With S_k the sum of part k's sample weights, the part is one example of that weight, whose slack is
 the weighted mean of those of its own (for squared slacks, of their squares). A cutting plane of
@@ -12,57 +12,57 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..engine.native import NativeProblem
+from ..cutting_planes import BoundedPlanes, Planes, stack
+from ..engine.packed_problem import PackedProblem
 from ..formulation import Formulation, Rescaling
-from ..plane_rows import BoundedPlanes, Planes, stack
 from ..types import Floats, Ints, Ints32
-from .part import PartPlane
-from .team import Facts, Team
+from .executor import Executor, ShardInfo
+from .shard import ShardPlane
 from .vectors import Packed
 
-__all__ = ["PartsProblem"]
+__all__ = ["ShardedProblem"]
 
 
-class PartsProblem(NativeProblem):
+class ShardedProblem(PackedProblem):
     """All parts of a team, as examples.
 
     Parameters
     ----------
-    team : Team
+    team : Executor
         Who answers for the parts.
     formulation : Formulation
         That of the examples.
     """
 
-    def __init__(self, team: Team, formulation: Formulation) -> None:
-        self.team = team
+    def __init__(self, executor: Executor, formulation: Formulation) -> None:
+        self.executor = executor
         #: What solvers are to be given: the planes are made already.
         self.formulation = Formulation(constraints=formulation.constraints)
-        self.n_features = team.facts[0].n_features
-        self.exact = all(facts.exact for facts in team.facts)
+        self.n_features = executor.info[0].n_features
+        self.exact = all(info.exact for info in executor.info)
         #: Sums of the sample weights of the parts.
-        self.weights: Floats = np.array([facts.weight for facts in team.facts])
-        self.size = sum(facts.n_examples for facts in team.facts)
+        self.weights: Floats = np.array([info.weight for info in executor.info])
+        self.size = sum(info.n_examples for info in executor.info)
 
     @property
     def n_examples(self) -> int:
         """Number of parts."""
-        return len(self.team.facts)
+        return len(self.executor.info)
 
-    def input_of(self, i: int) -> Facts:
+    def input_of(self, i: int) -> ShardInfo:
         """What is known of a part; its examples are elsewhere."""
-        return self.team.facts[i]
+        return self.executor.info[i]
 
     def output_of(self, i: int) -> None:
         """None: it is with the examples."""
 
     def subset(self, indices: Ints) -> NoReturn:
-        """Parts are not cut again."""
+        """FeatureBlocks are not cut again."""
         raise TypeError("parts on workers are not cut into others")
 
     def __getstate__(self) -> dict[str, object]:
         """What tells it from others: the examples, not who answers for them."""
-        return {"facts": self.team.facts}
+        return {"facts": self.executor.info}
 
     def oracle(
         self,
@@ -72,10 +72,10 @@ class PartsProblem(NativeProblem):
         sqrt_loss: bool = False,
     ) -> Planes | BoundedPlanes:
         """See `Problem.oracle`."""
-        parts = [int(k) for k in indices]
-        answers = self.team.ask("plane", np.ascontiguousarray(w), dict.fromkeys(parts, ()))
-        found: list[PartPlane] = [answers[k].answer for k in parts]
-        scales = 1.0 / np.maximum(self.weights[parts], 1e-300)
+        shards = [int(k) for k in indices]
+        answers = self.executor.call("plane", np.ascontiguousarray(w), dict.fromkeys(shards, ()))
+        found: list[ShardPlane] = [answers[k].answer for k in shards]
+        scales = 1.0 / np.maximum(self.weights[shards], 1e-300)
         rows = [_row(plane.vector, scale) for plane, scale in zip(found, scales, strict=True)]
         planes = stack(rows, scales * np.array([plane.offset for plane in found]))
         bounds = [plane.sums.bound for plane in found]

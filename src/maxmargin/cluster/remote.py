@@ -7,12 +7,12 @@ import threading
 from typing import Any, NamedTuple
 
 from ..types import Floats
-from .part import Part
-from .team import Facts, Recipe, Terms, build_part
+from .executor import Loader, ShardConfig, ShardInfo, build_shard
+from .shard import Shard
 
 __all__ = ["Missing", "drop", "work"]
 
-_PARTS: dict[tuple[str, int], tuple[Part, Facts, threading.Lock]] = {}
+_PARTS: dict[tuple[str, int], tuple[Shard, ShardInfo, threading.Lock]] = {}
 _OVER: set[str] = set()
 _GUARD = threading.Lock()
 
@@ -20,13 +20,13 @@ _GUARD = threading.Lock()
 class Missing(NamedTuple):
     """The answer of a worker that does not have the part, and was not told how it is made."""
 
-    part: int
+    shard: int
 
 
 def work(
     job: str,
-    part: int,
-    making: tuple[Recipe, Terms] | bytes | None,
+    shard: int,
+    making: tuple[Loader, ShardConfig] | bytes | None,
     method: str,
     w: Floats | None,
     message: tuple[Any, ...],
@@ -34,24 +34,24 @@ def work(
     """Let a part answer a question; it is made, if it is not there.
 
     ``making``, or its pickle, may be None where it is known to be there. The method "facts" asks
-    for `Facts`.
+    for `ShardInfo`.
     """
     if job in _OVER:  # nobody waits for the answer
-        return Missing(part)
-    known = _PARTS.get((job, part))
+        return Missing(shard)
+    known = _PARTS.get((job, shard))
     if known is None:
         if making is None:
-            return Missing(part)
+            return Missing(shard)
         if isinstance(making, bytes):
             making = pickle.loads(making)
-        built, facts = build_part(*making)
+        built, info = build_shard(*making)
         with _GUARD:
             if job in _OVER:
-                return Missing(part)
-            known = _PARTS.setdefault((job, part), (built, facts, threading.Lock()))
-    trained, facts, lock = known
+                return Missing(shard)
+            known = _PARTS.setdefault((job, shard), (built, info, threading.Lock()))
+    trained, info, lock = known
     if method == "facts":
-        return facts
+        return info
     with lock:  # a worker may have several threads, and a question may be asked again
         return getattr(trained, method)(w, *message)
 

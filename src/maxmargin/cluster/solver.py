@@ -9,19 +9,19 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from .._warn import warn_user
-from ..engine.growing import Growing
+from ..engine.adaptive_features import AdaptiveFeatures
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Progress, Result, WeightsCallback
 from ..solvers import Auto, OneSlack, Solver
 from ..solvers.base import checked_weights
 from ..types import Floats
-from .ascent import PartsAscent
-from .dask_team import DaskTeam, address_of, as_client
-from .part import PartOptions
-from .problem import PartsProblem
-from .recipes import cut
-from .team import ClusterLost, NobodyWorks, Recipe, Team, Terms
+from .ascent import ShardedAscent
+from .dask_executor import DaskExecutor, address_of, as_client
+from .executor import ClusterLost, Executor, Loader, NobodyWorks, ShardConfig
+from .loaders import cut
+from .problem import ShardedProblem
+from .shard import ShardOptions
 
 __all__ = ["ClusterSolver", "solve_by"]
 
@@ -43,8 +43,8 @@ class ClusterSolver(Solver):
         scheduler. ``pip install "maxmargin[distributed]"`` installs what is needed.
     method : {"auto", "one-slack"} or OneSlack
         "auto" is dual ascent by parts, "one-slack" cutting planes, with one plane for each pass.
-    n_parts : int, optional
-        Parts to cut the examples into; by default one for each thread of the workers there are. The
+    n_shards : int, optional
+        FeatureBlocks to cut the examples into; by default one for each thread of the workers there are. The
         weights depend on it, and not on who works on which part.
     timeout : float
         Seconds after which an answer is late, if others have come, all in less than a third of the
@@ -71,7 +71,7 @@ class ClusterSolver(Solver):
 
     cluster: Any = dataclasses.field(default=None, kw_only=True)
     method: str | OneSlack = dataclasses.field(default="auto", kw_only=True)
-    n_parts: int | None = dataclasses.field(default=None, kw_only=True)
+    n_shards: int | None = dataclasses.field(default=None, kw_only=True)
     timeout: float = dataclasses.field(default=60.0, kw_only=True)
 
     name: ClassVar[str] = "cluster"
@@ -82,8 +82,8 @@ class ClusterSolver(Solver):
             raise ValueError(
                 f"on a cluster the solver must be 'auto' or 'one-slack', got {self.method!r:.60}"
             )
-        if self.n_parts is not None and self.n_parts < 1:
-            raise ValueError(f"n_parts must be >= 1, got {self.n_parts}")
+        if self.n_shards is not None and self.n_shards < 1:
+            raise ValueError(f"n_shards must be >= 1, got {self.n_shards}")
         if not self.timeout > 0:
             raise ValueError(f"timeout must be positive, got {self.timeout}")
 
@@ -108,7 +108,7 @@ class ClusterSolver(Solver):
             return dataclasses.replace(self.method, **common)
         if self.method == "one-slack" or formulation.constraints is not None:
             return OneSlack(**common)
-        return PartsAscent(**common)
+        return ShardedAscent(**common)
 
     def start(self, *arguments: Any) -> NoReturn:
         """See `Solver.start`; there is none here, but that of a solver over the parts."""
@@ -120,7 +120,7 @@ class ClusterSolver(Solver):
 
     def solve(  # type: ignore[override]
         self,
-        problem: Problem | Sequence[Recipe],
+        problem: Problem | Sequence[Loader],
         formulation: Formulation,
         C: float,
         *,
@@ -158,21 +158,21 @@ class ClusterSolver(Solver):
         inner = self._inner(formulation)
         client = as_client(self.cluster)
         try:
-            recipes, weights = self._parts(client, problem, sample_weight)
+            loaders, weights = self._parts(client, problem, sample_weight)
             plain = dataclasses.replace(formulation, constraints=None)
-            options = PartOptions(
+            options = ShardOptions(
                 cache_mb=self.cache_mb,
                 n_jobs=self.n_jobs,
                 seed=int(np.random.default_rng(inner.random_state).integers(2**32)),
             )
-            terms = [
-                Terms(plain, C, own, options.of(k), hashed=inner.checkpoint is not None)
+            config = [
+                ShardConfig(plain, C, own, options.of(k), hashed=inner.checkpoint is not None)
                 for k, own in enumerate(weights)
             ]
-            with DaskTeam(client, recipes, terms, self.timeout) as team:
-                result = solve_by(team, inner, formulation, C, callbacks)
-            if team.lost is not None:
-                warn_user(f"{team.lost}; the best weights so far are kept")
+            with DaskExecutor(client, loaders, config, self.timeout) as executor:
+                result = solve_by(executor, inner, formulation, C, callbacks)
+            if executor.lost is not None:
+                warn_user(f"{executor.lost}; the best weights so far are kept")
             return result
         except ClusterLost as lost:  # before there were any weights
             raise NobodyWorks(lost.why) from None
@@ -181,19 +181,19 @@ class ClusterSolver(Solver):
                 client.close()
 
     def _parts(
-        self, client: Any, problem: Problem | Sequence[Recipe], sample_weight: Any
-    ) -> tuple[list[Recipe], list[Floats | None]]:
+        self, client: Any, problem: Problem | Sequence[Loader], sample_weight: Any
+    ) -> tuple[list[Loader], list[Floats | None]]:
         """Recipes of the parts, and the weights of their examples."""
         if isinstance(problem, Sequence) and not hasattr(problem, "n_examples"):
-            recipes = list(problem)
-            if not recipes or not all(callable(recipe) for recipe in recipes):
+            loaders = list(problem)
+            if not loaders or not all(callable(loader) for loader in loaders):
                 raise ValueError("expected a problem, or a list of callables, one for each part")
-            if sample_weight is not None and len(sample_weight) != len(recipes):
+            if sample_weight is not None and len(sample_weight) != len(loaders):
                 raise ValueError(
-                    f"sample_weight has {len(sample_weight)} arrays for {len(recipes)} parts"
+                    f"sample_weight has {len(sample_weight)} arrays for {len(loaders)} parts"
                 )
-            return recipes, [None] * len(recipes) if sample_weight is None else list(sample_weight)
-        if isinstance(problem, Growing):
+            return loaders, [None] * len(loaders) if sample_weight is None else list(sample_weight)
+        if isinstance(problem, AdaptiveFeatures):
             raise ValueError(
                 f"a {type(problem).__name__} finds its features in training: its parts would have "
                 "different ones"
@@ -201,22 +201,26 @@ class ClusterSolver(Solver):
         n = problem.n_examples  # type: ignore[union-attr]
         if n == 0:
             raise ValueError("the problem has no examples")
-        n_parts = self.n_parts or max(1, sum(client.nthreads().values()))
-        recipes, pieces = cut(problem, min(n_parts, n))  # type: ignore[arg-type]
+        n_shards = self.n_shards or max(1, sum(client.nthreads().values()))
+        loaders, pieces = cut(problem, min(n_shards, n))  # type: ignore[arg-type]
         if sample_weight is None:
-            return recipes, [None] * len(pieces)
+            return loaders, [None] * len(pieces)
         given = checked_weights(sample_weight, n)
-        return recipes, [given[piece] for piece in pieces]
+        return loaders, [given[piece] for piece in pieces]
 
 
 def solve_by(
-    team: Team, solver: Solver, formulation: Formulation, C: float, callbacks: Iterable[Callback]
+    executor: Executor,
+    solver: Solver,
+    formulation: Formulation,
+    C: float,
+    callbacks: Iterable[Callback],
 ) -> Result:
     """Solve the problem of all parts of a team; counts are of examples."""
-    widths = {facts.n_features for facts in team.facts}
+    widths = {info.n_features for info in executor.info}
     if len(widths) > 1:
         raise ValueError(f"the parts have different numbers of features: {sorted(widths)}")
-    problem = PartsProblem(team, formulation)
+    problem = ShardedProblem(executor, formulation)
     if problem.size == 0:
         raise ValueError(f"all {problem.n_examples} parts are empty, expected examples")
     ratio = problem.size / problem.n_examples

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..plane_rows import Planes
+from ..cutting_planes import Planes
 from ..types import Floats, Ints
-from .work import ORACLE_CALL
+from .cost_model import ORACLE_CALL
 
 if TYPE_CHECKING:
     from ..formulation import Formulation
     from .cuts.pool import Pool
+    from .feature_blocks import FeatureBlocks
     from .online_steps import OnlineRule, OnlineState
     from .oracle import Oracle
-    from .parts import Parts
     from .planes import BlockStore
 
-__all__ = ["Accelerators", "PartAccelerators", "PartsAlone", "accelerators_of"]
+__all__ = ["Accelerators", "FactoredAccelerators", "FeatureBlocksOnly", "accelerators_of"]
 
 
 class Accelerators:
@@ -28,19 +28,19 @@ class Accelerators:
 
     Attributes
     ----------
-    parts : Parts or None
-        Layout of the parts in which `part_oracle` gives its rows: pieces of outputs with many
-        features each, which take less memory and time than the features (see `engine.parts`).
+    parts : FeatureBlocks or None
+        Layout of the parts in which `factored_oracle` gives its rows: pieces of outputs with many
+        features each, which take less memory and time than the features (see `engine.feature_blocks`).
     oracle_work : float
-        Counted work of an oracle call, on average (see `engine.work`).
+        Counted work of an oracle call, on average (see `engine.cost_model`).
     """
 
-    parts: Parts | None = None
+    feature_blocks: FeatureBlocks | None = None
     oracle_work: float = ORACLE_CALL
 
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+    def factored_oracle(self, indices: Ints, w: Floats) -> Planes:
         """The oracle's answers, with the rows in parts; asked only where there are ``parts``."""
-        raise NotImplementedError(f"{type(self).__name__} has parts, but no part_oracle")
+        raise NotImplementedError(f"{type(self).__name__} has parts, but no factored_oracle")
 
     def oracle_at_scale(self, indices: Ints, v: Floats, scale: float) -> Planes | None:
         """The oracle's answers at ``w = scale * v``, without making w, or None.
@@ -50,7 +50,7 @@ class Accelerators:
         """
         return None
 
-    def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore | None:
+    def store(self, oracle: Oracle, upper_bounds: Floats, cache_bytes: int) -> BlockStore | None:
         """A plane store made for this problem, or None for the general one."""
         return None
 
@@ -72,32 +72,34 @@ class Accelerators:
         return False
 
 
-class PartAccelerators(Accelerators):
-    """Those of a problem with ``parts`` and a ``part_oracle`` of its own, which may be any."""
+class FactoredAccelerators(Accelerators):
+    """Those of a problem with ``parts`` and a ``factored_oracle`` of its own, which may be any."""
 
     def __init__(self, problem: Any, formulation: Formulation) -> None:
         self.problem = problem
         self.formulation = formulation
-        self.parts = problem.parts
+        self.feature_blocks = problem.feature_blocks
 
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+    def factored_oracle(self, indices: Ints, w: Floats) -> Planes:
         """See `Accelerators`."""
         kind = self.formulation
-        found: Planes = self.problem.part_oracle(indices, w, kind.rescaling, kind.uses_sqrt_loss)
+        found: Planes = self.problem.factored_oracle(
+            indices, w, kind.rescaling, kind.uses_sqrt_loss
+        )
         return found
 
 
-class PartsAlone(Accelerators):
+class FeatureBlocksOnly(Accelerators):
     """Of what a problem offers only the parts, if any: the rest knows nothing of constraints."""
 
-    def __init__(self, offered: Accelerators, in_parts: bool) -> None:
+    def __init__(self, offered: Accelerators, in_blocks: bool) -> None:
         self.offered = offered
-        self.parts = offered.parts if in_parts else None
+        self.feature_blocks = offered.feature_blocks if in_blocks else None
         self.oracle_work = offered.oracle_work
 
-    def part_oracle(self, indices: Ints, w: Floats) -> Planes:
+    def factored_oracle(self, indices: Ints, w: Floats) -> Planes:
         """See `Accelerators`."""
-        return self.offered.part_oracle(indices, w)
+        return self.offered.factored_oracle(indices, w)
 
 
 def accelerators_of(problem: Any, formulation: Formulation) -> Accelerators:

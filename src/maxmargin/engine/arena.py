@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..declared import ArrayOf, checked_arrays, flags, numbers, rows_at, whole
+from ..schema import ArrayOf, checked_arrays, flags, numbers, rows_at, whole
 from ..types import Bools, Floats, Ints, Ints32
-from .parts import Parts
+from .feature_blocks import FeatureBlocks
 
 AnyArray = NDArray[Any]
 MORE_THAN_SAID = 1.5  # times the bytes that a warning has named: then another one is due
@@ -19,7 +19,7 @@ MORE_THAN_SAID = 1.5  # times the bytes that a warning has named: then another o
 class Arena(NamedTuple):
     """Append-only arrays of all planes. A compaction drops dead planes and orders by block.
 
-    Every block has its own small dictionary of parts (see `parts`; mostly single features): plane p
+    Every block has its own small dictionary of parts (see `feature_blocks`; mostly single features): plane p
     adds the global ids ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its
     block, and the entries of planes name these *local* parts. Scoring a block then touches each of
     its weights once, however many planes share it. Row p of the block's Gram matrix starts at
@@ -52,19 +52,19 @@ class Blocks(NamedTuple):
     last: Ints
     count: Ints  # type: ignore[assignment]
     n_features: Ints
-    cap: Floats
+    upper_bound: Floats
     ridge: Floats
 
 
 class Places(NamedTuple):
     """A table from the parts of one block to their local numbers, plus one; zeros between uses.
 
-    Parts below ``n_row_parts`` are found by ``part & mask``: those of a block are near each other,
+    FeatureBlocks below ``n_row_blocks`` are found by ``part & mask``: those of a block are near each other,
     so that a short table does for the rows of all data. The others are at ``part - shift``.
     """
 
     table: Ints32
-    n_row_parts: int
+    n_row_blocks: int
     mask: int
     shift: int
 
@@ -89,7 +89,7 @@ class StoreArrays(NamedTuple):
     """All that the kernels of a store work on."""
 
     arena: Arena
-    parts: Parts
+    feature_blocks: FeatureBlocks
     blocks: Blocks
     used: Ints
     scratch: Scratch
@@ -177,7 +177,7 @@ def arena_of(arrays: Mapping[str, AnyArray]) -> Arena:
     return Arena(**{name: array.copy() for name, array in arrays.items()})
 
 
-def declared_arena(used: Ints, n_blocks: int, n_parts: int) -> dict[str, ArrayOf]:
+def declared_arena(used: Ints, n_blocks: int, n_feature_blocks: int) -> dict[str, ArrayOf]:
     """What the arrays of a full arena have to be."""
     n_planes, n_entries, n_features, n_gram = (int(count) for count in used)
     of_planes = (np.int32,)
@@ -196,16 +196,16 @@ def declared_arena(used: Ints, n_blocks: int, n_parts: int) -> dict[str, ArrayOf
         "gram_start": rows_at(n_planes, n_gram),
         "ids": whole(n_entries, types=(SMALL.ids, LARGE.ids)),
         "values": numbers(n_entries)._replace(types=(SMALL.values, LARGE.values)),
-        "new_features": whole(n_features, below=n_parts, types=of_planes),
+        "new_features": whole(n_features, below=n_feature_blocks, types=of_planes),
         "gram": numbers(n_gram),
     }
 
 
 def restored_arena(
-    arrays: Mapping[str, AnyArray], used: Ints, n_blocks: int, n_parts: int
+    arrays: Mapping[str, AnyArray], used: Ints, n_blocks: int, n_feature_blocks: int
 ) -> Arena:
     """A full arena out of a file, whose planes are lists of blocks, and its entries local parts."""
-    found = checked_arrays(arrays, declared_arena(used, n_blocks, n_parts))
+    found = checked_arrays(arrays, declared_arena(used, n_blocks, n_feature_blocks))
     for name in ("block", "next_plane", "position"):
         found[name] = found[name].astype(TYPES[name], copy=False)
     arena = Arena(**found)
@@ -299,13 +299,13 @@ def resizing(arena: Arena, used: Ints, sizes: Sequence[int]) -> Iterator[Arena]:
             yield arena
 
 
-def new_places(n_parts: int, n_row_parts: int = 0, span: int = 0) -> Places:
+def new_places(n_feature_blocks: int, n_row_blocks: int = 0, span: int = 0) -> Places:
     """A table of parts, of which those of rows are at most ``span`` apart in each block."""
-    if n_row_parts == 0:
-        return Places(np.zeros(n_parts, np.int32), 0, 0, 0)
+    if n_row_blocks == 0:
+        return Places(np.zeros(n_feature_blocks, np.int32), 0, 0, 0)
     size = 1 << max(span - 1, 1).bit_length()
-    n_single = n_parts - n_row_parts
-    return Places(np.zeros(size + n_single, np.int32), n_row_parts, size - 1, n_row_parts - size)
+    n_single = n_feature_blocks - n_row_blocks
+    return Places(np.zeros(size + n_single, np.int32), n_row_blocks, size - 1, n_row_blocks - size)
 
 
 def new_scratch(places: Places, expanded: Floats, features: int, planes: int) -> Scratch:

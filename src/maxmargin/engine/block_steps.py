@@ -37,16 +37,16 @@ FRANK_WOLFE, MVP, WSS2, ALL_PLANES, COORDINATES = 0, 1, 2, 3, 4
 
 
 @kernel(inline=True)
-def unused(rest, cap):
+def unused(rest, upper_bound):
     """The truth's multiplier: what the others leave of the cap, unless that is mere rounding.
 
     A trace of it would be the partner of the maximal violating pair, and the step of no effect.
     """
-    return rest if rest > 1e-14 * cap else 0.0
+    return rest if rest > 1e-14 * upper_bound else 0.0
 
 
 @kernel(inline=True)
-def block_gap(scores, alpha, m, cap, ridge):
+def block_gap(scores, alpha, m, upper_bound, ridge):
     """Gap of the block and its most violated plane."""
     u = 0
     held = 0.0
@@ -55,12 +55,12 @@ def block_gap(scores, alpha, m, cap, ridge):
             u = j
         held += alpha[j] * scores[j]
     if ridge > 0.0:
-        return _uncapped_gap(scores, alpha, m, cap, ridge, held), u
-    return cap * scores[u] - held, u
+        return _uncapped_gap(scores, alpha, m, upper_bound, ridge, held), u
+    return upper_bound * scores[u] - held, u
 
 
 @kernel(allocates=False)
-def _uncapped_gap(scores, alpha, m, cap, ridge, held):
+def _uncapped_gap(scores, alpha, m, upper_bound, ridge, held):
     """Gap of a block with squared slack; ``held`` is the sum of multipliers times scores."""
     total = 0.0
     for j in range(1, m):
@@ -68,19 +68,19 @@ def _uncapped_gap(scores, alpha, m, cap, ridge, held):
     top = -ridge * total
     for j in range(1, m):
         top = max(top, scores[j])
-    return total * top + cap * top * top - held
+    return total * top + upper_bound * top * top - held
 
 
 @kernel(inline=True)
-def improve_block(kind, max_steps, stop_gap, scores, alpha, gram, m, cap, ridge):
+def improve_block(kind, max_steps, stop_gap, scores, alpha, gram, m, upper_bound, ridge):
     """Take steps until the block's gap is at most ``stop_gap``; returns the dual's increase."""
     total = 0.0
     for _ in range(max_steps):
-        gap, u = block_gap(scores, alpha, m, cap, ridge)
+        gap, u = block_gap(scores, alpha, m, upper_bound, ridge)
         if gap <= stop_gap or gap <= 0.0:
             break
         if kind == FRANK_WOLFE:
-            gain = _frank_wolfe_step(scores, alpha, gram, m, cap, u, gap)
+            gain = _frank_wolfe_step(scores, alpha, gram, m, upper_bound, u, gap)
         else:
             gain = _pair_step(scores, alpha, gram, m, u, kind != MVP)
         if gain <= 0.0:
@@ -118,32 +118,34 @@ def _pair_step(scores, alpha, gram, m, u, second_order):
 
 
 @kernel(allocates=False)
-def _frank_wolfe_step(scores, alpha, gram, m, cap, u, gap):
+def _frank_wolfe_step(scores, alpha, gram, m, upper_bound, u, gap):
     """Move all multipliers towards ``cap`` on u by exact line search; returns the gain."""
-    curvature = cap * cap * gram[u, u]
+    curvature = upper_bound * upper_bound * gram[u, u]
     for j in range(m):
         product = 0.0
         for k in range(m):
             product += gram[j, k] * alpha[k]
         curvature += alpha[j] * product
         if j == u:
-            curvature -= 2.0 * cap * product
-    share = 1.0
+            curvature -= 2.0 * upper_bound * product
+    shard = 1.0
     if gap < curvature:
-        share = gap / curvature
+        shard = gap / curvature
     for j in range(m):
-        product = cap * gram[j, u]
+        product = upper_bound * gram[j, u]
         for k in range(m):
             product -= gram[j, k] * alpha[k]
-        scores[j] -= share * product
+        scores[j] -= shard * product
     for j in range(m):
-        alpha[j] *= 1.0 - share
-    alpha[u] += share * cap
-    return share * (gap - 0.5 * share * curvature)
+        alpha[j] *= 1.0 - shard
+    alpha[u] += shard * upper_bound
+    return shard * (gap - 0.5 * shard * curvature)
 
 
 @kernel(allocates=False)
-def sweep_block(max_sweeps, stop_gap, scores, alpha, gram, m, cap, ridge, newest, seed, order):
+def sweep_block(
+    max_sweeps, stop_gap, scores, alpha, gram, m, upper_bound, ridge, newest, seed, order
+):
     """Set every multiplier of an uncapped block to its best value, one by one, in sweeps.
 
     The plane ``newest`` (0: none) comes first, the others in random order (Chang & Yih 2013,
@@ -154,7 +156,7 @@ def sweep_block(max_sweeps, stop_gap, scores, alpha, gram, m, cap, ridge, newest
         order[j - 1] = j
     state = 1 + seed % 2147483646
     for _ in range(max_sweeps):
-        gap, _ = block_gap(scores, alpha, m, cap, ridge)
+        gap, _ = block_gap(scores, alpha, m, upper_bound, ridge)
         if gap <= stop_gap or gap <= 0.0:
             break
         for j in range(m - 2, 0, -1):

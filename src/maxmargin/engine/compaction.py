@@ -25,7 +25,7 @@ def keep_rows(first, last, kept, ids, values, to_ids, to_values, starts):
 
 
 @kernel(allocates=False)
-def keep_parts(ids, first, last, listed, n_listed, place, to_listed, at):
+def keep_blocks(ids, first, last, listed, n_listed, place, to_listed, at):
     """Keep the listed parts that entries first..last - 1 name, from ``at`` on; returns how many.
 
     Entries name parts by their number in the list, and get the new numbers. The order of the parts
@@ -47,8 +47,8 @@ def keep_parts(ids, first, last, listed, n_listed, place, to_listed, at):
 
 
 @kernel(allocates=False)
-def keep_parts_by_use(ids, n_entries, listed, place, to_listed):
-    """Like `keep_parts`, with the parts in the order in which entries name them first.
+def keep_blocks_by_use(ids, n_entries, listed, place, to_listed):
+    """Like `keep_blocks`, with the parts in the order in which entries name them first.
 
     Rows that are read one after the other then find theirs side by side. ``to_listed`` is another
     array than ``listed``.

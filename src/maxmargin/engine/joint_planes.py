@@ -9,10 +9,16 @@ import numpy as np
 
 from .._jit import kernel
 from ..types import Floats, Ints, Ints32
+from .cost_model import BLOCK_ENTRY
+from .feature_blocks import (
+    FeatureBlocks,
+    clear_blocks,
+    gather_blocks,
+    mean_block_size,
+    scatter_blocks,
+)
 from .joint_qp import JointPlanes, joint_work
-from .parts import Parts, clear_parts, gather_parts, mean_part_size, scatter_parts
 from .plane_kernels import list_block
-from .work import PART_ENTRY
 
 if TYPE_CHECKING:
     from .planes import PlaneStore
@@ -45,27 +51,33 @@ class PlaneRows(NamedTuple):
 
 
 def planes_work(
-    n_planes: int, n_new: int, n_entries: int, parts: Parts, solution: float | None = None
+    n_planes: int,
+    n_new: int,
+    n_entries: int,
+    feature_blocks: FeatureBlocks,
+    solution: float | None = None,
 ) -> float:
     """Work of new products, and of a solution, a guess unless it is given."""
     if n_planes > MOST_PLANES:
         return np.inf
     pairs = n_new * (1.0 - 0.5 * n_new / max(n_planes, 1))
-    products = PART_ENTRY * mean_part_size(parts) * pairs * n_entries
+    products = BLOCK_ENTRY * mean_block_size(feature_blocks) * pairs * n_entries
     return products + (joint_work(n_planes) if solution is None else solution)
 
 
-def all_products(rows: PlaneRows, parts: Parts, n_weights: int) -> Floats:
+def all_products(rows: PlaneRows, feature_blocks: FeatureBlocks, n_weights: int) -> Floats:
     """Products of all pairs of rows."""
     gram = np.empty((len(rows.first), len(rows.first)))
-    _add_products(rows, parts, n_weights, gram, 0)
+    _add_products(rows, feature_blocks, n_weights, gram, 0)
     return gram
 
 
-def _add_products(rows: PlaneRows, parts: Parts, n_weights: int, gram: Floats, start: int) -> None:
+def _add_products(
+    rows: PlaneRows, feature_blocks: FeatureBlocks, n_weights: int, gram: Floats, start: int
+) -> None:
     """Products of the rows from ``start`` on with all rows."""
     longest = int((rows.last - rows.first).max(initial=0))
-    _multiply(rows, parts, np.zeros(n_weights), np.empty(longest), gram, start)
+    _multiply(rows, feature_blocks, np.zeros(n_weights), np.empty(longest), gram, start)
 
 
 class KnownProducts(NamedTuple):
@@ -92,11 +104,13 @@ class KnownProducts(NamedTuple):
         wanted[known] = False
         return np.concatenate([known, np.flatnonzero(wanted)]), rows
 
-    def extended(self, known: Ints, rows: PlaneRows, parts: Parts, d: int) -> Floats:
+    def extended(
+        self, known: Ints, rows: PlaneRows, feature_blocks: FeatureBlocks, d: int
+    ) -> Floats:
         """Products of all planes in ``rows``, of which the first are these known ones."""
         gram = np.empty((len(rows.first), len(rows.first)))
         gram[: len(known), : len(known)] = self._among(known)
-        _add_products(rows, parts, d, gram, len(known))
+        _add_products(rows, feature_blocks, d, gram, len(known))
         return gram
 
     def _among(self, rows: Ints) -> Floats:
@@ -108,57 +122,57 @@ NO_PRODUCTS = KnownProducts(np.empty(0, np.int64), np.empty((0, 0)))
 
 
 @kernel
-def _multiply(rows, parts, expanded, buffer, gram, start):
+def _multiply(rows, feature_blocks, expanded, buffer, gram, start):
     """From row ``start`` on each is written out as a vector, and the rows before it are scored."""
     for k in range(start, len(rows.first)):
         first, last = rows.first[k], rows.last[k]
         ids = rows.ids[first:last]
-        scatter_parts(parts, ids, last - first, rows.values[first:last], expanded)
+        scatter_blocks(feature_blocks, ids, last - first, rows.values[first:last], expanded)
         for q in range(k + 1):
             at, end = rows.first[q], rows.last[q]
-            gather_parts(parts, rows.ids[at:end], 0, end - at, expanded, buffer)
+            gather_blocks(feature_blocks, rows.ids[at:end], 0, end - at, expanded, buffer)
             product = 0.0
             for e in range(end - at):
                 product += rows.values[at + e] * buffer[e]
             gram[k, q] = product
             gram[q, k] = product
-        clear_parts(parts, ids, last - first, expanded)
+        clear_blocks(feature_blocks, ids, last - first, expanded)
 
 
-def row_values(rows: PlaneRows, parts: Parts, w: Floats) -> Floats:
+def row_values(rows: PlaneRows, feature_blocks: FeatureBlocks, w: Floats) -> Floats:
     """Products of all rows with w."""
     longest = int((rows.last - rows.first).max(initial=0))
     found = np.empty(len(rows.first))
-    _row_values(rows, parts, w, np.empty(longest), found)
+    _row_values(rows, feature_blocks, w, np.empty(longest), found)
     return found
 
 
 @kernel
-def _row_values(rows, parts, w, buffer, found):
+def _row_values(rows, feature_blocks, w, buffer, found):
     """Row by row."""
     for k in range(len(found)):
         first, last = rows.first[k], rows.last[k]
-        gather_parts(parts, rows.ids[first:last], 0, last - first, w, buffer)
+        gather_blocks(feature_blocks, rows.ids[first:last], 0, last - first, w, buffer)
         found[k] = 0.0
         for e in range(last - first):
             found[k] += rows.values[first + e] * buffer[e]
 
 
-def add_rows(rows: PlaneRows, parts: Parts, weights: Floats, w: Floats) -> None:
+def add_rows(rows: PlaneRows, feature_blocks: FeatureBlocks, weights: Floats, w: Floats) -> None:
     """Add the sum of the rows, weighted, to w."""
     longest = int((rows.last - rows.first).max(initial=0))
-    _add_rows(rows, parts, weights, np.empty(longest), w)
+    _add_rows(rows, feature_blocks, weights, np.empty(longest), w)
 
 
 @kernel
-def _add_rows(rows, parts, weights, buffer, w):
+def _add_rows(rows, feature_blocks, weights, buffer, w):
     """Row by row."""
     for k in range(len(weights)):
         if weights[k] != 0.0:
             first, last = rows.first[k], rows.last[k]
             for e in range(last - first):
                 buffer[e] = weights[k] * rows.values[first + e]
-            scatter_parts(parts, rows.ids[first:last], last - first, buffer, w)
+            scatter_blocks(feature_blocks, rows.ids[first:last], last - first, buffer, w)
 
 
 def copied_planes(store: PlaneStore, planes: Ints) -> PlaneRows:
@@ -214,7 +228,7 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
     rounded too much: by the true dual there is then no gain.
     """
     arena, used, known = store.arena, int(store.used[0]), store.known_products
-    chosen = np.flatnonzero(arena.alive[:used] & (store.caps[arena.block[:used]] > 0))
+    chosen = np.flatnonzero(arena.alive[:used] & (store.upper_bounds[arena.block[:used]] > 0))
     m = len(chosen)
     if m == 0 or m > MOST_PLANES or len(np.unique(arena.block[chosen])) > MOST_BLOCKS:
         return None
@@ -222,18 +236,20 @@ def solve_planes_jointly(store: PlaneStore, stop_gap: float, most_work: float) -
     n_known = len(known_rows)
     sizes = arena.entry_start[chosen + 1] - arena.entry_start[chosen]
     size = int(sizes.sum() * store.entry_size)
-    if planes_work(m, m - n_known, size, store.parts) > most_work:
+    if planes_work(m, m - n_known, size, store.feature_blocks) > most_work:
         return None
-    rows, parts = store.plane_rows(chosen)
+    rows, feature_blocks = store.plane_rows(chosen)
     number, block = np.unique(arena.block[chosen], return_inverse=True)
-    gram = known.extended(known_rows, rows, parts, len(store.w))
+    gram = known.extended(known_rows, rows, feature_blocks, len(store.w))
     store.known_products = KnownProducts(chosen, gram)
-    cap, before = store.caps[number], arena.alpha[chosen]
+    upper_bound, before = store.upper_bounds[number], arena.alpha[chosen]
     if store.formulation.slack != "l1":
-        cap = np.full(len(cap), np.inf)
-    planes = JointPlanes(gram, arena.offset[chosen], before, block, cap, store.blocks.ridge[number])
-    solution = store.solve_joint(planes, rows, parts, stop_gap, most_work)
-    store.work += planes_work(m, m - n_known, size, store.parts, solution.work)
+        upper_bound = np.full(len(upper_bound), np.inf)
+    planes = JointPlanes(
+        gram, arena.offset[chosen], before, block, upper_bound, store.blocks.ridge[number]
+    )
+    solution = store.solve_joint(planes, rows, feature_blocks, stop_gap, most_work)
+    store.work += planes_work(m, m - n_known, size, store.feature_blocks, solution.work)
 
     def take(alpha: Floats) -> float:
         arena.alpha[chosen] = alpha

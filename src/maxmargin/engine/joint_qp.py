@@ -51,7 +51,7 @@ class JointPlanes(NamedTuple):
     offset: Floats
     alpha: Floats
     block: Ints  # 0..len(cap) - 1
-    cap: Floats  # per block, infinite where there is none
+    upper_bound: Floats  # per block, infinite where there is none
     ridge: Floats
 
 
@@ -76,8 +76,8 @@ def solve_jointly(planes: JointPlanes, stop_gap: float, most_work: float = np.in
     there is no gap, ``stop_gap`` is the largest violation of the optimality conditions. It ends
     before where it takes several times ``most_work``.
     """
-    m, n_blocks = len(planes.offset), len(planes.cap)
-    capped = np.flatnonzero(np.isfinite(planes.cap))
+    m, n_blocks = len(planes.offset), len(planes.upper_bound)
+    capped = np.flatnonzero(np.isfinite(planes.upper_bound))
     gram = planes.gram
     shared = planes.ridge[planes.block]
     if shared.any():
@@ -85,12 +85,12 @@ def solve_jointly(planes: JointPlanes, stop_gap: float, most_work: float = np.in
     # Behind the planes the true outputs of capped blocks, which take what is left of the caps.
     offset = np.concatenate([planes.offset, np.zeros(len(capped))])
     sums = np.bincount(planes.block, planes.alpha, n_blocks)
-    rest = np.maximum(planes.cap[capped] - sums[capped], 0.0)
+    rest = np.maximum(planes.upper_bound[capped] - sums[capped], 0.0)
     truth = np.full(n_blocks, -1)
     truth[capped] = np.arange(m, m + len(capped))
     largest = float(gram.diagonal().max(initial=0.0)) or 1.0
     of = np.concatenate([planes.block, capped])
-    blocks = JointBlocks(of, truth, planes.cap, planes.ridge, largest)
+    blocks = JointBlocks(of, truth, planes.upper_bound, planes.ridge, largest)
     alpha = np.concatenate([planes.alpha, rest])
     most = GRACE * most_work / PRODUCT
     gap, products = newton_steps(gram, offset, alpha, blocks, stop_gap, most)
@@ -107,7 +107,7 @@ class JointBlocks(NamedTuple):
 
     of: Ints
     truth: Ints
-    cap: Floats
+    upper_bound: Floats
     ridge: Floats
     largest: float
 
@@ -132,7 +132,7 @@ def newton_steps(gram, offset, alpha, blocks, stop_gap, most_products):
 
     ``gram``, with the ridges, is of the planes alone; the other arrays have the truths behind them.
     """
-    size, n_blocks = len(alpha), len(blocks.cap)
+    size, n_blocks = len(alpha), len(blocks.upper_bound)
     slopes, curved = np.empty(size), np.zeros(size)
     steps, goal = np.empty(size), np.empty(size)
     totals, tops = np.empty(n_blocks), np.empty(n_blocks)
@@ -198,7 +198,7 @@ def newton_steps(gram, offset, alpha, blocks, stop_gap, most_products):
 def _open_face(gram, alpha, blocks, face):
     """All multipliers that are not zero, but for the largest of capped blocks; returns the cost."""
     face.count[0] = 0
-    for i in range(len(blocks.cap)):
+    for i in range(len(blocks.upper_bound)):
         face.pivots[i] = blocks.truth[i]
     for j in range(len(alpha)):
         pivot = face.pivots[blocks.of[j]]
@@ -290,7 +290,7 @@ def _follow(gram, alpha, blocks, face):
             alpha[j] = 0.0
         if alpha[j] <= 0.0:
             cost += _leave(face, k)
-    for i in range(len(blocks.cap)):
+    for i in range(len(blocks.upper_bound)):
         pivot = face.pivots[i]
         if pivot < 0 or alpha[pivot] > 0.0:
             continue
@@ -370,11 +370,11 @@ def _add_products(gram, steps, curved):
 @kernel(allocates=False)
 def _gap(slopes, alpha, blocks, totals, tops):
     """Duality gap of the planes; for hard margins the largest violation of optimality."""
-    cap, ridge = blocks.cap, blocks.ridge
+    upper_bound, ridge = blocks.upper_bound, blocks.ridge
     totals[:] = 0.0
     for j in range(len(alpha)):
         totals[blocks.of[j]] += alpha[j]
-    for i in range(len(cap)):
+    for i in range(len(upper_bound)):
         tops[i] = -ridge[i] * totals[i]  # slacks are not negative
     gap = 0.0
     worst = 0.0
@@ -382,15 +382,15 @@ def _gap(slopes, alpha, blocks, totals, tops):
         i = blocks.of[j]
         tops[i] = max(tops[i], slopes[j])
         gap -= alpha[j] * slopes[j]
-        if cap[i] == np.inf and ridge[i] == 0.0:
+        if upper_bound[i] == np.inf and ridge[i] == 0.0:
             worst = max(worst, abs(slopes[j]) if alpha[j] > 0.0 else slopes[j])
     if worst > 0.0:
         return worst
-    for i in range(len(cap)):
+    for i in range(len(upper_bound)):
         if ridge[i] > 0.0:
             gap += totals[i] * tops[i] + 0.5 * tops[i] * tops[i] / ridge[i]
-        elif cap[i] < np.inf:
-            gap += cap[i] * tops[i]
+        elif upper_bound[i] < np.inf:
+            gap += upper_bound[i] * tops[i]
     return gap
 
 
@@ -476,5 +476,5 @@ def _clip(alpha, blocks, steps, reach, goal, totals):
         totals[blocks.of[j]] += goal[j]
     for j in range(len(alpha)):
         i = blocks.of[j]
-        if blocks.cap[i] < np.inf and totals[i] > 0.0:
-            goal[j] *= blocks.cap[i] / totals[i]
+        if blocks.upper_bound[i] < np.inf and totals[i] > 0.0:
+            goal[j] *= blocks.upper_bound[i] / totals[i]

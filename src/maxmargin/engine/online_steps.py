@@ -32,7 +32,7 @@ import numpy as np
 
 from .._jit import kernel
 from ..types import Floats
-from ..weight_constraints import Region
+from ..weight_constraints import FeasibleSet
 from .block_steps import WSS2, improve_block
 
 __all__ = [
@@ -94,21 +94,21 @@ def make_state(n_features: int, n_examples: int, average: bool, products: bool) 
     )
 
 
-def keep_within(region: Region, state: OnlineState) -> None:
+def keep_within(feasible_set: FeasibleSet, state: OnlineState) -> None:
     """Move weights that a step has taken out of their bounds back to these, as a part of the step.
 
     The changes are multipliers of the bounds, whose planes are single weights.
     """
-    v, numbers, which = state.v, state.numbers, region.bounded
+    v, numbers, which = state.v, state.numbers, feasible_set.bounded
     before = v[which]
-    now = np.clip(numbers[SCALE] * before, region.low, region.high) / numbers[SCALE]
+    now = np.clip(numbers[SCALE] * before, feasible_set.low, feasible_set.high) / numbers[SCALE]
     now = np.where(np.abs(now - before) > ROUNDING * np.abs(before), now, before)
     changes = now - before
     moved = changes != 0.0
     if not moved.any():
         return
     v[which] = now
-    bounds = np.where(changes > 0.0, region.low, region.high)
+    bounds = np.where(changes > 0.0, feasible_set.low, feasible_set.high)
     linear = float(changes[moved] @ bounds[moved])
     numbers[LINEAR] += linear
     numbers[SQUARE] = max(0.0, numbers[SQUARE] + float((now - before) @ (now + before)))
@@ -286,12 +286,12 @@ def mira_steps(planes, examples, b, c, weights, k, rule, state):
     gram = np.empty((k + 1, k + 1))
     for r in range(len(examples)):
         first = r * k - 1  # row of plane j = 1..k is first + j; plane 0 is the truth's
-        cap = rule.C * weights[examples[r]]
+        upper_bound = rule.C * weights[examples[r]]
         state.numbers[LOSS] += planes.losses[first + 1]
         largest = 0.0
         for j in range(k + 1):
             gram[0, j] = gram[j, 0] = hinges[j] = alpha[j] = 0.0
-        alpha[0] = cap
+        alpha[0] = upper_bound
         for j in range(1, k + 1):
             row = first + j
             # Other outputs may have the features of the truth; only rows that pad have b = 0.
@@ -306,8 +306,8 @@ def mira_steps(planes, examples, b, c, weights, k, rule, state):
             if gram[j, j] <= 0.0 and rule.C >= NO_CAP:
                 hinges[j] = 0.0
         if largest > 0.0:
-            small = 1e-12 * cap * largest
-            improve_block(WSS2, 100 * (k + 1), small, hinges, alpha, gram, k + 1, cap, 0.0)
+            small = 1e-12 * upper_bound * largest
+            improve_block(WSS2, 100 * (k + 1), small, hinges, alpha, gram, k + 1, upper_bound, 0.0)
             for j in range(1, k + 1):
                 row = first + j
                 if alpha[j] > 0.0 and c[row] > 0.0:

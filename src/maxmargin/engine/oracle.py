@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .._warn import warn_user
-from ..formulation import Formulation
-from ..plane_rows import (
+from ..cutting_planes import (
     BoundedPlanes,
     Planes,
     concatenate,
@@ -28,22 +27,23 @@ from ..plane_rows import (
     validate_bounds,
     validate_planes,
 )
+from ..formulation import Formulation
 from ..problem import Problem
 from ..search.margin_search import search_of
 from ..types import Floats, Ints
-from ..weight_constraints import Region
-from .accelerators import PartsAlone, accelerators_of
-from .growing import Growing
-from .parts import Parts, row_products, single_weights
+from ..weight_constraints import FeasibleSet
+from .accelerators import FeatureBlocksOnly, accelerators_of
+from .adaptive_features import AdaptiveFeatures
+from .feature_blocks import FeatureBlocks, row_products, single_weights
 from .processes import Processes, in_processes
 from .threads import Threads, count_threads
 
-__all__ = ["Answer", "Oracle", "batches", "hinge_values", "violations"]
+__all__ = ["Oracle", "OracleResult", "batches", "hinge_values", "violations"]
 
 BATCH = 512  # examples per call in a full pass: bounds the memory of the planes
 WORSE = -1e-6  # value of a candidate below which it is worse than the given output
 ROUNDING = 1e-10  # of the terms of a difference, share of them that their rounding may make up
-PIECE_WORK = 5e6  # counted work that a thread is given at a time: long against handing it over
+CHUNK_WORK = 5e6  # counted work that a thread is given at a time: long against handing it over
 FEWEST, MOST = 8, BATCH  # examples of such a piece
 LOW_BOUND = 1e-6  # by so much, relatively, a candidate's value may exceed its bound: rounding
 
@@ -54,7 +54,7 @@ Found = TypeVar("Found")
 Search = Callable[[Ints, Floats], Planes | BoundedPlanes]
 
 
-class Answer(NamedTuple):
+class OracleResult(NamedTuple):
     """Candidates, and their planes' terms: ``b = offsets`` and ``a = scales * dpsi``."""
 
     planes: Planes
@@ -74,8 +74,8 @@ class Oracle:
 
     Attributes
     ----------
-    parts : Parts
-        What the rows of `ask` are counted in: the problem's parts, or single weights.
+    parts : FeatureBlocks
+        What the rows of `call` are counted in: the problem's parts, or single weights.
     calls : int
         Examples that were asked for so far.
     work : float
@@ -83,10 +83,10 @@ class Oracle:
     exact : bool
         Whether the problem says that it finds the most violated candidates.
     bounds : array of shape (n_examples,) or None
-        Upper bounds on the largest violations, by each example's latest answer to `ask` or
-        `ask_features`; None as long as no answer had any. Of an exact answer without one the
+        Upper bounds on the largest violations, by each example's latest answer to `call` or
+        `call_features`; None as long as no answer had any. Of an exact answer without one the
         candidate's own value is the bound, here -inf.
-    region : Region or None
+    region : FeasibleSet or None
         Where the weights may be, if there are constraints.
     threads : Threads or None
         What searches pieces of batches at the same time; see `in_threads`. By default each batch
@@ -103,17 +103,21 @@ class Oracle:
         self.n_examples = problem.n_examples
         self.n_features = int(problem.n_features or 0)
         self.accelerators = accelerators_of(problem, formulation)
-        self.region: Region | None = None
+        self.feasible_set: FeasibleSet | None = None
         self.rounding = 0.0
         if formulation.constraints is not None:
-            self.region = formulation.constraints.region(self.n_features)
+            self.feasible_set = formulation.constraints.feasible_set(self.n_features)
             # The features that a part has of fixed weights cannot leave it.
-            self.accelerators = PartsAlone(self.accelerators, not self.region.fixed.any())
-        parts = self.accelerators.parts
-        self.in_parts = parts is not None
-        self.parts: Parts = parts if parts is not None else single_weights(self.n_features)
+            self.accelerators = FeatureBlocksOnly(
+                self.accelerators, not self.feasible_set.fixed.any()
+            )
+        feature_blocks = self.accelerators.feature_blocks
+        self.in_blocks = feature_blocks is not None
+        self.feature_blocks: FeatureBlocks = (
+            feature_blocks if feature_blocks is not None else single_weights(self.n_features)
+        )
         self.work = float(self.accelerators.oracle_work)
-        self._piece_size = int(np.clip(PIECE_WORK / max(self.work, 1.0), FEWEST, MOST))
+        self._piece_size = int(np.clip(CHUNK_WORK / max(self.work, 1.0), FEWEST, MOST))
         self.calls = 0
         self.exact = bool(getattr(problem, "exact", True))
         self.bounds: Floats | None = None
@@ -133,7 +137,7 @@ class Oracle:
     @contextmanager
     def in_threads(self, count: int) -> Iterator[None]:
         """Within it, so many threads search, where the problem says that they may, or processes."""
-        if count == 1 or isinstance(self.problem, Growing):
+        if count == 1 or isinstance(self.problem, AdaptiveFeatures):
             yield
             return
         if not getattr(self.problem, "in_threads", False):
@@ -161,77 +165,90 @@ class Oracle:
     @property
     def has_bounds(self) -> bool:
         """Whether single weights have bounds."""
-        return self.region is not None and len(self.region.bounded) > 0
+        return self.feasible_set is not None and len(self.feasible_set.bounded) > 0
 
     def weights(self, w: Floats) -> Floats:
         """The problem's weights for those of a solver."""
-        return w if self.region is None else self.region.weights(w)
+        return w if self.feasible_set is None else self.feasible_set.weights(w)
 
     def change(self, w: Floats) -> Floats:
         """A solver's weights for those of the problem."""
-        return w if self.region is None else self.region.change(w)
+        return w if self.feasible_set is None else self.feasible_set.change(w)
 
     # ----- questions ----------------------------------------------------------------------------
 
-    def ask(self, examples: Ints, w: Floats, weights: Floats | None = None) -> Answer:
+    def call(self, examples: Ints, w: Floats, weights: Floats | None = None) -> OracleResult:
         """The most violated candidate of each example at ``w``, in parts.
 
         ``weights`` are the problem's own there, if they are at hand: to make them takes a while.
         """
         at = w if weights is None else weights
         return self._answer(
-            self._part_search, examples, at, in_parts=True, measures=True, known=weights is not None
+            self._factored_search,
+            examples,
+            at,
+            in_blocks=True,
+            measures=True,
+            known=weights is not None,
         )
 
-    def ask_all(
-        self, examples: Ints, w: Floats, size: int = BATCH, *, in_parts: bool = False
-    ) -> Iterator[tuple[Ints, Answer]]:
+    def call_all(
+        self, examples: Ints, w: Floats, size: int = BATCH, *, in_blocks: bool = False
+    ) -> Iterator[tuple[Ints, OracleResult]]:
         """Batches of so many examples, and their most violated candidates at ``w``.
 
-        As by `ask`, where they are ``in_parts``, or by `ask_features`. Threads search ahead, so
+        As by `call`, where they are ``in_blocks``, or by `call_features`. Threads search ahead, so
         ``w`` must stay as it is until the end.
         """
         w = self.weights(w)
-        search = self._part_search if in_parts else self._search
+        search = self._factored_search if in_blocks else self._search
         groups = list(batches(examples, size))
         cut = [self._pieces(group) for group in groups]
         found = self._searched(search, chain.from_iterable(cut), w)
-        for group, pieces in zip(groups, cut, strict=True):
-            planes, bounds = self._joined(islice(found, len(pieces)))
-            yield group, self._noted(group, planes, bounds, in_parts=in_parts, measures=True)
+        for group, chunks in zip(groups, cut, strict=True):
+            planes, bounds = self._joined(islice(found, len(chunks)))
+            yield group, self._noted(group, planes, bounds, in_blocks=in_blocks, measures=True)
 
-    def ask_candidates(self, examples: Ints, w: Floats) -> Iterator[tuple[Ints, Answer, Floats]]:
-        """As `ask_all`, in parts, with the products of rows and ``w``, which threads find too."""
-        at, part_search = self.weights(w), self._part_search
+    def call_candidates(
+        self, examples: Ints, w: Floats
+    ) -> Iterator[tuple[Ints, OracleResult, Floats]]:
+        """As `call_all`, in parts, with the products of rows and ``w``, which threads find too."""
+        at, factored_search = self.weights(w), self._factored_search
 
-        def search(piece: Ints, at: Floats) -> tuple[Planes | BoundedPlanes, Floats | None]:
-            found = part_search(piece, at)
+        def search(chunk: Ints, at: Floats) -> tuple[Planes | BoundedPlanes, Floats | None]:
+            found = factored_search(chunk, at)
             if not self.trusted:  # and may be anything
                 return found, None
-            return found, row_products(split_bounds(found)[0], self.parts, w)
+            return found, row_products(split_bounds(found)[0], self.feature_blocks, w)
 
         groups = list(batches(examples, BATCH))
         cut = [self._pieces(group) for group in groups]
         found = self._searched(search, chain.from_iterable(cut), at)
-        for group, pieces in zip(groups, cut, strict=True):
-            rows, products = zip(*islice(found, len(pieces)), strict=True)
+        for group, chunks in zip(groups, cut, strict=True):
+            rows, products = zip(*islice(found, len(chunks)), strict=True)
             planes, bounds = self._joined(rows)
-            answer = self._noted(group, planes, bounds, in_parts=True, measures=True)
+            oracle_result = self._noted(group, planes, bounds, in_blocks=True, measures=True)
             if self.trusted:
-                yield group, answer, np.concatenate(products)
+                yield group, oracle_result, np.concatenate(products)
             else:
-                yield group, answer, row_products(answer.planes, self.parts, w)
+                yield (
+                    group,
+                    oracle_result,
+                    row_products(oracle_result.planes, self.feature_blocks, w),
+                )
 
-    def ask_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> Answer:
+    def call_features(self, examples: Ints, w: Floats, scale: float = 1.0) -> OracleResult:
         """The most violated candidate of each example at ``scale * w``, in features."""
         search = self._search
-        if scale != 1.0 and self.region is not None:
+        if scale != 1.0 and self.feasible_set is not None:
             w = scale * w
         elif scale != 1.0:
             search = partial(self._search_at_scale, scale=scale)
         return self._answer(search, examples, w, measures=True)
 
-    def ask_k_best(self, examples: Ints, w: Floats, k: int, *, by_score: bool = False) -> Answer:
+    def call_k_best(
+        self, examples: Ints, w: Floats, k: int, *, by_score: bool = False
+    ) -> OracleResult:
         """The k best candidates of each example at ``w``, in features; see `Problem.k_best`.
 
         They are ranked by their violations, or else by plain scores.
@@ -240,7 +257,7 @@ class Oracle:
         found = self._method("k_best")
         return self._answer(lambda i, w: found(i, w, k, *kind), examples, w, rows=k)
 
-    def predictions(self, examples: Ints, w: Floats, *, count: bool = True) -> Answer:
+    def predictions(self, examples: Ints, w: Floats, *, count: bool = True) -> OracleResult:
         """The predicted outputs, in features; not counted where they only measure the weights."""
         return self._answer(self._method("predictions"), examples, w, count=count)
 
@@ -260,21 +277,21 @@ class Oracle:
 
     def _measured(self, examples: Ints, w: Floats) -> Iterator[tuple[Ints, Floats, Floats]]:
         """Some examples at a time, values of their most violated planes at ``w``, and offsets."""
-        if self.threads is None or self.region is not None or not self.trusted:
-            for batch, answer in self.ask_all(examples, w):
-                yield batch, violations(answer, w), answer.offsets
+        if self.threads is None or self.feasible_set is not None or not self.trusted:
+            for batch, oracle_result in self.call_all(examples, w):
+                yield batch, violations(oracle_result, w), oracle_result.offsets
             return
 
-        def measure(piece: Ints) -> tuple[Floats, Floats, Floats | None]:
-            planes, bounds = split_bounds(self._search(piece, w))
-            answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
-            return violations(answer, w), answer.offsets, bounds
+        def measure(chunk: Ints) -> tuple[Floats, Floats, Floats | None]:
+            planes, bounds = split_bounds(self._search(chunk, w))
+            oracle_result = OracleResult(planes, *self.formulation.plane_terms(planes.losses))
+            return violations(oracle_result, w), oracle_result.offsets, bounds
 
-        pieces = self._pieces(examples)
-        found = self.threads.map(measure, pieces)
-        for piece, (values, offsets, bounds) in zip(pieces, found, strict=True):
-            self._note_calls(piece, bounds)
-            yield piece, values, offsets
+        chunks = self._pieces(examples)
+        found = self.threads.map(measure, chunks)
+        for chunk, (values, offsets, bounds) in zip(chunks, found, strict=True):
+            self._note_calls(chunk, bounds)
+            yield chunk, values, offsets
 
     def count(self, calls: int) -> None:
         """Count calls that a kernel made by itself."""
@@ -287,7 +304,7 @@ class Oracle:
         bounds, these are what is tested: ValueError if one is below the value of its candidate.
         """
         if self.bounds is not None:
-            self._refuse_low_bounds(examples, values)
+            self._check_bounds(examples, values)
             return
         if not self._compares or len(values) == 0:
             return
@@ -304,7 +321,7 @@ class Oracle:
         """Slacks by a full pass at some weights, raised to the bounds of the same pass."""
         return slacks if self.bounds is None else np.maximum(slacks, self.bounds)
 
-    def _refuse_low_bounds(self, examples: Ints, values: Floats) -> None:
+    def _check_bounds(self, examples: Ints, values: Floats) -> None:
         """Raise ValueError for a bound that a candidate exceeds."""
         assert self.bounds is not None
         bounds = self.bounds[examples]
@@ -326,11 +343,11 @@ class Oracle:
         self, processes: Processes, examples: Ints, w: Floats
     ) -> Planes | BoundedPlanes:
         """The search, of which processes do their share."""
-        pieces = []
-        for piece, found in processes.find(examples, w):
-            validate_planes(split_bounds(found)[0], piece, self.n_features)
-            pieces.append(found)
-        planes, bounds = self._joined(pieces)
+        chunks = []
+        for chunk, found in processes.find(examples, w):
+            validate_planes(split_bounds(found)[0], chunk, self.n_features)
+            chunks.append(found)
+        planes, bounds = self._joined(chunks)
         return planes if bounds is None else BoundedPlanes(planes, bounds)
 
     def _method(self, name: str) -> Any:
@@ -338,9 +355,9 @@ class Oracle:
         return getattr(self.problem, name, None) or partial(getattr(Problem, name), self.problem)
 
     @property
-    def _part_search(self) -> Search:
+    def _factored_search(self) -> Search:
         """The search in parts, where there are some."""
-        return self.accelerators.part_oracle if self.in_parts else self._search
+        return self.accelerators.factored_oracle if self.in_blocks else self._search
 
     def _answer(
         self,
@@ -348,22 +365,22 @@ class Oracle:
         examples: Ints,
         w: Floats,
         *,
-        in_parts: bool = False,
+        in_blocks: bool = False,
         rows: int = 1,
         count: bool = True,
         measures: bool = False,
         known: bool = False,
-    ) -> Answer:
+    ) -> OracleResult:
         """Search for candidates, ``rows`` of each example, with entries in features or in parts.
 
         Where they are ``known``, the weights are the problem's.
         """
         w = w if known else self.weights(w)
-        pieces = self._pieces(examples)
-        found = [search(examples, w)] if len(pieces) == 1 else self._searched(search, pieces, w)
+        chunks = self._pieces(examples)
+        found = [search(examples, w)] if len(chunks) == 1 else self._searched(search, chunks, w)
         planes, bounds = self._joined(found)
         return self._noted(
-            examples, planes, bounds, in_parts=in_parts, rows=rows, count=count, measures=measures
+            examples, planes, bounds, in_blocks=in_blocks, rows=rows, count=count, measures=measures
         )
 
     def _pieces(self, examples: Ints) -> list[Ints]:
@@ -374,12 +391,12 @@ class Oracle:
         return list(batches(examples, size))
 
     def _searched(
-        self, search: Callable[[Ints, Floats], Found], pieces: Iterable[Ints], w: Floats
+        self, search: Callable[[Ints, Floats], Found], chunks: Iterable[Ints], w: Floats
     ) -> Iterator[Found]:
         """What is found for each piece, at the problem's weights."""
         if self.threads is None:
-            return (search(piece, w) for piece in pieces)
-        return self.threads.map(lambda piece: search(piece, w), pieces)
+            return (search(chunk, w) for chunk in chunks)
+        return self.threads.map(lambda chunk: search(chunk, w), chunks)
 
     def _noted(
         self,
@@ -387,17 +404,17 @@ class Oracle:
         planes: Planes,
         bounds: Floats | None,
         *,
-        in_parts: bool = False,
+        in_blocks: bool = False,
         rows: int = 1,
         count: bool = True,
         measures: bool = False,
-    ) -> Answer:
+    ) -> OracleResult:
         """What was found, counted, checked and with the terms of its planes."""
-        parts = self.parts if in_parts and self.in_parts else None
+        feature_blocks = self.feature_blocks if in_blocks and self.in_blocks else None
         self._note_calls(examples, bounds, count=count, measures=measures)
         if not self.trusted:
             asked = examples if rows == 1 else examples.repeat(rows)
-            size = self.n_features if parts is None else parts.n_parts
+            size = self.n_features if feature_blocks is None else feature_blocks.n_feature_blocks
             validate_planes(planes, asked, size)
             planes = Planes(
                 np.asarray(planes.indptr, np.int64),
@@ -405,8 +422,12 @@ class Oracle:
                 np.asarray(planes.values, np.float64),
                 np.asarray(planes.losses, np.float64),
             )
-        answer = Answer(planes, *self.formulation.plane_terms(planes.losses))
-        return answer if self.region is None else self._of_change(answer, self.region, parts)
+        oracle_result = OracleResult(planes, *self.formulation.plane_terms(planes.losses))
+        return (
+            oracle_result
+            if self.feasible_set is None
+            else self._of_change(oracle_result, self.feasible_set, feature_blocks)
+        )
 
     def _note_calls(
         self, examples: Ints, bounds: Floats | None, *, count: bool = True, measures: bool = True
@@ -417,17 +438,22 @@ class Oracle:
         if measures and (bounds is not None or self.bounds is not None):
             self._keep_bounds(examples, bounds)
 
-    def _of_change(self, answer: Answer, region: Region, parts: Parts | None) -> Answer:
+    def _of_change(
+        self,
+        oracle_result: OracleResult,
+        feasible_set: FeasibleSet,
+        feature_blocks: FeatureBlocks | None,
+    ) -> OracleResult:
         """Planes of the change from the weights' mean: what that decides is in their offsets."""
-        planes, offsets, scales = answer
-        if parts is not None:
-            decided = row_products(planes, parts, region.mean)
-            return answer._replace(offsets=self._difference(offsets, scales * decided))
+        planes, offsets, scales = oracle_result
+        if feature_blocks is not None:
+            decided = row_products(planes, feature_blocks, feasible_set.mean)
+            return oracle_result._replace(offsets=self._difference(offsets, scales * decided))
         n = len(planes.losses)
         row_of = np.repeat(np.arange(n), np.diff(planes.indptr))
-        products = planes.values * region.mean[planes.indices]
+        products = planes.values * feasible_set.mean[planes.indices]
         decided = np.bincount(row_of, products, n).astype(np.float64, copy=False)
-        free = ~region.fixed[planes.indices]
+        free = ~feasible_set.fixed[planes.indices]
         if not free.all():
             ends = np.cumsum(np.bincount(row_of[free], minlength=n))
             planes = planes._replace(
@@ -435,7 +461,7 @@ class Oracle:
                 indices=planes.indices[free],
                 values=planes.values[free],
             )
-        return Answer(planes, self._difference(offsets, scales * decided), scales)
+        return OracleResult(planes, self._difference(offsets, scales * decided), scales)
 
     def _difference(self, offsets: Floats, decided: Floats) -> Floats:
         """Offsets less what the mean decides of them; how large these are tells of rounding."""
@@ -444,9 +470,9 @@ class Oracle:
         self.rounding = max(self.rounding, ROUNDING * size**power)
         return offsets - decided
 
-    def _joined(self, pieces: Iterable[Planes | BoundedPlanes]) -> tuple[Planes, Floats | None]:
+    def _joined(self, chunks: Iterable[Planes | BoundedPlanes]) -> tuple[Planes, Floats | None]:
         """The planes of all pieces, and their bounds if any has some."""
-        planes, bounds = zip(*map(split_bounds, pieces), strict=True)
+        planes, bounds = zip(*map(split_bounds, chunks), strict=True)
         if len(planes) == 1:
             return planes[0], bounds[0]
         together = concatenate(planes)
@@ -481,9 +507,9 @@ class Violations(NamedTuple):
         return np.maximum(self.values, 0.0)
 
 
-def violations(answer: Answer, w: Floats) -> Floats:
+def violations(oracle_result: OracleResult, w: Floats) -> Floats:
     """Values ``b - <a, w>`` of an answer's planes, which are in features, at ``w``."""
-    planes, offsets, scales = answer
+    planes, offsets, scales = oracle_result
     products = planes.values * w[planes.indices]
     row_of = np.repeat(np.arange(len(planes.losses)), np.diff(planes.indptr))
     return offsets - scales * np.bincount(row_of, products, minlength=len(planes.losses))

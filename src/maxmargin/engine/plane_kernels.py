@@ -16,8 +16,8 @@ import numpy as np
 from .._jit import kernel
 from .._numba import prefetch
 from .block_steps import COORDINATES, block_gap, improve_block, sweep_block, unused
-from .compaction import keep_parts, keep_products
-from .parts import clear_parts, gather_parts, scatter_parts
+from .compaction import keep_blocks, keep_products
+from .feature_blocks import clear_blocks, gather_blocks, scatter_blocks
 
 PLANES, ENTRIES, FEATURES, GRAM = 0, 1, 2, 3
 LARGEST_SMALL = 2**15 - 1  # value of `arena.SMALL` entries
@@ -111,7 +111,7 @@ def list_block(arena, blocks, i, scratch):
 
 
 @kernel(inline=True)
-def ask_ahead(arena, blocks, used, examples, r):
+def prefetch_blocks(arena, blocks, used, examples, r):
     """Ask for the memory of blocks that are visited soon after examples[r]: it is all over.
 
     The first planes of a block are next to each other, as a compaction has left them.
@@ -152,23 +152,23 @@ def ask_ahead(arena, blocks, used, examples, r):
 
 
 @kernel(inline=True)
-def score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge):
+def score_block(arena, feature_blocks, scratch, n_live, n_local, w, upper_bound, ridge):
     """Scores and multipliers of the given output (position 0) and the live planes (1..n_live).
 
     With squared slack (ridge > 0; see `block_steps`) scores are lowered; returns by how much.
     """
-    gather_parts(parts, scratch.features, 0, n_local, w, scratch.weights)
-    return score_planes(arena, scratch, n_live, cap, ridge)
+    gather_blocks(feature_blocks, scratch.features, 0, n_local, w, scratch.weights)
+    return score_planes(arena, scratch, n_live, upper_bound, ridge)
 
 
 @kernel(inline=True)
-def score_planes(arena, scratch, n_live, cap, ridge):
+def score_planes(arena, scratch, n_live, upper_bound, ridge):
     """The same, from the weights of the block's parts in ``scratch.weights``."""
     # The product is `_dot`, written out: a call with all arrays of the arena costs more than it.
     values, ids, entry_start = arena.values, arena.ids, arena.entry_start
     planes, weights = scratch.planes, scratch.weights
     scratch.scores[0] = 0.0
-    rest = cap
+    rest = upper_bound
     for j in range(n_live):
         p = np.uint64(planes[j])
         product = 0.0
@@ -177,9 +177,9 @@ def score_planes(arena, scratch, n_live, cap, ridge):
         scratch.scores[j + 1] = arena.offset[p] - product
         scratch.alpha[j + 1] = arena.alpha[p]
         rest -= arena.alpha[p]
-    scratch.alpha[0] = unused(rest, cap)
+    scratch.alpha[0] = unused(rest, upper_bound)
     if ridge > 0.0:
-        shift = ridge * (cap - rest)
+        shift = ridge * (upper_bound - rest)
         for j in range(n_live):
             scratch.scores[j + 1] -= shift
         scratch.alpha[0] = np.inf
@@ -188,16 +188,18 @@ def score_planes(arena, scratch, n_live, cap, ridge):
 
 
 @kernel(inline=True)
-def improve_and_write(arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap):
+def improve_and_write(
+    arena, feature_blocks, scratch, n_live, n_local, w, upper_bound, ridge, rule, gap
+):
     """Take the rule's steps on a scored block and write w; returns the dual's increase."""
-    gain, changed = improve_planes(arena, scratch, n_live, cap, ridge, rule, gap)
+    gain, changed = improve_planes(arena, scratch, n_live, upper_bound, ridge, rule, gap)
     if changed:
-        scatter_local(parts, scratch, n_local, w)
+        scatter_local(feature_blocks, scratch, n_local, w)
     return gain
 
 
 @kernel(inline=True)
-def improve_planes(arena, scratch, n_live, cap, ridge, rule, gap):
+def improve_planes(arena, scratch, n_live, upper_bound, ridge, rule, gap):
     """Take the rule's steps on a scored block; w is left to the caller.
 
     Returns the dual's increase, and whether there is a change of w, in the local vector.
@@ -221,7 +223,7 @@ def improve_planes(arena, scratch, n_live, cap, ridge, rule, gap):
             scratch.alpha,
             gram,
             n_live + 1,
-            cap,
+            upper_bound,
             ridge,
             n_live,
             rule.seed + scratch.planes[0],
@@ -236,7 +238,7 @@ def improve_planes(arena, scratch, n_live, cap, ridge, rule, gap):
             scratch.alpha,
             gram,
             n_live + 1,
-            cap,
+            upper_bound,
             ridge,
         )
     changed = False
@@ -252,21 +254,21 @@ def improve_planes(arena, scratch, n_live, cap, ridge, rule, gap):
 
 
 @kernel(inline=True)
-def scatter_local(parts, scratch, n_local, w):
+def scatter_local(feature_blocks, scratch, n_local, w):
     """Add the local vector to w and clear it."""
-    scatter_parts(parts, scratch.features, n_local, scratch.dense, w)
+    scatter_blocks(feature_blocks, scratch.features, n_local, scratch.dense, w)
     for f in range(n_local):
         scratch.dense[f] = 0.0
 
 
 @kernel(inline=True)
-def load_new_plane(parts, scratch, rows, r, scale, n_known, w):
+def load_new_plane(feature_blocks, scratch, rows, r, scale, n_known, w):
     """Put row r into the local vector, extending the list of parts and their weights.
 
     Returns the number of parts and the row's product with w.
     """
     n_local = enter_plane(scratch, rows, r, scale, n_known)
-    gather_parts(parts, scratch.features, n_known, n_local, w, scratch.weights)
+    gather_blocks(feature_blocks, scratch.features, n_known, n_local, w, scratch.weights)
     return n_local, local_product(scratch, n_local)
 
 
@@ -294,11 +296,11 @@ def enter_plane(scratch, rows, r, scale, n_known):
 
 
 @kernel(inline=True)
-def _place_of(places, part):
+def _place_of(places, feature_block):
     """Where a part's local number is."""
-    if part < places.n_row_parts:
-        return part & places.mask
-    return part - places.shift
+    if feature_block < places.n_row_blocks:
+        return feature_block & places.mask
+    return feature_block - places.shift
 
 
 @kernel(inline=True)
@@ -311,19 +313,19 @@ def local_product(scratch, n_local):
 
 
 @kernel(inline=True)
-def part_products(parts, scratch, n_local):
+def block_products(feature_blocks, scratch, n_local):
     """Products of all local parts with the plane in the local vector, into scratch.products.
 
     Single weights are orthogonal. Rows are not: the plane is written out in a vector of all
     weights, which is zero before and after.
     """
-    if parts.n_row_parts == 0:
+    if feature_blocks.n_row_blocks == 0:
         for f in range(n_local):
             scratch.products[f] = scratch.dense[f]
         return
-    scatter_parts(parts, scratch.features, n_local, scratch.dense, scratch.expanded)
-    gather_parts(parts, scratch.features, 0, n_local, scratch.expanded, scratch.products)
-    clear_parts(parts, scratch.features, n_local, scratch.expanded)
+    scatter_blocks(feature_blocks, scratch.features, n_local, scratch.dense, scratch.expanded)
+    gather_blocks(feature_blocks, scratch.features, 0, n_local, scratch.expanded, scratch.products)
+    clear_blocks(feature_blocks, scratch.features, n_local, scratch.expanded)
 
 
 @kernel(inline=True)
@@ -350,9 +352,11 @@ def _add_plane(arena, blocks, used, scratch, i, offset, n_live, n_known, n_local
 
 
 @kernel(inline=True)
-def append_plane(arena, parts, blocks, used, scratch, i, offset, value, n_live, n_known, n_local):
+def append_plane(
+    arena, feature_blocks, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
+):
     """Store the plane in the local vector as the block's last, and clear the vector."""
-    part_products(parts, scratch, n_local)
+    block_products(feature_blocks, scratch, n_local)
     append_multiplied(arena, blocks, used, scratch, i, offset, value, n_live, n_known, n_local)
 
 
@@ -369,14 +373,14 @@ def append_multiplied(arena, blocks, used, scratch, i, offset, value, n_live, n_
 
 
 @kernel(inline=True)
-def gap_with_plane(scratch, n_live, cap, ridge, gap, best, value):
+def gap_with_plane(scratch, n_live, upper_bound, ridge, gap, best, value):
     """The block's gap, known as ``gap``, if a plane of this value joins those of at most best."""
     if ridge > 0.0:
         scratch.scores[n_live + 1] = value
         scratch.alpha[n_live + 1] = 0.0
-        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 2, cap, ridge)
+        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 2, upper_bound, ridge)
         return gap
-    return gap + cap * max(value - best, 0.0)
+    return gap + upper_bound * max(value - best, 0.0)
 
 
 @kernel(inline=True)
@@ -386,16 +390,16 @@ def is_new(value, best):
 
 
 @kernel(inline=True)
-def judge_plane(scratch, n_live, cap, ridge, rule, value):
+def rate_plane(scratch, n_live, upper_bound, ridge, rule, value):
     """What a new plane of this value is to a scored block.
 
     Returns the block's gap with it, whether that calls for steps, and whether to store the plane:
     if it is the most violated, and by ``rule.delta`` or more.
     """
-    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, upper_bound, ridge)
     best = scratch.scores[u]
-    gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
-    steps = gap > rule.threshold * cap
+    gap = gap_with_plane(scratch, n_live, upper_bound, ridge, gap, best, value)
+    steps = gap > rule.threshold * upper_bound
     return gap, steps, steps and is_new(value, best) and value >= rule.delta
 
 
@@ -430,7 +434,7 @@ def fits_small(rows, r, scale):
 
 
 @kernel(allocates=False)
-def absorb_planes(store, examples, answer, rule, done, report):
+def absorb_planes(store, examples, oracle_result, rule, done, report):
     """Absorb an answer's planes from ``done`` on, improve their blocks (Franc 2014, Alg. 1 to 3).
 
     For each example: score its planes and the new one at w; report the block's gap and the new
@@ -438,27 +442,27 @@ def absorb_planes(store, examples, answer, rule, done, report):
     more and the gap exceeds ``rule.threshold * cap``; take steps; write w. Returns how many
     examples are done: fewer than all where the arrays are too small for the next.
     """
-    arena, parts, blocks, used, scratch, w, dual = store
-    rows, offsets, scales = answer
+    arena, feature_blocks, blocks, used, scratch, w, dual = store
+    rows, offsets, scales = oracle_result
     gaps, hinges = report
     for r in range(done, len(examples)):
         i = examples[r]
-        cap, ridge = blocks.cap[i], blocks.ridge[i]
+        upper_bound, ridge = blocks.upper_bound[i], blocks.ridge[i]
         if not has_capacity(arena, blocks, used, scratch, i, rows.indptr[r + 1] - rows.indptr[r]):
             return r
         if arena.values.itemsize < 8 and not fits_small(rows, r, scales[r]):
             return r
         n_live, n_known = list_block(arena, blocks, i, scratch)
-        shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
-        n_local, product = load_new_plane(parts, scratch, rows, r, scales[r], n_known, w)
+        shift = score_block(arena, feature_blocks, scratch, n_live, n_known, w, upper_bound, ridge)
+        n_local, product = load_new_plane(feature_blocks, scratch, rows, r, scales[r], n_known, w)
         hinges[r] = offsets[r] - product
         value = hinges[r] - shift
-        gap, steps, new = judge_plane(scratch, n_live, cap, ridge, rule, value)
+        gap, steps, new = rate_plane(scratch, n_live, upper_bound, ridge, rule, value)
         gaps[r] = gap
         if new:
             append_plane(
                 arena,
-                parts,
+                feature_blocks,
                 blocks,
                 used,
                 scratch,
@@ -476,29 +480,29 @@ def absorb_planes(store, examples, answer, rule, done, report):
                 scratch.dense[f] = 0.0
         if steps and rule.max_steps > 0:
             dual[0] += improve_and_write(
-                arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap
+                arena, feature_blocks, scratch, n_live, n_known, w, upper_bound, ridge, rule, gap
             )
     return len(examples)
 
 
 @kernel(allocates=False)
-def revisit_blocks(store, examples, rule, gaps):
+def cached_pass_blocks(store, examples, rule, gaps):
     """Improve the blocks of ``examples`` from their stored planes; reports gaps before that."""
-    arena, parts, blocks, used, scratch, w, dual = store
+    arena, feature_blocks, blocks, used, scratch, w, dual = store
     for r in range(len(examples)):
-        ask_ahead(arena, blocks, used, examples, r)
+        prefetch_blocks(arena, blocks, used, examples, r)
         i = examples[r]
         gaps[r] = 0.0
         if blocks.count[i] == 0:
             continue
-        cap, ridge = blocks.cap[i], blocks.ridge[i]
+        upper_bound, ridge = blocks.upper_bound[i], blocks.ridge[i]
         n_live, n_local = list_block(arena, blocks, i, scratch)
-        score_block(arena, parts, scratch, n_live, n_local, w, cap, ridge)
-        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+        score_block(arena, feature_blocks, scratch, n_live, n_local, w, upper_bound, ridge)
+        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, upper_bound, ridge)
         gaps[r] = gap
-        if gap > rule.threshold * cap and rule.max_steps > 0:
+        if gap > rule.threshold * upper_bound and rule.max_steps > 0:
             dual[0] += improve_and_write(
-                arena, parts, scratch, n_live, n_local, w, cap, ridge, rule, gap
+                arena, feature_blocks, scratch, n_live, n_local, w, upper_bound, ridge, rule, gap
             )
 
 
@@ -516,13 +520,13 @@ def sum_block(arena, blocks, i, weights, vector):
 
 
 @kernel(allocates=False)
-def add_weighted_planes(arena, parts, blocks, n_planes, weights, scratch, direction):
+def add_weighted_planes(arena, feature_blocks, blocks, n_planes, weights, scratch, direction):
     """Add sum_p weights[p] a_p to ``direction``, block by block, as their first planes lie."""
     for p in range(n_planes):
         i = arena.block[p]
         if blocks.first[i] == p and sum_block(arena, blocks, i, weights, scratch.dense):
             _, n_local = list_block(arena, blocks, i, scratch)
-            scatter_local(parts, scratch, n_local, direction)
+            scatter_local(feature_blocks, scratch, n_local, direction)
 
 
 # ----- memory -----------------------------------------------------------------------------------
@@ -568,7 +572,7 @@ def compact_blocks(source, old, planes, target, blocks, used, scratch):
         end = p + blocks.count[i]
         _, n_local = list_block(source, old, i, scratch)
         first, last = target.entry_start[p], target.entry_start[end]
-        blocks.n_features[i] = keep_parts(
+        blocks.n_features[i] = keep_blocks(
             target.ids,
             first,
             last,

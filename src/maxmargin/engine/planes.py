@@ -8,7 +8,7 @@ or, for squared slacks, without the bound but with ``- 1/2 sum_i ridge_i (sum_bl
 ``ridge_i = 1 / (2 cap_i)``. ``cap_i`` is ``C`` times the example's weight.
 
 A store answers for the solver what needs planes: absorb the oracle's new planes and improve their
-blocks (`visit`), improve blocks from what is stored (`revisit`), and account for the dual. The
+blocks (`oracle_pass`), improve blocks from what is stored (`cached_pass`), and account for the dual. The
 arithmetic is in `plane_kernels`; this file owns the arrays, their growth and the budget.
 """
 
@@ -21,10 +21,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..declared import Count, Number, checked_arrays, from_values, numbers, whole
+from ..cutting_planes import longest_row
 from ..formulation import Formulation
 from ..objective import dual_value, line_step, ridges, scale_to_fit
-from ..plane_rows import longest_row
+from ..schema import Count, Number, checked_arrays, from_values, numbers, whole
 from ..types import Floats, Ints
 from .arena import (
     LARGE,
@@ -50,6 +50,16 @@ from .arena import (
     with_large_entries,
 )
 from .compaction import keep_rows
+from .cost_model import (
+    ADDED_ENTRY,
+    BLOCK,
+    BLOCK_ENTRY,
+    CALL,
+    PLANE_ENTRY,
+    REWRITTEN_ENTRY,
+    WEIGHT,
+)
+from .feature_blocks import FeatureBlocks, mean_block_size
 from .joint_planes import (
     NO_PRODUCTS,
     KnownProducts,
@@ -60,46 +70,36 @@ from .joint_planes import (
     solve_planes_jointly,
 )
 from .joint_qp import JointPlanes, JointSolution, solve_jointly
-from .oracle import Answer, Oracle, batches
-from .parts import Parts, mean_part_size
+from .oracle import Oracle, OracleResult, batches
 from .plane_kernels import (
     ENTRIES,
     absorb_planes,
     add_weighted_planes,
     block_sizes,
+    cached_pass_blocks,
     compact_blocks,
     fits_small,
     mark_dead_planes,
     merge_planes,
-    revisit_blocks,
 )
 from .state import (
     FULL,
     Arrays,
     StoredPlanes,
+    add_prefix,
     check_budget,
     check_close,
     from_text,
-    inside,
     named_arrays,
+    strip_prefix,
     to_text,
-    under,
-)
-from .work import (
-    ADDED_ENTRY,
-    BLOCK,
-    CALL,
-    PART_ENTRY,
-    PLANE_ENTRY,
-    REWRITTEN_ENTRY,
-    WEIGHT,
 )
 
 __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store", "visits"]
 
 logger = logging.getLogger(__name__)
 
-# Share of live planes below which rewriting them pays, if so many are dead: they cost time too.
+# Shard of live planes below which rewriting them pays, if so many are dead: they cost time too.
 CROWDED, MANY_DEAD = 0.95, 32
 LEAST_SPACE = 4  # times the space of one plane per example: with fewer, ascent is very slow
 ONE = np.ones(1)
@@ -175,7 +175,7 @@ class BlockStore(Protocol):
 
     oracle: Oracle
     formulation: Formulation
-    caps: Floats
+    upper_bounds: Floats
     dual_now: Floats
     #: Whether a visit costs no more than a revisit, so that stored planes save nothing.
     oracle_is_cheap: bool
@@ -194,7 +194,7 @@ class BlockStore(Protocol):
         """Work done so far, see `work`; what pays is judged by it."""
 
     @property
-    def n_shares(self) -> int:
+    def n_shards(self) -> int:
         """Pieces that the blocks are in, which threads can improve at the same time."""
 
     @property
@@ -209,21 +209,21 @@ class BlockStore(Protocol):
     def n_planes(self) -> int:
         """Planes stored."""
 
-    def arranged(self, order: Ints) -> Ints:
+    def visit_order(self, order: Ints) -> Ints:
         """The examples in an order that is as good as this one, and may be faster."""
 
-    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+    def oracle_pass(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle at the current ``w`` for each example, and improve its block."""
 
-    def survey(
+    def certify_pass(
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """Visit batches of so many examples by a rule without steps, so that ``w`` stays."""
 
-    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+    def cached_pass(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
 
-    def prepare_revisits(self) -> None:
+    def prepare_cached_passes(self) -> None:
         """Get ready for many revisits: until the next visit ``w`` may be any short form of it."""
 
     def extrapolate(self, factor: float) -> float:
@@ -256,7 +256,7 @@ class BlockStore(Protocol):
     def dual(self) -> float:
         """The dual value, computed afresh."""
 
-    def rescale(self, caps: Floats) -> None:
+    def rescale(self, upper_bounds: Floats) -> None:
         """Change the bounds of the blocks, scaling multipliers and ``w`` to fit."""
 
     def take_over(self, earlier: BlockStore) -> None:
@@ -278,32 +278,39 @@ class BlockStore(Protocol):
         """See `SolverState`."""
 
 
-def make_store(oracle: Oracle, caps: Floats, cache_bytes: int, n_shares: int = 1) -> BlockStore:
+def make_store(
+    oracle: Oracle, upper_bounds: Floats, cache_bytes: int, n_shards: int = 1
+) -> BlockStore:
     """Return the problem's own compact store, or the general one; in shares where it can be."""
-    store = _whole_store(oracle, caps, cache_bytes)
-    if n_shares > 1 and isinstance(store, PlaneStore) and store.divides and oracle.region is None:
-        from .shares import SharedStore
+    store = _whole_store(oracle, upper_bounds, cache_bytes)
+    if (
+        n_shards > 1
+        and isinstance(store, PlaneStore)
+        and store.divides
+        and oracle.feasible_set is None
+    ):
+        from .sharding import ShardedStore
 
-        return SharedStore(store, n_shares)
+        return ShardedStore(store, n_shards)
     return store
 
 
-def _whole_store(oracle: Oracle, caps: Floats, cache_bytes: int) -> BlockStore:
+def _whole_store(oracle: Oracle, upper_bounds: Floats, cache_bytes: int) -> BlockStore:
     """The blocks in one piece."""
-    if oracle.region is not None:
-        from .region_planes import BoundedStore, RegionStore
+    if oracle.feasible_set is not None:
+        from .constrained_store import BoundedStore, ConstrainedStore
 
-        kind = BoundedStore if oracle.has_bounds else RegionStore
-        return kind(oracle, caps, cache_bytes)
-    store = oracle.accelerators.store(oracle, caps, cache_bytes)
-    return store or PlaneStore(oracle, caps, cache_bytes)
+        kind = BoundedStore if oracle.has_bounds else ConstrainedStore
+        return kind(oracle, upper_bounds, cache_bytes)
+    store = oracle.accelerators.store(oracle, upper_bounds, cache_bytes)
+    return store or PlaneStore(oracle, upper_bounds, cache_bytes)
 
 
 def visits(
     store: BlockStore, examples: Ints, size: int, rule: StepRule
 ) -> Iterator[tuple[Ints, BlockReport]]:
     """Visit batches of so many examples, one after the other."""
-    return ((batch, store.visit(batch, rule)) for batch in batches(examples, size))
+    return ((batch, store.oracle_pass(batch, rule)) for batch in batches(examples, size))
 
 
 class PlaneStore:
@@ -327,16 +334,16 @@ class PlaneStore:
     oracle_is_cheap = False
     visits_in_order = False
     least_batch = 0
-    n_shares = 1
+    n_shards = 1
     #: Whether the blocks can be cut into shares, by `twin`.
     divides = True
     #: Entries that `plane_rows` makes of an entry of a stored plane.
     entry_size = 1.0
 
-    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> None:
+    def __init__(self, oracle: Oracle, upper_bounds: Floats, cache_bytes: int) -> None:
         self.oracle = oracle
         self.formulation = oracle.formulation
-        self.caps = caps
+        self.upper_bounds = upper_bounds
         self.cache_bytes = cache_bytes
         self.w: Floats = np.zeros(oracle.n_features)
         self.work = 0.0
@@ -344,29 +351,29 @@ class PlaneStore:
         self.n_rewritten = 0  # times that planes were dropped or moved
         self._w_before: Floats | None = None
         self._remembered = 0
-        self.parts = oracle.parts
-        self._part_work = PART_ENTRY * mean_part_size(self.parts)
+        self.feature_blocks = oracle.feature_blocks
+        self._block_work = BLOCK_ENTRY * mean_block_size(self.feature_blocks)
         self._warned_of_budget = 0  # bytes that the last warning named
         self.beside = 0
         # While planes must stay where they are, the budget may be overdrawn.
         self.stays = self.is_overdrawn = False
-        self._make_arrays(len(caps))
+        self._make_arrays(len(upper_bounds))
 
     def _make_arrays(self, n_filled: int) -> None:
         """Empty blocks, space for planes of so many of them, and for the work of kernels."""
-        n = len(self.caps)
+        n = len(self.upper_bounds)
         self.dual_now = np.zeros(1)
         self.blocks = Blocks(
             np.full(n, -1),
             np.full(n, -1),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
-            self.caps,
-            ridges(self.formulation, self.caps),
+            self.upper_bounds,
+            ridges(self.formulation, self.upper_bounds),
         )
         self.used = np.zeros(4, np.int64)  # planes, entries, dictionary entries, Gram entries
         self.arena = self._first_arena(n_filled)
-        expanded = np.zeros(self.oracle.n_features if self.oracle.in_parts else 0)
+        expanded = np.zeros(self.oracle.n_features if self.oracle.in_blocks else 0)
         self.scratch = new_scratch(self._new_places(), expanded, 1024, 32)
         self.known_products: KnownProducts = NO_PRODUCTS
 
@@ -384,17 +391,17 @@ class PlaneStore:
         twin = copy(self)
         twin.oracle = copy(self.oracle)
         twin.cache_bytes = self.cache_bytes // count
-        twin._make_arrays(len(self.caps) // count)
+        twin._make_arrays(len(self.upper_bounds) // count)
         return twin
 
     @property
-    def counts_parts(self) -> bool:
+    def counts_blocks(self) -> bool:
         """Whether values of planes are small whole numbers, as far as one can tell before."""
-        return self.oracle.in_parts and self.formulation.rescaling == "margin"
+        return self.oracle.in_blocks and self.formulation.rescaling == "margin"
 
     def _new_places(self) -> Places:
         """A table of the parts of a block, whichever they are."""
-        return new_places(self.parts.n_parts)
+        return new_places(self.feature_blocks.n_feature_blocks)
 
     @property
     def problem_weights(self) -> Floats:
@@ -430,7 +437,7 @@ class PlaneStore:
     def dual(self) -> float:
         """The dual value, from the multipliers and ``w``."""
         linear, sums = self.dual_sums()
-        value = dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
+        value = dual_value(self.w, linear, self.formulation, 1.0, sums, self.upper_bounds)
         self.dual_now[0] = value
         return value
 
@@ -439,7 +446,7 @@ class PlaneStore:
         """What kernels work on; growing replaces some of it."""
         return StoreArrays(
             self.arena,
-            self.parts,
+            self.feature_blocks,
             self.blocks,
             self.used,
             self.scratch,
@@ -450,66 +457,66 @@ class PlaneStore:
     def _block_sums(self, per_plane: Floats) -> Floats:
         """Each block's sum of what is given per plane."""
         block = self.arena.block[: len(per_plane)]
-        return np.bincount(block, per_plane, len(self.caps)).astype(np.float64, copy=False)
+        return np.bincount(block, per_plane, len(self.upper_bounds)).astype(np.float64, copy=False)
 
     # ----- passes -------------------------------------------------------------------------------
 
-    def arranged(self, order: Ints) -> Ints:
+    def visit_order(self, order: Ints) -> Ints:
         """See `BlockStore`."""
         return order
 
-    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+    def oracle_pass(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Ask the oracle for each example's plane at the current ``w``, and absorb them."""
-        answer = self._ask(examples)
+        oracle_result = self._call_oracle(examples)
         self.work += len(examples) * self.oracle.work
-        report = self.absorb(examples, answer, rule)
+        report = self.absorb(examples, oracle_result, rule)
         # In a batch the weights move on between the oracle and the check, unless no step is taken.
         if len(examples) == 1 or rule.max_steps == 0:
             self.oracle.compare(examples, report.hinges)
         return report
 
-    def survey(
+    def certify_pass(
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """See `BlockStore`."""
         if self.oracle.threads is None:
             yield from visits(self, examples, size, rule)
             return
-        for batch, answer in self.oracle.ask_all(examples, self.w, size, in_parts=True):
+        for batch, oracle_result in self.oracle.call_all(examples, self.w, size, in_blocks=True):
             self.work += len(batch) * self.oracle.work
-            report = self.absorb(batch, answer, rule)
+            report = self.absorb(batch, oracle_result, rule)
             self.oracle.compare(batch, report.hinges)
             yield batch, report
 
-    def _ask(self, examples: Ints) -> Answer:
+    def _call_oracle(self, examples: Ints) -> OracleResult:
         """The oracle's answers at the current ``w``."""
-        return self.oracle.ask(examples, self.w)
+        return self.oracle.call(examples, self.w)
 
-    def absorb(self, examples: Ints, answer: Answer, rule: StepRule) -> BlockReport:
+    def absorb(self, examples: Ints, oracle_result: OracleResult, rule: StepRule) -> BlockReport:
         """Store each example's new plane if it is the block's most violated; improve the block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
-        longest = longest_row(answer.planes)
+        longest = longest_row(oracle_result.planes)
         self.work += self.work_on(examples)
         done = 0
         while True:
             self.reserve_scratch(examples, longest)
-            done = absorb_planes(self._arrays, examples, answer, rule, done, report)
+            done = absorb_planes(self._arrays, examples, oracle_result, rule, done, report)
             if done == len(examples):
                 return report
-            planes, scale = answer.planes, answer.scales[done]
+            planes, scale = oracle_result.planes, oracle_result.scales[done]
             if entry_types(self.arena) is SMALL and not fits_small(planes, done, scale):
                 self.arena = with_large_entries(self.arena)
             self._reserve(longest + int(self.blocks.n_features[examples[done:]].max()))
 
-    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+    def cached_pass(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks from their stored planes alone; returns their gaps before."""
         gaps = np.empty(len(examples))
         self.reserve_scratch(examples, 0)
         self.work += self.work_on(examples)
-        revisit_blocks(self._arrays, examples, rule, gaps)
+        cached_pass_blocks(self._arrays, examples, rule, gaps)
         return gaps
 
-    def prepare_revisits(self) -> None:
+    def prepare_cached_passes(self) -> None:
         """See `BlockStore`."""
 
     def work_on(self, examples: Ints) -> float:
@@ -517,7 +524,7 @@ class PlaneStore:
         n_planes, n_entries = self.used[0], self.used[ENTRIES]
         per_plane = PLANE_ENTRY * float(n_entries) / max(float(n_planes), 1.0)
         _, features, _, planes = block_sizes(self.blocks.n_features, self.blocks.count, examples)
-        blocks = BLOCK * len(examples) + self._part_work * features + per_plane * planes
+        blocks = BLOCK * len(examples) + self._block_work * features + per_plane * planes
         return CALL + blocks
 
     def extrapolate(self, factor: float) -> float:
@@ -562,8 +569,8 @@ class PlaneStore:
         if self.formulation.slack == "l1":
             sums = self._block_sums(goal)
             # A full block stays full but for rounding, and that is no reason to change its planes.
-            over = sums > self.caps * (1.0 + 1e-14)
-            goal *= np.where(over, self.caps / np.where(over, sums, 1.0), 1.0)[block]
+            over = sums > self.upper_bounds * (1.0 + 1e-14)
+            goal *= np.where(over, self.upper_bounds / np.where(over, sums, 1.0), 1.0)[block]
         change = goal - now
         clipped = np.where(goal == now + free, 0.0, change - free) if carried else change
         linear, held, ridge = float(change @ self.arena.offset[:p]), 0.0, 0.0
@@ -587,16 +594,16 @@ class PlaneStore:
         self,
         planes: JointPlanes,
         rows: PlaneRows,
-        parts: Parts,
+        feature_blocks: FeatureBlocks,
         stop_gap: float,
         most_work: float,
     ) -> JointSolution:
         """Solve for the multipliers of planes, which are these rows of parts."""
         return solve_jointly(planes, stop_gap, most_work)
 
-    def plane_rows(self, planes: Ints) -> tuple[PlaneRows, Parts]:
+    def plane_rows(self, planes: Ints) -> tuple[PlaneRows, FeatureBlocks]:
         """Stored planes as rows, and the parts that these are counted in."""
-        return copied_planes(self, planes), self.parts
+        return copied_planes(self, planes), self.feature_blocks
 
     def _remember_w(self) -> Floats | None:
         """Keep the current ``w`` for the next extrapolation; returns what the last one kept.
@@ -626,23 +633,29 @@ class PlaneStore:
 
     def add_planes(self, weights: Floats, total: Floats) -> None:
         """Add the sum over the planes p of ``weights[p] a_p`` to ``total``."""
-        self.reserve_scratch(np.arange(len(self.caps)), 0)
+        self.reserve_scratch(np.arange(len(self.upper_bounds)), 0)
         arena, n_planes = self.arena, self.used[0]
-        add_weighted_planes(arena, self.parts, self.blocks, n_planes, weights, self.scratch, total)
+        add_weighted_planes(
+            arena, self.feature_blocks, self.blocks, n_planes, weights, self.scratch, total
+        )
 
-    def rescale(self, caps: Floats) -> None:
+    def rescale(self, upper_bounds: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
         linear, sums = self.dual_sums()
-        factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
+        factor = scale_to_fit(
+            self.w, linear, self.formulation, sums, self.upper_bounds, upper_bounds
+        )
         self.w *= factor
-        self.scale(factor, caps)
+        self.scale(factor, upper_bounds)
         self.dual()
 
-    def scale(self, factor: float, caps: Floats) -> None:
+    def scale(self, factor: float, upper_bounds: Floats) -> None:
         """Scale all multipliers, but not ``w``, and change the bounds."""
         self.arena.alpha[: self.used[0]] *= factor
-        self.caps = caps
-        self.blocks = self.blocks._replace(cap=caps, ridge=ridges(self.formulation, caps))
+        self.upper_bounds = upper_bounds
+        self.blocks = self.blocks._replace(
+            upper_bound=upper_bounds, ridge=ridges(self.formulation, upper_bounds)
+        )
         self.known_products = NO_PRODUCTS  # a run starts without, from arrays or not
 
     def evict(self, idle_limit: int) -> None:
@@ -677,18 +690,20 @@ class PlaneStore:
         """See `BlockStore`."""
         assert isinstance(earlier, PlaneStore)
         arrays = earlier.arrays()
-        arena = arena_of(inside("arena", arrays))
+        arena = arena_of(strip_prefix("arena", arrays))
         # Single weights are numbered behind the rows, of which there are more now.
-        single = arena.new_features >= earlier.parts.n_row_parts
-        arena.new_features[single] += self.parts.n_row_parts - earlier.parts.n_row_parts
+        single = arena.new_features >= earlier.feature_blocks.n_row_blocks
+        arena.new_features[single] += (
+            self.feature_blocks.n_row_blocks - earlier.feature_blocks.n_row_blocks
+        )
         self.used = arrays["used"].copy()
         self.arena = resized_arena(arena, self.used, arrays["sizes"].tolist())
         longer = {
             name: np.concatenate([values, getattr(self.blocks, name)[len(values) :]])
-            for name, values in inside("blocks", arrays).items()
+            for name, values in strip_prefix("blocks", arrays).items()
         }
-        longer["cap"][len(earlier.caps) :] = 0.0
-        self.blocks, self.caps = Blocks(**longer), longer["cap"]
+        longer["upper_bound"][len(earlier.upper_bounds) :] = 0.0
+        self.blocks, self.upper_bounds = Blocks(**longer), longer["upper_bound"]
         self.rebuild()
 
     def arrays(self) -> Arrays:
@@ -697,10 +712,10 @@ class PlaneStore:
         full = resized_arena(self.arena, self.used, [planes, entries, features, gram])
         remembered = {} if self._w_before is None else {"w_before": self._w_before}
         return {
-            **under("arena", named_arrays(full)),
-            **under("blocks", named_arrays(self.blocks)),
-            **under("known", named_arrays(self.known_products)),
-            **{name: getattr(self, name) for name in ("used", "caps", "w", "dual_now")},
+            **add_prefix("arena", named_arrays(full)),
+            **add_prefix("blocks", named_arrays(self.blocks)),
+            **add_prefix("known", named_arrays(self.known_products)),
+            **{name: getattr(self, name) for name in ("used", "upper_bounds", "w", "dual_now")},
             **remembered,
             "sizes": np.array(arena_sizes(self.arena)),
             "numbers": to_text(
@@ -716,17 +731,17 @@ class PlaneStore:
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
-        n, d = len(self.caps), len(self.w)
+        n, d = len(self.upper_bounds), len(self.w)
         sizes = {name: whole(4, below=2**40) for name in ("used", "sizes")}
         of_weights = {name: numbers(d) for name in ("w", "w_before") if name in arrays}
         own = checked_arrays(arrays, sizes | of_weights | {"dual_now": numbers(1)})
         used, capacity = own["used"], own["sizes"]
-        filled = restored_arena(inside("arena", arrays), used, n, self._n_parts)
+        filled = restored_arena(strip_prefix("arena", arrays), used, n, self._n_parts)
         lists = block_lists(filled, n)
         self._check_parts(filled)
         sums = np.bincount(filled.block, filled.alpha, n).astype(np.float64, copy=False)
         self._check_multipliers(sums, arrays)
-        known, m = inside("known", arrays), len(arrays["known.ids"])
+        known, m = strip_prefix("known", arrays), len(arrays["known.ids"])
         known = checked_arrays(known, {"ids": whole(m, below=used[0]), "gram": numbers(m, m)})
         if len(np.unique(known["ids"])) < m:
             raise ValueError("known.ids: expected different planes")
@@ -738,7 +753,11 @@ class PlaneStore:
         self.cache_bytes = check_budget(numbered.cache_bytes, self.cache_bytes, self.beside + held)
         _, self.work, self.n_evicted, self._remembered, self._warned_of_budget = numbered
         self.arena, self.used = resized_arena(filled, used, capacity.tolist()), used
-        self.blocks = Blocks(**lists, cap=self.caps, ridge=ridges(self.formulation, self.caps))
+        self.blocks = Blocks(
+            **lists,
+            upper_bound=self.upper_bounds,
+            ridge=ridges(self.formulation, self.upper_bounds),
+        )
         self.known_products = KnownProducts(**known)
         self.w, self.dual_now = own["w"], own["dual_now"]
         self._w_before = own.get("w_before")
@@ -746,19 +765,19 @@ class PlaneStore:
     @property
     def _n_parts(self) -> int:
         """How many parts dictionaries may name."""
-        return self.parts.n_parts
+        return self.feature_blocks.n_feature_blocks
 
     def _check_parts(self, arena: Arena) -> None:
         """Raise ValueError where a block has parts that only others may have."""
 
     def _check_multipliers(self, sums: Floats, arrays: Arrays) -> None:
         """Raise ValueError where the blocks' sums of multipliers out of a file are too large."""
-        n = len(self.caps)
-        of_blocks = checked_arrays(arrays, {"caps": numbers(n, low=0.0)})
-        if not np.array_equal(of_blocks["caps"], self.caps):
+        n = len(self.upper_bounds)
+        of_blocks = checked_arrays(arrays, {"upper_bounds": numbers(n, low=0.0)})
+        if not np.array_equal(of_blocks["upper_bounds"], self.upper_bounds):
             raise ValueError("caps: expected C times the weights of the examples")
-        limited = (self.caps == 0.0) | (self.formulation.slack == "l1")
-        if not (sums[limited] <= self.caps[limited] * (1.0 + FULL)).all():
+        limited = (self.upper_bounds == 0.0) | (self.formulation.slack == "l1")
+        if not (sums[limited] <= self.upper_bounds[limited] * (1.0 + FULL)).all():
             raise ValueError("arena.alpha: the sum of a block's multipliers is more than its bound")
 
     def sum_of_multipliers(self, before: bool) -> tuple[Floats, float]:
@@ -775,21 +794,25 @@ class PlaneStore:
                 total, scale = self.sum_of_multipliers(before)
                 check_close(kept, total, scale, "w_before" if before else "w")
         linear, sums = self.dual_sums()
-        return dual_value(total, linear, self.formulation, 1.0, sums, self.caps)
+        return dual_value(total, linear, self.formulation, 1.0, sums, self.upper_bounds)
 
     def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
         live = np.flatnonzero(self.arena.alive[: self.used[0]])
-        rows, parts = self.plane_rows(live)
+        rows, feature_blocks = self.plane_rows(live)
         offsets = self.arena.offset[live]
         owners = self.arena.block[live].astype(np.int64)
 
         def vector(k: int) -> Floats:
             total = np.zeros(len(w))
-            add_rows(rows._replace(first=rows.first[k:], last=rows.last[k:]), parts, ONE, total)
+            add_rows(
+                rows._replace(first=rows.first[k:], last=rows.last[k:]), feature_blocks, ONE, total
+            )
             return total
 
-        return [StoredPlanes(owners, offsets - row_values(rows, parts, w), offsets, vector)]
+        return [
+            StoredPlanes(owners, offsets - row_values(rows, feature_blocks, w), offsets, vector)
+        ]
 
     # ----- memory -------------------------------------------------------------------------------
 
@@ -878,9 +901,9 @@ class PlaneStore:
     def _first_arena(self, n: int) -> Arena:
         """Space for a plane of each example, if they are short; less where there is less."""
         sizes = np.array([n + 16, 16 * n + 1024, 16 * n + 1024, 2 * n + 64])
-        of_entries = SMALL if self.counts_parts else LARGE
-        share = min(1.0, self._room / arena_bytes(sizes.tolist(), of_entries))
-        return new_arena(np.maximum(share * sizes, 64).astype(np.int64).tolist(), of_entries)
+        of_entries = SMALL if self.counts_blocks else LARGE
+        shard = min(1.0, self._room / arena_bytes(sizes.tolist(), of_entries))
+        return new_arena(np.maximum(shard * sizes, 64).astype(np.int64).tolist(), of_entries)
 
     def _compact(self, merge: bool = False) -> None:
         """Rewrite the arrays without dead planes; with ``merge`` most of a block become one."""
@@ -910,7 +933,7 @@ class PlaneStore:
     def _rewrite(self, tried_first: bool = False) -> None:
         """Copy live planes to fresh arrays, each block's planes next to each other."""
         self.work += REWRITTEN_ENTRY * float(self.used[ENTRIES])
-        self.reserve_scratch(np.arange(len(self.caps)), 0)
+        self.reserve_scratch(np.arange(len(self.upper_bounds)), 0)
         old, source = self.blocks, self.arena
         live = np.flatnonzero(source.alive[: self.used[0]])
         untried = (source.alpha[live] <= 0.0) & (source.idle[live] == 0) & tried_first
@@ -918,7 +941,7 @@ class PlaneStore:
         places = old.first[source.block[live]]
         planes = live[np.lexsort((untried, places))]
         block, n_planes = source.block[planes], len(planes)
-        count = np.bincount(block, minlength=len(self.caps))
+        count = np.bincount(block, minlength=len(self.upper_bounds))
         starts, ends = source.entry_start[:-1], source.entry_start[1:]
         n_entries = int((ends[planes] - starts[planes]).sum())
         n_gram = int((count * (count + 1) // 2).sum())

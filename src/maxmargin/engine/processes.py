@@ -86,11 +86,11 @@ class Processes:
             yield rest, self.search(rest, w)
             return
         size = max(1, min(len(rest) // (PIECES * self.count), int(LONGEST / seconds)))
-        pieces = [rest[k : k + size] for k in range(0, len(rest), size)]
-        for k in range(0, len(pieces), PIECES * self.count):
-            some = pieces[k : k + PIECES * self.count]
+        chunks = [rest[k : k + size] for k in range(0, len(rest), size)]
+        for k in range(0, len(chunks), PIECES * self.count):
+            some = chunks[k : k + PIECES * self.count]
             found = joblib.Parallel(n_jobs=self.count)(
-                joblib.delayed(_search)(path, piece, w) for piece in some
+                joblib.delayed(_search)(path, chunk, w) for chunk in some
             )
             yield from zip(some, found, strict=True)
 

@@ -16,10 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._jit import kernel
-from ..given import LARGEST
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints, Ints32
-from .one_core import one_core
+from ..validation import LARGEST
+from .blas_threads import single_blas_thread
 
 __all__ = [
     "Rows",
@@ -163,17 +163,22 @@ def rows_side_by_side(matrices: Sequence[NDArray[Any]], bias: float, dtype: Any)
     if is_ready:
         _count_non_zeros(X, indptr)
     else:
-        counts = [sum(np.count_nonzero(part, axis=1) for part in block) for block in blocks]
+        counts = [
+            sum(np.count_nonzero(feature_block, axis=1) for feature_block in block)
+            for block in blocks
+        ]
         np.cumsum(np.concatenate([[0], *counts]), out=indptr)
     if is_ready and indptr[-1] == X.size and X.flags.writeable:  # others have kernels of their own
         indices = np.tile(np.arange(n_columns, dtype=np.int32), n)
         return Rows(indptr, indices, X.reshape(-1), np.empty((0, 0), dtype), bias, n_columns)
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
     for k, block in enumerate(blocks):
-        part = X if is_ready else np.empty((len(block[0]), n_columns), dtype)
+        feature_block = X if is_ready else np.empty((len(block[0]), n_columns), dtype)
         if not is_ready:
-            np.concatenate(block, axis=1, out=part, casting="unsafe")
-        _copy_non_zeros(part, indptr[k * step : k * step + len(part) + 1], indices, values)
+            np.concatenate(block, axis=1, out=feature_block, casting="unsafe")
+        _copy_non_zeros(
+            feature_block, indptr[k * step : k * step + len(feature_block) + 1], indices, values
+        )
     return Rows(indptr, indices, values, np.empty((0, 0), dtype), bias, n_columns)
 
 
@@ -377,7 +382,7 @@ def row_scores(rows: Rows, weights: Floats) -> Floats:
     if not rows.dense.shape[0]:
         shape = (len(rows.indptr) - 1, rows.n_columns)
         inputs = sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=shape)
-    with one_core():
+    with single_blas_thread():
         scores = np.asarray(inputs @ weights[: rows.n_columns])
     return scores + rows.bias * weights[-1] if rows.bias else scores
 

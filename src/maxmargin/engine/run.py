@@ -16,28 +16,28 @@ import numpy as np
 
 from .._compiling import compile_seconds, interrupted_compiling
 from .._warn import warn_user
-from ..declared import Amount, Count, Number, checked_arrays, from_values, numbers
-from ..given import LARGEST
 from ..objective import Certificate, Stopping, primal_value
 from ..result import Callback, Progress, Result, WeightsCallback
+from ..schema import Amount, Count, Number, checked_arrays, from_values, numbers
 from ..types import Floats
+from ..validation import LARGEST
+from .blas_threads import single_blas_thread
+from .convergence import ROUNDING, BoundGap, StallDetector
 from .interrupts import InterruptWatch
-from .one_core import one_core
 from .oracle import Oracle
-from .stalling import ROUNDING, Looseness, Stalling
 from .state import (
     OWN,
     Arrays,
-    Kept,
+    Checkpointable,
     SolverState,
+    add_prefix,
     copied,
+    feature_arrays,
     from_file,
     from_text,
-    grown_arrays,
-    inside,
-    restore_grown,
+    restore_features,
+    strip_prefix,
     to_text,
-    under,
 )
 from .threads import count_threads
 from .verifying import (
@@ -52,11 +52,11 @@ from .verifying import (
 
 __all__ = ["CertifiedRun", "Run", "Saver", "StopTraining", "progress_of"]
 
-Loop = TypeVar("Loop", bound=Kept)
+Loop = TypeVar("Loop", bound=Checkpointable)
 
 logger = logging.getLogger("maxmargin")
 
-#: Share of the time that copies of the state may take; see `Run.save_point`.
+#: Shard of the time that copies of the state may take; see `Run.save_point`.
 COPYING = 0.01
 
 
@@ -131,7 +131,7 @@ class Saver(Protocol):
         """Write; a failure is warned of."""
 
 
-class Run(Kept, ABC):
+class Run(Checkpointable, ABC):
     """Clock, counters, history and best weights of one call of `solve`.
 
     Used as a context manager, in which no Ctrl-C is lost and no more cores are used than were
@@ -139,7 +139,7 @@ class Run(Kept, ABC):
     `save_point`, it goes on from there in another process, to the same bits.
     """
 
-    kept: ClassVar[Mapping[str, Any]] = {"cache_hits": Count}
+    state_fields: ClassVar[Mapping[str, Any]] = {"cache_hits": Count}
 
     def __init__(self, solver: Limits, oracle: Oracle, callbacks: Iterable[Callback]) -> None:
         self.limits = solver
@@ -158,13 +158,13 @@ class Run(Kept, ABC):
         self._n_saved = 0  # records of the history that are on disk
         self._copy: Arrays | None = None  # the state at the last save point that is not
         self._next_copy = 0.0
-        self._loop: Kept | None = None
+        self._loop: Checkpointable | None = None
         self._loop_before: Arrays = {}
         self._finished: str | None = None  # how the training ended that is gone on from
 
     def __enter__(self) -> Run:
         try:
-            self._guards.enter_context(one_core())
+            self._guards.enter_context(single_blas_thread())
             threads = count_threads(self.limits.n_jobs)
             self._guards.enter_context(self.oracle.in_threads(threads))
             self._guards.enter_context(self._interrupts)
@@ -199,16 +199,16 @@ class Run(Kept, ABC):
     # ----- checkpoints ----------------------------------------------------------------------------
 
     def arrays(self) -> Arrays:
-        """See `Kept`."""
+        """See `Checkpointable`."""
         numbers = {
             "calls": self.oracle_calls,
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "history": [astuple(progress) for progress in self.history],
         }
-        loop = {} if self._loop is None else under("loop", self._loop.arrays())
-        seen = [under(name, callback.arrays()) for name, callback in self._watching()]
-        beside = {**loop, **dict(ChainMap(*seen)), **grown_arrays(self.oracle.problem)}
+        loop = {} if self._loop is None else add_prefix("loop", self._loop.arrays())
+        seen = [add_prefix(name, callback.arrays()) for name, callback in self._watching()]
+        beside = {**loop, **dict(ChainMap(*seen)), **feature_arrays(self.oracle.problem)}
         return {**super().arrays(), "run": to_text(numbers), **beside}
 
     def _watching(self) -> list[tuple[str, WeightsCallback]]:
@@ -217,17 +217,17 @@ class Run(Kept, ABC):
         return [(f"callback {k}", callback) for k, callback in enumerate(chosen)]
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Kept`; what a loop has kept waits for `looping`."""
-        restore_grown(self.oracle.problem, arrays)
+        """See `Checkpointable`; what a loop has kept waits for `looping`."""
+        restore_features(self.oracle.problem, arrays)
         super().restore(arrays)
         past = from_values(_Past, from_text(arrays["run"]), "run")
         self._calls_before = self.oracle.calls - past.calls
         self._started -= past.seconds + past.compile_seconds
         self._compiled_before -= past.compile_seconds
         self.history = progress_of(past.history)
-        self._loop_before = inside("loop", arrays)
+        self._loop_before = strip_prefix("loop", arrays)
         for name, callback in self._watching():
-            callback.restore(inside(name, arrays))
+            callback.restore(strip_prefix(name, arrays))
 
     def keep_by(self, saver: Saver, resume: bool) -> None:
         """Keep the run by a saver, and go on from what that has if wanted."""
@@ -336,7 +336,7 @@ class Run(Kept, ABC):
         self.check()
 
     def check_passes(self, stuck: bool = False) -> None:
-        """End training after ``max_passes``, or where it is stuck (see `Stalling`)."""
+        """End training after ``max_passes``, or where it is stuck (see `StallDetector`)."""
         if stuck:
             raise StopTraining("stalled")
         limit = self.limits.max_passes
@@ -487,8 +487,8 @@ class CertifiedRun(Run):
         Called with a `Progress` after every outer iteration.
     """
 
-    kept: ClassVar[Mapping[str, Any]] = {
-        **Run.kept,
+    state_fields: ClassVar[Mapping[str, Any]] = {
+        **Run.state_fields,
         "proven_dual": Number,
         "found_primal": Number,
         "certified": bool,
@@ -516,18 +516,18 @@ class CertifiedRun(Run):
         self.best: tuple[float, Floats] | None = None  # primal value and weights
         self.found_primal = np.inf  # the last one measured, by the candidates without bounds
         self.certified = False  # whether the primal value of the current weights is known
-        self.stalling = Stalling()
-        self.looseness = Looseness()
+        self.stalling = StallDetector()
+        self.bound_gap_monitor = BoundGap()
 
     def arrays(self) -> Arrays:
-        """See `Kept`."""
+        """See `Checkpointable`."""
         best = {} if self.best is None else {"best_w": self.best[1]}
         bounds = {} if self.oracle.bounds is None else {"bounds": self.oracle.bounds}
         numbers = {"best": self.best and self.best[0], "rounding": self.oracle.rounding}
         return {**super().arrays(), **best, **bounds, "certificate": to_text(numbers)}
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Kept`."""
+        """See `Checkpointable`."""
         super().restore(arrays)
         known = from_values(_Known, from_text(arrays["certificate"]), "certificate")
         own = checked_arrays(
@@ -640,7 +640,9 @@ class CertifiedRun(Run):
     @property
     def bound_gap(self) -> float | None:
         """See `Run`: the primal value less the lowest one by the candidates found alone."""
-        return None if self.certificate is None else self.looseness.part_of(self.certificate)
+        return (
+            None if self.certificate is None else self.bound_gap_monitor.part_of(self.certificate)
+        )
 
     def converged(self) -> bool:
         """Whether the certificate meets the stopping criterion."""
@@ -670,7 +672,7 @@ class CertifiedRun(Run):
         self.certified = True
         if self.oracle.bounds is not None:
             best = Certificate(self.best[0], self.proven_dual)
-            self.looseness.note(primal, self.found_primal, best, self.stopping)
+            self.bound_gap_monitor.note(primal, self.found_primal, best, self.stopping)
 
     # ----- iterations -----------------------------------------------------------------------------
 
@@ -709,7 +711,7 @@ class CertifiedRun(Run):
                 bound_gap=self.bound_gap if certificate else None,
             )
         )
-        if self.looseness.lasts and not self.converged():
+        if self.bound_gap_monitor.lasts and not self.converged():
             raise StopTraining("loose bounds")
         self.check_passes(stuck)
 
@@ -730,7 +732,7 @@ class CertifiedRun(Run):
         if not self.certified or self.best is None:
             status = self._certify_at_the_end(status)
         assert self.certificate is not None
-        if status == "stalled" and self.looseness.explains(self.certificate, self.stopping):
+        if status == "stalled" and self.bound_gap_monitor.explains(self.certificate, self.stopping):
             status = "loose bounds"
         return self.result(
             self.best_weights,

@@ -12,46 +12,46 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..declared import as_declared, checked_arrays
 from ..formulation import Formulation
 from ..objective import DualTerms
 from ..problem import Problem
 from ..result import Result
+from ..schema import as_annotated, checked_arrays
 from ..types import Floats, Ints
-from .growing import Growing
-from .native import NativeProblem
+from .adaptive_features import AdaptiveFeatures
 from .oracle import Oracle
+from .packed_problem import PackedProblem
 
 __all__ = [
     "DRIFT",
     "FULL",
     "OWN",
     "Arrays",
-    "Kept",
+    "Checkpointable",
     "SolverState",
     "StoredPlanes",
+    "add_prefix",
     "check_budget",
     "check_close",
     "copied",
+    "declare_state",
     "extends",
+    "feature_arrays",
     "fingerprint",
     "from_file",
     "from_text",
-    "grown_arrays",
-    "inside",
-    "keeps",
     "named_arrays",
     "of_kind",
-    "restore_grown",
+    "restore_features",
+    "strip_prefix",
     "to_text",
-    "under",
 ]
 
 Arrays = dict[str, NDArray[Any]]
 Tuple = TypeVar("Tuple", bound=NamedTuple)
 Kind = TypeVar("Kind", bound="SolverState")
 
-#: In `Kept.kept`: goes to arrays and back by itself.
+#: In `Checkpointable.state_fields`: goes to arrays and back by itself.
 OWN = "own"
 FULL = 1e-9  # by so much, relatively, rounding may take a sum of multipliers beyond its bound
 DRIFT = 1e-8  # relative difference of sums that rounding may leave, and no more
@@ -139,13 +139,13 @@ def extends(problem: Problem, earlier: Problem) -> bool:
     """Whether the first examples of a problem are those of an earlier one, which has fewer.
 
     Features that the others have brought may have changed the numbers of theirs, in a problem that
-    can tell (`NativeProblem.is_renumbered`).
+    can tell (`PackedProblem.is_renumbered`).
     """
     n = earlier.n_examples
     if type(problem) is not type(earlier) or problem.n_examples <= n:
         return False
     head = problem.subset(np.arange(n))
-    if isinstance(head, NativeProblem) and head.is_renumbered(earlier):
+    if isinstance(head, PackedProblem) and head.is_renumbered(earlier):
         return True
     return fingerprint(head) == fingerprint(earlier) is not None
 
@@ -156,30 +156,30 @@ def fingerprint(problem: Problem) -> str | None:
 
     try:
         # A user's own __getstate__ may leave out what its oracle needs; ours leave out caches.
-        own = isinstance(problem, NativeProblem) and hasattr(problem, "__getstate__")
+        own = isinstance(problem, PackedProblem) and hasattr(problem, "__getstate__")
         held = problem.__getstate__() if own else vars(problem)
         return str(joblib.hash((type(problem).__qualname__, held)))
     except Exception:  # whatever a user's objects raise when they are pickled
         return None
 
 
-class Kept:
+class Checkpointable:
     """What goes to arrays and back: members that are numbers, arrays, or go so themselves."""
 
     #: Those that later decisions depend on, by name, and what they have to be in a file: a type as
     #: in `declared`, a function that gives an array's `ArrayOf` for this object, or `OWN`.
-    kept: ClassVar[Mapping[str, Any]] = {}
+    state_fields: ClassVar[Mapping[str, Any]] = {}
 
     def arrays(self) -> Arrays:
         """All of them, as arrays by name; those in use, to be written before anything goes on."""
         numbers: dict[str, Any] = {}
         found: Arrays = {}
-        for name in self.kept:
+        for name in self.state_fields:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 found[name] = value
-            elif isinstance(value, Kept | SolverState):
-                found |= under(name, value.arrays())
+            elif isinstance(value, Checkpointable | SolverState):
+                found |= add_prefix(name, value.arrays())
             else:
                 numbers[name] = value
         return {**found, "numbers": to_text(numbers)}
@@ -187,29 +187,33 @@ class Kept:
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` has given."""
         numbers = from_text(arrays["numbers"])
-        for name, declared in self.kept.items():
+        for name, declared in self.state_fields.items():
             if declared is OWN:
-                getattr(self, name).restore(inside(name, arrays))
+                getattr(self, name).restore(strip_prefix(name, arrays))
             elif not isinstance(declared, FunctionType):
-                setattr(self, name, as_declared(numbers[name], declared, name))
+                setattr(self, name, as_annotated(numbers[name], declared, name))
             elif name in arrays or getattr(self, name) is not None:  # some are None for a while
                 setattr(self, name, checked_arrays(arrays, {name: declared(self)})[name])
 
 
-def keeps(*inherited: Mapping[str, Any], **declared: Any) -> Mapping[str, Any]:
-    """What `Kept.kept` is: declarations of base classes, and those of this one."""
+def declare_state(*inherited: Mapping[str, Any], **declared: Any) -> Mapping[str, Any]:
+    """What `Checkpointable.state_fields` is: declarations of base classes, and those of this one."""
     return {name: form for own in (*inherited, declared) for name, form in own.items()}
 
 
-def grown_arrays(problem: object) -> Arrays:
+def feature_arrays(problem: object) -> Arrays:
     """What a problem has found in training, of most nothing, beside the arrays of a run."""
-    return under("problem", problem.grown_arrays()) if isinstance(problem, Growing) else {}
+    return (
+        add_prefix("problem", problem.feature_arrays())
+        if isinstance(problem, AdaptiveFeatures)
+        else {}
+    )
 
 
-def restore_grown(problem: object, arrays: Arrays) -> None:
+def restore_features(problem: object, arrays: Arrays) -> None:
     """Give it back to an equal problem."""
-    if isinstance(problem, Growing):
-        problem.restore_grown(inside("problem", arrays))
+    if isinstance(problem, AdaptiveFeatures):
+        problem.restore_features(strip_prefix("problem", arrays))
 
 
 @contextmanager
@@ -250,13 +254,13 @@ def named_arrays(group: NamedTuple) -> Arrays:
     return dict(zip(group._fields, group, strict=True))
 
 
-def under(name: str, arrays: Arrays) -> Arrays:
+def add_prefix(name: str, arrays: Arrays) -> Arrays:
     """The same arrays, with a name put before theirs."""
     return {f"{name}.{key}": value for key, value in arrays.items()}
 
 
-def inside(name: str, arrays: Arrays) -> Arrays:
-    """The arrays that `under` has put below a name."""
+def strip_prefix(name: str, arrays: Arrays) -> Arrays:
+    """The arrays that `add_prefix` has put below a name."""
     start = name + "."
     return {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}
 

@@ -35,8 +35,8 @@ __all__ = [
     "count_threads",
     "cubes",
     "each_range",
-    "in_ranges",
     "note_done",
+    "parallel_chunks",
 ]
 
 Item = TypeVar("Item")
@@ -415,13 +415,13 @@ def note_done(kind: Hashable) -> None:
 
 
 @cache
-def _shares(count: int, ranges: int) -> Floats:
+def _shards(count: int, ranges: int) -> Floats:
     """Where so many ranges for each thread end, as shares of the work; later ones are shorter."""
     widths = np.repeat(np.arange(float(ranges), 0.0, -1.0), count)
     return np.cumsum(widths)[:-1] / widths.sum()
 
 
-def in_ranges(
+def parallel_chunks(
     n_jobs: int | Threads | None,
     bounds: Ints | Floats | int,
     unit: float,
@@ -449,11 +449,11 @@ def in_ranges(
         yield work(0, n)
         return
     ranges = int(min(RANGES, max(1.0, unit * units / max(count * worth_cutting, 1.0))))
-    shares = _shares(count, ranges) * float(units)
+    shards = _shards(count, ranges) * float(units)
     inner = (
-        shares.astype(np.int64)
+        shards.astype(np.int64)
         if isinstance(bounds, int)
-        else np.searchsorted(bounds, bounds[0] + shares)
+        else np.searchsorted(bounds, bounds[0] + shards)
     )
     cuts = {0, *inner.tolist(), n}
     kind = work.__code__ if kind is None else kind
@@ -471,5 +471,5 @@ def each_range(
     unit: float,
     work: Callable[[int, int], Value],
 ) -> list[Value]:
-    """All that `in_ranges` gives."""
-    return list(in_ranges(n_jobs, bounds, unit, work))
+    """All that `parallel_chunks` gives."""
+    return list(parallel_chunks(n_jobs, bounds, unit, work))

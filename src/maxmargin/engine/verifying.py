@@ -14,9 +14,9 @@ from copy import copy
 import numpy as np
 
 from ..types import Floats
-from .growing import Growing
+from .adaptive_features import AdaptiveFeatures
 from .oracle import Oracle, hinges_of
-from .state import DRIFT, StoredPlanes, grown_arrays, restore_grown
+from .state import DRIFT, StoredPlanes, feature_arrays, restore_features
 
 __all__ = [
     "check_dual",
@@ -54,9 +54,9 @@ def check_oracle(restored: Oracle, asked: Oracle) -> None:
 def passive_oracle(oracle: Oracle) -> Oracle:
     """An equal oracle, whose answers leave no trace in this one."""
     problem, passive = oracle.problem, copy(oracle)
-    if isinstance(problem, Growing):  # what it finds would be found earlier than before
+    if isinstance(problem, AdaptiveFeatures):  # what it finds would be found earlier than before
         again = problem.before_training()
-        restore_grown(again, grown_arrays(problem))
+        restore_features(again, feature_arrays(problem))
         passive = Oracle(again, oracle.formulation)
     passive.bounds, passive.rounding = None, 0.0
     return passive
@@ -93,7 +93,7 @@ def probes(
     pass has as many calls of the oracle, or more. ``expanded`` makes weights of all features.
     """
     example, values, offsets, vector, sums = planes
-    n, region = len(hinges), oracle.region
+    n, feasible_set = len(hinges), oracle.feasible_set
     chosen = np.random.default_rng(0).permutation(len(values))
     for k in chosen[: min(PROBES, n) if sums is None else 1].tolist():
         a = vector(k)
@@ -105,8 +105,10 @@ def probes(
         below = max(float(weights @ hinges[asked]) - float(values[k]), 0.0)
         there = -(1.0 + 2.0 * below) / square * a
         there[: len(w)] += w  # which may be short of the newest features
-        if region is not None:
-            there[region.bounded] = np.clip(there[region.bounded], region.low, region.high)
+        if feasible_set is not None:
+            there[feasible_set.bounded] = np.clip(
+                there[feasible_set.bounded], feasible_set.low, feasible_set.high
+            )
         most = float(weights @ hinges_of(oracle, asked, expanded(there)))
         scale = 1.0 + abs(float(offsets[k])) + float(np.abs(a) @ np.abs(there))
         yield float(offsets[k]) - float(a @ there), most + ABOVE * scale

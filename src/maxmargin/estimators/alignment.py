@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
-from ..given import as_sample_weights, is_list, is_one_of
 from ..metrics import pair_accuracies
 from ..problem import Problem
 from ..problems.alignment.homologues import HomologueProblem
@@ -21,6 +20,7 @@ from ..problems.alignment.layout import Aligner, AlignmentLayout, pack_alignment
 from ..problems.alignment.problem import AlignmentProblem
 from ..result import Result
 from ..types import Floats, Ints
+from ..validation import as_sample_weights, is_list, is_one_of
 from ..weight_constraints import WeightConstraints
 from .alignment_data import (
     as_pairs,

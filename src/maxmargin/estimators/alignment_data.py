@@ -9,10 +9,10 @@ import numpy as np
 
 from .._warn import warn_user
 from ..formats.fasta import pairs_of_rows
-from ..given import as_floats, is_list
 from ..problems.alignment.kernels import Strings
 from ..problems.alignment.layout import pack_strings
 from ..types import Ints, Ints32
+from ..validation import as_floats, is_list
 
 __all__ = [
     "as_pairs",

@@ -16,35 +16,35 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._warn import warn_user
-from ..declared import declared_types
 from ..defaults import KEEPING
 from ..doc_links import DocLinks
 from ..engine.state import fingerprint as content_of
 from ..formulation import Formulation
-from ..given import is_list, is_one_of
 from ..problem import Problem
 from ..progress import running_clock
 from ..registry import import_name
 from ..result import Callback, Result
+from ..schema import annotated_types
 from ..search.limits import as_weights
 from ..sklearn_bases import CallbackSupport, Estimator, check_fitted
 from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import check_numbers, checked_weights
-from ..solvers.compacting import Compaction
+from ..solvers.checkpoint_group import CheckpointGroup
 from ..solvers.dual_ascent import DualAscentState
 from ..solvers.online import Learner, OnlineSolver, Seen
 from ..solvers.path import PathPoint, Solve, solve_path
-from ..solvers.series import Series
+from ..solvers.sparsification import Compaction
 from ..sparse_format import check_sparse
 from ..types import Floats
+from ..validation import is_list, is_one_of
 from ..weight_constraints import WeightConstraints
 from .checked_weights import CheckedWeights
-from .choosing import Choice
-from .fitting import AllOrNothing
+from .early_stopping import EarlyStopping
 from .parameters import SharedParameters
+from .partial_fit_log import Stream
 from .seeds import seed_of
 from .sklearn_callbacks import iteration_callback
-from .stream import Stream
+from .transactional_fit import TransactionalFit
 
 __all__ = [
     "ConditionalMethod",
@@ -83,7 +83,7 @@ def _copied(fingerprint: str, problem: Problem, is_untouched: bool) -> _Kept:
     return _Kept(fingerprint, problem, content_of(problem) if is_untouched else None)
 
 
-class Savable(AllOrNothing):
+class Savable(TransactionalFit):
     """Estimators with ``coef_`` that can be written to a file, and read by `maxmargin.load`."""
 
     coef_: Any
@@ -171,7 +171,7 @@ class Savable(AllOrNothing):
         """The weights for predictions: anybody may have put others into ``coef_``, or cut them."""
         self._check_fitted()
         weights = as_weights(self._get_weights(), self._n_weights())
-        self._weights_check.refuse_infinite(weights)
+        self._weights_check.check_finite(weights)
         return weights
 
     def _n_weights(self) -> int:
@@ -210,7 +210,7 @@ class PathRequest(NamedTuple):
             told = {name: repr(value) for name, value in {**asked, **limits}.items()}
             return solver.identity(problem, formulation, 1.0, weights) | told
 
-        series = Series(solver, identity, ("interrupted",), problem)
+        series = CheckpointGroup(solver, identity, ("interrupted",), problem)
         with (
             running_clock("training") as clock,
             clock.loop(None if self.cover else len(Cs)) as loop,
@@ -234,7 +234,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
     _path_points: list[PathPoint]
     _path_following: list[dict[str, Any]]
     #: Set by `choosing` while weights are to be chosen by held-out data.
-    _choice: ClassVar[Choice | None] = None
+    _choice: ClassVar[EarlyStopping | None] = None
 
     def __sklearn_clone__(self) -> Any:
         """An estimator of the same parameters; a client of a cluster is shared, not copied."""
@@ -248,7 +248,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
         """All but a connection to a cluster, in whose place is its address."""
         state = super().__getstate__()
         if state.get("cluster") is not None:
-            address_of = import_name("cluster.dask_team", "address_of")
+            address_of = import_name("cluster.dask_executor", "address_of")
             state = {**state, "cluster": address_of(state["cluster"])}
         return state
 
@@ -309,7 +309,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
         return self
 
     def _after_fit(self) -> None:
-        """Answer an interrupt of the training: its model is there, and usable."""
+        """OracleResult an interrupt of the training: its model is there, and usable."""
         result = self.result_
         if result.status != "interrupted":
             return
@@ -484,7 +484,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
         assert isinstance(solver, OnlineSolver)
         formulation = self._formulation(constraints)
         content = fingerprint(*data, sample_weight)
-        stream, settings = self._kept_stream(solver, problem, formulation)
+        stream, settings = self._open_partial_fit_log(solver, problem, formulation)
         call = fingerprint(content, settings)
         if stream is not None and stream.has(call):
             result = stream.result(solver, problem, formulation)
@@ -496,7 +496,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
         self._online = result
         self.result_ = dataclasses.replace(result, state=None)
 
-    def _kept_stream(
+    def _open_partial_fit_log(
         self, solver: OnlineSolver, problem: Problem, formulation: Formulation
     ) -> tuple[Stream | None, dict[str, str]]:
         """What keeps the calls of `partial_fit`, if they are kept, and what they depend on."""
@@ -579,7 +579,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
 
     def _before_fit(self) -> None:
         """Raise ValueError for what is no switch, no callback, no file, ..."""
-        kinds: dict[str, Any] = declared_types(cast("Any", type(self)))
+        kinds: dict[str, Any] = annotated_types(cast("Any", type(self)))
         for name in (name for name, kind in kinds.items() if kind is bool):
             value = getattr(self, name, True)
             if not isinstance(value, (bool, np.bool_, Integral)):

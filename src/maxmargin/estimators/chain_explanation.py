@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..problems.chain.histories.layout import HistoryLayout
+from ..problems.chain.higher_order.layout import HigherOrderLayout
 from ..problems.chain.layout import ChainLayout
 from ..types import Floats, Ints32
 from .explanation import Evidence, Names, input_evidence
@@ -28,7 +28,7 @@ class ChainInputs(NamedTuple):
 
 
 def chain_evidence(
-    layout: ChainLayout | HistoryLayout,
+    layout: ChainLayout | HigherOrderLayout,
     w: Floats,
     inputs: ChainInputs,
     classes: Sequence[Any],
@@ -67,13 +67,13 @@ def chain_evidence(
 class _Weights:
     """Weights of what a token, its label and the labels before it add to the score."""
 
-    def __init__(self, layout: ChainLayout | HistoryLayout, w: Floats) -> None:
+    def __init__(self, layout: ChainLayout | HigherOrderLayout, w: Floats) -> None:
         self.emissions, self.transitions = layout.emissions(w), layout.transitions(w)
         self.longer: dict[Labels, float] = {}
         self.number: dict[Labels, int] = {}
         self.of_pairs = self.pair_features = None
         self.eta = 1.0
-        if isinstance(layout, HistoryLayout):
+        if isinstance(layout, HigherOrderLayout):
             for tuples, own in layout.longer_transitions(w):
                 self.longer |= zip(map(tuple, tuples.tolist()), own.tolist(), strict=True)
             self.number = {tuple(p): k for k, p in enumerate(layout.tuples.pairs.tolist())}

@@ -11,22 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.rows import make_rows
-from ..engine.threads import in_ranges
+from ..engine.threads import parallel_chunks
 from ..features import PackedSequences, StoredSequences
 from ..features.packing import check_finite
-from ..features.tokens import TokenPieces
-from ..problems.chain.constraints import refuse_impossible
+from ..features.tokens import TokenChunks
+from ..problems.chain.constraints import check_possible
 from ..problems.chain.decoder import ChainDecoder, KBest
 from ..problems.chain.distribution import LabellingDistribution
-from ..problems.chain.histories.decoder import HistoryDecoder
-from ..problems.chain.histories.marginals import HistoryDistribution
-from ..problems.chain.histories.scratch import HistoryInputs
+from ..problems.chain.higher_order.decoder import HigherOrderDecoder
+from ..problems.chain.higher_order.marginals import HigherOrderDistribution
+from ..problems.chain.higher_order.scratch import HigherOrderInputs
 from ..problems.chain.marginals import ChainDistribution
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints, Ints32
 from .base import checked_k
 from .chain_explanation import ChainInputs, chain_evidence
-from .chain_parts import ChainPart
 from .chain_weights import ChainWeights
 from .example_weights import score_weights
 from .examples import answers_empty, is_empty, passes_empty
@@ -45,11 +44,12 @@ from .known_labels import allowed_labels, flatten_fixed
 from .labels import (
     LabelEncoder,
     Outputs,
+    check_known,
     flatten_labels,
     label_objects,
-    refuse_unknown,
     warn_of_unknown,
 )
+from .sequence_batch import SequenceBatch
 from .token_inputs import VECTORS_WORTH_CUTTING
 from .top_weights import strongest_by_label
 
@@ -87,24 +87,24 @@ class ChainPredictions(KernelMethods, ChainWeights):
         """
         self._check_fitted()
 
-        def listed(part: ChainPart) -> list[list[Any]]:
+        def listed(part: SequenceBatch) -> list[list[Any]]:
             labels = self._labels(self._best_of(part))
             return [labels[start:stop] for start, stop in pairwise(part.offsets.tolist())]
 
         return Outputs(chain.from_iterable(self._in_parts(X, fixed, listed, "labels")))
 
-    def _best_of(self, part: ChainPart) -> Ints32:
+    def _best_of(self, part: SequenceBatch) -> Ints32:
         """Numbers of the best labels of some sequences."""
         decode: Any = self._decoder.decode_possible
         codes: Ints32 = decode(part.rows, part.offsets, self._weights, part.allowed)
-        refuse_impossible(codes[part.offsets[:-1]] < 0, part.before)
+        check_possible(codes[part.offsets[:-1]] < 0, part.before)
         return codes
 
     def _in_parts(
         self,
         X: Any,
         fixed: Any,
-        work: Callable[[ChainPart], Value],
+        work: Callable[[SequenceBatch], Value],
         kind: Hashable,
         effort: float = 1.0,
     ) -> Iterator[Value]:
@@ -118,7 +118,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             packed = self._packed(X, check_values=False)
             allowed = self._allowed(fixed, packed.offsets)
             return self._in_vector_parts(X, packed, allowed, work, kind, effort)
-        pieces = TokenPieces(X)
+        pieces = TokenChunks(X)
         allowed = self._allowed(fixed, pieces.offsets)
 
         def work_on(packed: PackedSequences, first: int) -> Value:
@@ -134,7 +134,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         X: Any,
         packed: PackedSequences,
         allowed: Bools | None,
-        work: Callable[[ChainPart], Value],
+        work: Callable[[SequenceBatch], Value],
         kind: Hashable,
         effort: float = 1.0,
     ) -> Iterator[Value]:
@@ -145,7 +145,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             check_finite(packed)
         for part in self._parts(X, *packed, allowed, check_indices=False):
 
-            def from_vectors(first: int, end: int, part: ChainPart = part) -> Value:
+            def from_vectors(first: int, end: int, part: SequenceBatch = part) -> Value:
                 own = part.between(first, end)
                 if not is_checked and not own.is_usable():
                     check_finite(packed, own.before, own.before + end - first)
@@ -154,7 +154,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
 
             unit = effort * decoder.token_work(part.rows)
             own_kind = "vectors", type(decoder), kind
-            yield from in_ranges(
+            yield from parallel_chunks(
                 self.n_jobs, part.offsets, unit, from_vectors, VECTORS_WORTH_CUTTING, own_kind
             )
 
@@ -183,9 +183,9 @@ class ChainPredictions(KernelMethods, ChainWeights):
         decode: Any = self._decoder.decode_k_best
         weights = self._weights
 
-        def ranked(part: ChainPart) -> list[list[tuple[list[Any], float]]]:
+        def ranked(part: SequenceBatch) -> list[list[tuple[list[Any], float]]]:
             best: KBest = decode(part.rows, part.offsets, weights, k, part.allowed)
-            refuse_impossible(best.found == 0, part.before)
+            check_possible(best.found == 0, part.before)
             return best.listed(self._labels(best.labels))
 
         return list(
@@ -196,11 +196,11 @@ class ChainPredictions(KernelMethods, ChainWeights):
 
     @answers_empty(lambda tagger: np.zeros((0, len(tagger.classes_))))
     def _tables(self, X: Any, fixed: Any, read: Callable[[Any], list[Floats]]) -> list[Floats]:
-        """See `PartConfidences`: of some sequences at a time, by the thread that scores them."""
+        """See `TokenConfidences`: of some sequences at a time, by the thread that scores them."""
         self._check_fitted()
-        self._refuse_history_kernel()
+        self._check_order_without_kernel()
 
-        def read_part(part: ChainPart) -> list[Floats]:
+        def read_part(part: SequenceBatch) -> list[Floats]:
             labellings = self._labellings_of(part)
             labellings.n_jobs = 1
             return read(labellings)
@@ -218,7 +218,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None
     ) -> LabellingDistribution:
         """All labellings of these sequences, with their scores."""
-        self._refuse_history_kernel()
+        self._check_order_without_kernel()
         scored = [self._labellings_of(part) for part in self._parts(X, tokens, offsets, allowed)]
         if len(scored) == 1:
             return scored[0]
@@ -226,19 +226,19 @@ class ChainPredictions(KernelMethods, ChainWeights):
         unary = np.concatenate([part.unary for part in chains])
         return ChainDistribution(unary, offsets, chains[0].transition)
 
-    def _labellings_of(self, part: ChainPart) -> LabellingDistribution:
+    def _labellings_of(self, part: SequenceBatch) -> LabellingDistribution:
         """The same of a part."""
         decoder, w, rows = self._decoder, self._weights, part.rows
         given = part.offsets, w, part.allowed, part.before
-        if isinstance(rows, HistoryInputs):
-            assert isinstance(decoder, HistoryDecoder)
-            return HistoryDistribution(decoder, rows, *given)
+        if isinstance(rows, HigherOrderInputs):
+            assert isinstance(decoder, HigherOrderDecoder)
+            return HigherOrderDistribution(decoder, rows, *given)
         assert isinstance(decoder, ChainDecoder)
         return ChainDistribution.of(decoder, rows, *given)
 
-    def _refuse_history_kernel(self) -> None:
+    def _check_order_without_kernel(self) -> None:
         """Raise ValueError for a model that has no margins."""
-        if isinstance(self._decoder, HistoryDecoder) and self._kernel_basis is not None:
+        if isinstance(self._decoder, HigherOrderDecoder) and self._kernel_basis is not None:
             raise ValueError(
                 "margins and probabilities with a kernel are for order=1 and emission_order=0, "
                 "without transition_features and with eta=1"
@@ -312,7 +312,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         tokens, offsets = self._packed(X)
         labels = flatten_labels(y, offsets)
         codes = LabelEncoder(self.classes_).encode(labels)
-        refuse_unknown(codes, labels)
+        check_known(codes, labels)
         score: Any = self._decoder.score
         weights = self._weights
         parts = self._parts(X, tokens, offsets)
@@ -340,7 +340,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             ``y_hat`` tokens at which nothing differs are left out.
         """
         self._check_fitted()
-        self._refuse_kernel("explain")
+        self._check_no_kernel("explain")
         decoder, w, n = self._decoder, self._weights, checked_k(n, "n")
         if is_empty(x):
             return no_decisions(y_hat, n)
@@ -349,7 +349,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         labels, classes = self._labels(own), self.classes_.tolist()
         names = names_at_once(self._feature_names, tokens, has_constant=True)
         inputs = ChainInputs(tokens, names)
-        if isinstance(decoder, HistoryDecoder) and self._transition_inputs is not None:
+        if isinstance(decoder, HigherOrderDecoder) and self._transition_inputs is not None:
             pairs = self._transition_features_of([x], tokens)
             of_pairs = names_at_once(self._names_of_transitions, pairs, has_constant=False)
             inputs = ChainInputs(tokens, names, pairs, of_pairs)
@@ -360,7 +360,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         if y_hat is not None:
             flat = flatten_labels([y_hat], offsets, name="y_hat")
             other = LabelEncoder(self.classes_).encode(flat)
-            refuse_unknown(other, flat)
+            check_known(other, flat)
             rival = self._labels(other)
             found = decisions_by_place(evidence(other), partial(token_name, x), labels, rival)
             return Explanation(labels, rival, found, n)
@@ -396,7 +396,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             Strongest first. Features without names are called x0, x1, ...; the constant feature is
             called "intercept".
         """
-        self._refuse_kernel("top_features")
+        self._check_no_kernel("top_features")
         weights = self._weights  # says so if there are none yet
         weights = self._decoder.layout.emissions(weights)
         labels = self.classes_.tolist()
@@ -421,10 +421,10 @@ class ChainPredictions(KernelMethods, ChainWeights):
         allowed: Bools | None = None,
         *,
         check_indices: bool = True,
-    ) -> Iterator[ChainPart]:
+    ) -> Iterator[SequenceBatch]:
         """New sequences for the decoder, all or, with a kernel, some at a time."""
         decoder, basis = self._decoder, self._kernel_basis
-        is_plain = not isinstance(decoder, HistoryDecoder)
+        is_plain = not isinstance(decoder, HigherOrderDecoder)
         extra = None if is_plain else self._transition_features_of(X, tokens)
         width = 0 if basis is None else len(basis)
         if basis is not None:
@@ -432,7 +432,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         for first, last in sequences_at_a_time(offsets, width):
             chosen = slice(int(offsets[first]), int(offsets[last]))
             inputs = tokens if basis is None else basis.values(tokens[chosen])
-            if isinstance(decoder, HistoryDecoder):
+            if isinstance(decoder, HigherOrderDecoder):
                 rows: Any = decoder.inputs(inputs, None if extra is None else extra[chosen])
             else:
                 rows = make_rows(
@@ -440,7 +440,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
                 )
             own = offsets[first : last + 1] - offsets[first]
             mask = None if allowed is None else allowed[chosen]
-            yield ChainPart(rows, own, chosen, first, mask)
+            yield SequenceBatch(rows, own, chosen, first, mask)
 
 
 def labels_of(X: Any, y: Any) -> Any:

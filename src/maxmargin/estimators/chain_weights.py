@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problems.chain.decoder import ChainDecoder
-from ..problems.chain.histories.decoder import HistoryDecoder
-from ..problems.chain.histories.layout import HistoryLayout
+from ..problems.chain.higher_order.decoder import HigherOrderDecoder
+from ..problems.chain.higher_order.layout import HigherOrderLayout
 from ..types import Floats
 from .base import Savable
-from .label_histories import LabelHistories
+from .higher_order import HigherOrder
 from .top_weights import strongest
 
 __all__ = ["ChainWeights"]
 
 
-class ChainWeights(LabelHistories, Savable):
+class ChainWeights(HigherOrder, Savable):
     """For estimators of chains: their weights, by name."""
 
     classes_: NDArray[Any]
-    _decoder: ChainDecoder | HistoryDecoder
+    _decoder: ChainDecoder | HigherOrderDecoder
 
     @property
     def transition_weights_(self) -> Floats:
@@ -34,7 +34,7 @@ class ChainWeights(LabelHistories, Savable):
     def longer_transition_weights_(self) -> dict[tuple[Any, ...], float]:
         """Weights of triples and quadruples of labels; none with ``order`` 1."""
         weights, layout, labels = self._weights, self._decoder.layout, self.classes_.tolist()
-        if not isinstance(layout, HistoryLayout):
+        if not isinstance(layout, HigherOrderLayout):
             return {}
         return {
             tuple(labels[k] for k in codes): weight
@@ -101,7 +101,7 @@ class ChainWeights(LabelHistories, Savable):
             Strongest first; empty without ``transition_features``.
         """
         weights, layout = self._weights, self._decoder.layout
-        if not isinstance(layout, HistoryLayout) or layout.n_pair_inputs == 0:
+        if not isinstance(layout, HigherOrderLayout) or layout.n_pair_inputs == 0:
             return []
         own, pairs = layout.pair_features(weights), layout.tuples.pairs
         places = [divmod(place, len(pairs)) for place in strongest(own.ravel(), n, against)]

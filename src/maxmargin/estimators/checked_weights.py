@@ -22,7 +22,7 @@ class CheckedWeights:
     def __init__(self) -> None:
         self._finite: weakref.ref[Floats] | None = None
 
-    def refuse_infinite(self, weights: Floats) -> None:
+    def check_finite(self, weights: Floats) -> None:
         """Raise ValueError for weights among which no search finds a best output."""
         if self._finite is not None and self._finite() is weights:
             return

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.class_features import ClassFeatures
-from ..given import as_floats
 from ..metrics.costs import as_reals, cost_matrix
 from ..problems.classes.taxonomy import Taxonomy
 from ..sparse_format import check_sparse
 from ..types import Floats
+from ..validation import as_floats
 
 __all__ = ["ClassDescription", "as_taxonomy", "class_costs", "describe_classes"]
 

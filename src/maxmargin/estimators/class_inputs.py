@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..given import LARGEST, first_unusable
 from ..sparse_format import check_sparse
+from ..validation import LARGEST, first_unusable
 
 __all__ = ["are_classes", "canonical", "check_classes", "check_lengths", "check_rows", "one_column"]
 

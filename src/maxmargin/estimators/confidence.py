@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from .._warn import warn_user
 from ..checkpoints import HELD_OUT, part_of
-from ..declared import from_values
 from ..progress import Loop, running_clock
+from ..schema import from_values
 from ..sklearn_bases import clone
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator
 from .examples import examples_at, n_examples_of
 
-__all__ = ["CalibratedMethod", "Calibration", "Confidences", "PartConfidences"]
+__all__ = ["CalibratedMethod", "Calibration", "Confidences", "TokenConfidences"]
 
 N_FOLDS = 3
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -295,7 +295,7 @@ class Confidences(MaxMarginEstimator):
         self.__dict__.pop("calibration_", None)
 
 
-class PartConfidences(Confidences):
+class TokenConfidences(Confidences):
     """Estimators of outputs with many parts, of which some may be known."""
 
     def predict_margins(self, X: Any, fixed: Any = None) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._warn import warn_user
-from ..given import is_one_of
 from ..problems.chain.constraints import ChainConstraints, bio_constraints
 from ..types import Bools, Ints32
+from ..validation import is_one_of
 from .known_labels import is_choice
 from .labels import FlatLabels
 
@@ -20,7 +20,7 @@ __all__ = [
     "check_on_violation",
     "make_constraints",
     "repair_labels",
-    "sequences_that_obey",
+    "sequences_satisfying",
     "sequences_with_completion",
 ]
 
@@ -143,7 +143,7 @@ def repair_labels(labels: FlatLabels) -> FlatLabels:
     return labels._replace(values=values)
 
 
-def sequences_that_obey(
+def sequences_satisfying(
     labels: FlatLabels, codes: Ints32, masks: ChainConstraints, given: Any, drop: bool
 ) -> Bools:
     """Which sequences obey the constraints; if some do not, raises ValueError, or warns and drops.

@@ -11,11 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..declared import Count, Labels
-from ..engine.threads import in_ranges
+from ..engine.threads import parallel_chunks
 from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
-from ..given import as_sample_weights, is_list
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
@@ -26,13 +24,15 @@ from ..problems.dependency.problem import (
     decoding_work,
 )
 from ..problems.dependency.work import FoundTrees
+from ..schema import Count, Labels
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
+from ..validation import as_sample_weights, is_list
 from .arc_explanation import Sentence, arc_evidence
 from .base import checked_k
-from .confidence import CalibratedMethod, PartConfidences
+from .confidence import CalibratedMethod, TokenConfidences
 from .example_weights import score_weights
-from .examples import answers_empty, examples_at, is_empty, lasting, passes_empty
+from .examples import answers_empty, examples_at, is_empty, materialize, passes_empty
 from .explanation import Explanation, alone, decision, decisions_by_place, no_decisions
 from .known_arcs import (
     allowed_arcs,
@@ -52,7 +52,7 @@ from .labels import (
     warn_of_unknown,
 )
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, has_unknown, refuse_nothing_known
+from .partial_labels import PartialLabels, check_something_known, has_unknown
 
 __all__ = ["DependencyParser"]
 
@@ -70,7 +70,7 @@ class _FlatTrees(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(PartConfidences, PartialLabels):
+class DependencyParser(TokenConfidences, PartialLabels):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -152,7 +152,7 @@ class DependencyParser(PartConfidences, PartialLabels):
         -------
         self
         """
-        X, y = lasting(X), lasting(y)
+        X, y = materialize(X), materialize(y)
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         check_on_crossing(self.on_violation)
@@ -235,7 +235,7 @@ class DependencyParser(PartConfidences, PartialLabels):
             len(choices),
         )
         says_something = np.array([len(own) > 0 for own in choices])
-        refuse_nothing_known(says_something, known.wording)
+        check_something_known(says_something, known.wording)
         templates = _as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         heads, labels, is_known = some_trees(known.offsets, choices)
@@ -291,7 +291,7 @@ class DependencyParser(PartConfidences, PartialLabels):
 
         bounds = decoding_work(np.fromiter(map(len, sentences), np.int64, len(sentences)) + 1)
         outputs = Outputs()
-        for found, nodes in in_ranges(self.n_jobs, bounds, 1.0, decode):
+        for found, nodes in parallel_chunks(self.n_jobs, bounds, 1.0, decode):
             arcs = self._output(found.heads, found.labels)
             outputs.extend(arcs[root + 1 : end] for root, end in pairwise(nodes.tolist()))
         return outputs

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..given import as_floats
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
+from ..validation import as_floats
 
 __all__ = ["class_factors", "example_weights", "score_weights", "used_class_weight"]
 

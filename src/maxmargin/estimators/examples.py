@@ -18,13 +18,20 @@ from ..sparse_format import check_sparse
 from ..types import Ints
 from .labels import Outputs
 
-__all__ = ["answers_empty", "examples_at", "is_empty", "lasting", "n_examples_of", "passes_empty"]
+__all__ = [
+    "answers_empty",
+    "examples_at",
+    "is_empty",
+    "materialize",
+    "n_examples_of",
+    "passes_empty",
+]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 OF_EXAMPLES = ("y", "fixed", "sample_weight")  # parameters with an entry for each example
 
 
-def lasting(X: Any) -> Any:
+def materialize(X: Any) -> Any:
     """Examples that can be gone through more than once, unlike those of a generator."""
     is_generator = hasattr(X, "__iter__") and not hasattr(X, "__len__") and not sp.issparse(X)
     return list(X) if is_generator else X
@@ -86,7 +93,7 @@ def answers_empty(answer: Callable[[Any], Any]) -> Callable[[Method], Method]:
     def decorate(method: Method) -> Method:
         @functools.wraps(method)
         def with_empty(self: Any, X: Any, *rest: Any, **named: Any) -> Any:
-            X = lasting(X)
+            X = materialize(X)
             empty = _empty_examples(X)
             if not len(empty):
                 return method(self, X, *rest, **named)
@@ -110,7 +117,7 @@ def passes_empty(method: Method) -> Method:
 
     @functools.wraps(method)
     def without_empty(self: Any, X: Any, *rest: Any, **named: Any) -> Any:
-        X = lasting(X)
+        X = materialize(X)
         empty = _empty_examples(X)
         if not len(empty):
             return method(self, X, *rest, **named)

@@ -20,7 +20,7 @@ from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import checked_k
 from .confidence import CalibratedMethod, Confidences
-from .examples import lasting
+from .examples import materialize
 from .explanation import Explanation, alone, decision
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
@@ -100,7 +100,7 @@ class GrammarParser(Confidences, ParserMixin):
         -------
         self
         """
-        X, y = lasting(X), lasting(y)
+        X, y = materialize(X), materialize(y)
         self._make_solver()  # parameters are checked before the grammar is built
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)

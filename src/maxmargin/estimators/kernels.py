@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..declared import Count
 from ..features.kernel_basis import KernelBasis, KernelState, rows_at_a_time, slices_of_rows
 from ..features.kernel_functions import PRECOMPUTED
+from ..schema import Count
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .seeds import seed_of
@@ -104,7 +104,7 @@ class KernelMethods:
     def _basis_was_cut(self) -> None:
         """Called when basis vectors without coefficients are gone."""
 
-    def _refuse_kernel(self, method: str) -> None:
+    def _check_no_kernel(self, method: str) -> None:
         """Some things need features that are there in advance, or have names."""
         if self._kernel_basis is not None or self.kernel != "linear":
             raise ValueError(

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._warn import warn_user
-from ..given import is_one_of
 from ..problems.dependency.partial import ANY, ArcChoices
 from ..problems.dependency.problem import check_trees
 from ..problems.dependency.projectivity import crossing_trees, projectivised
 from ..types import Bools, Ints, Ints32
+from ..validation import is_one_of
 from .known_labels import choice_of
 from .labels import FlatLabels, is_hashable
 

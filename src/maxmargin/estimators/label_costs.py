@@ -15,17 +15,17 @@ from .labels import LabelEncoder, flatten_labels
 
 __all__ = [
     "CostTable",
+    "check_loss",
     "costs_of_nodes",
     "costs_of_sets",
     "label_costs",
-    "refuse_unknown_loss",
 ]
 
 #: What the parameter ``loss`` may be where it is no name.
 CostTable = NDArray[np.generic] | list[list[float]] | Mapping[Any, Any]
 
 
-def refuse_unknown_loss(loss: Any, names: tuple[str, ...]) -> None:
+def check_loss(loss: Any, names: tuple[str, ...]) -> None:
     """Raise ValueError for a name that is none of these; all else may be a table of costs."""
     if loss is None or (isinstance(loss, str) and loss not in names):
         listed = ", ".join(map(repr, names))

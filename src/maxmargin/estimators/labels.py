@@ -20,10 +20,10 @@ __all__ = [
     "LabelEncoder",
     "Outputs",
     "Wording",
+    "check_known",
     "flatten_labels",
     "is_hashable",
     "label_objects",
-    "refuse_unknown",
 ]
 
 
@@ -239,7 +239,7 @@ def label_objects(classes: NDArray[Any]) -> NDArray[np.object_]:
     return np.fromiter(listed, object, len(listed))
 
 
-def refuse_unknown(codes: Ints32, labels: FlatLabels) -> None:
+def check_known(codes: Ints32, labels: FlatLabels) -> None:
     """Raise ValueError for the first label that is not known."""
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):

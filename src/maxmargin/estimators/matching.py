@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..declared import Count
 from ..features.containers import as_list
-from ..given import as_sample_weights
 from ..problems.general.assignment import AssignmentProblem
 from ..problems.general.slots import NoOutput, SlotLoss
+from ..schema import Count
 from ..types import Floats, Ints
+from ..validation import as_sample_weights
 from .base import MaxMarginEstimator, checked_k
 from .example_weights import score_weights
 from .explanation import (

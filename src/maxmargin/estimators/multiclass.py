@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..declared import Count, Labels, Names, SparseParts, as_sparse, sparse_parts
 from ..engine.rows import make_rows
 from ..metrics.costs import as_reals
 from ..problem import Problem
@@ -17,6 +16,7 @@ from ..problems.classes.class_features import ClassFeatureProblem, described_cla
 from ..problems.classes.marginals import ClassDistribution
 from ..problems.classes.merging import merge_examples
 from ..problems.classes.multiclass import MulticlassProblem, class_scores
+from ..schema import Count, Labels, Names, SparseBlocks, as_sparse, sparse_blocks
 from ..sklearn_bases import Classifier
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
@@ -30,7 +30,7 @@ from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
-from .prior import all_classes, check_prior, drawn_to
+from .prior import all_classes, check_prior, prior_mean
 from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
@@ -179,7 +179,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             lambda: self._problem(X, codes, table, costs is not None),
             data,
             weights,
-            constraints=None if prior is None else drawn_to(self._weights_like(prior)),
+            constraints=None if prior is None else prior_mean(self._weights_like(prior)),
         )
         shared = {} if prior is None else {"prior": prior}
         self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
@@ -240,7 +240,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
-        self._refuse_kernel("partial_fit")
+        self._check_no_kernel("partial_fit")
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
@@ -503,7 +503,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             "intercept".
         """
         self._check_fitted()
-        self._refuse_kernel("top_features")
+        self._check_no_kernel("top_features")
         labels = self.classes_.tolist()
         return strongest_by_label(self._per_class(), labels, n, against, self._feature_names)
 
@@ -530,7 +530,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             shows as one in notebooks.
         """
         self._check_fitted()
-        self._refuse_kernel("explain")
+        self._check_no_kernel("explain")
         row = one_row(x)
         scores, labels = self._scores(row)[0], self.classes_.tolist()
         chosen = int(np.argmax(scores))
@@ -579,7 +579,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             self._has_intercept,
             getattr(self, "feature_names_in_", None),
             self.seen_classes_,
-            None if features is None else sparse_parts(features),
+            None if features is None else sparse_blocks(features),
             self._kernel_state(),
         )
 
@@ -620,5 +620,5 @@ class MulticlassState(NamedTuple):
     intercept: bool
     feature_names: Names | None
     seen_classes: Labels | None = None
-    output_features: SparseParts | None = None
+    output_features: SparseBlocks | None = None
     kernel: KernelModel | None = None

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..declared import Count, Names
 from ..engine.rows import Rows, make_rows
 from ..metrics.sets import as_indicators
 from ..problems.multilabel.graph import LabelGraph, all_pairs, make_graph, tree_of_labels
@@ -22,6 +21,7 @@ from ..problems.multilabel.problem import (
     label_scores,
     predict_labels,
 )
+from ..schema import Count, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats, Ints
 from .base import ConditionalMethod, OnlineMethod, checked_k
@@ -36,7 +36,7 @@ from .explanation import (
     input_evidence,
     one_row,
 )
-from .label_costs import costs_of_sets, refuse_unknown_loss
+from .label_costs import check_loss, costs_of_sets
 from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
 
@@ -191,7 +191,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, sample_weight: ArrayLike | None, reset: bool
     ) -> tuple[Any, Bools, Floats | None]:
         """Inputs, labels and weights as arrays; raises ValueError that says what is wrong."""
-        refuse_unknown_loss(self.loss, LOSSES)
+        check_loss(self.loss, LOSSES)
         if y is None:
             raise ValueError("MultilabelSVM requires y to be passed, but the target y is None")
         check_lengths(X, y)

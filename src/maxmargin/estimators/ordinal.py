@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..declared import Count, Labels, Names
-from ..engine.native import scores_of_rows
+from ..engine.packed_problem import scores_of_rows
 from ..engine.rows import make_rows, row_scores
-from ..given import is_one_of
 from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
+from ..schema import Count, Labels, Names
 from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
+from ..validation import is_one_of
 from .base import checked_k
 from .class_inputs import are_classes, canonical, check_lengths, check_rows, one_column
 from .example_weights import example_weights

@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 from .._warn import warn_user
 from ..defaults import TOL
-from ..given import is_one_of
-from ..solvers.alternation import Alternation, PartialProblem, Round, alternate
+from ..solvers.cccp import CCCP, PartialProblem, Round, alternate
 from ..types import Bools, Floats
+from ..validation import is_one_of
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, warn_unless_converged
 from .known_labels import is_choice
 from .labels import CodedLabels, FlatLabels, Wording, is_hashable
 
-__all__ = ["PartialLabels", "has_unknown", "listed_labels", "refuse_nothing_known"]
+__all__ = ["PartialLabels", "check_something_known", "has_unknown", "listed_labels"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ class PartialLabels(MaxMarginEstimator):
         problem: PartialProblem,
         sample_weight: Floats | None,
         constraints: WeightConstraints | None = None,
-    ) -> Alternation:
+    ) -> CCCP:
         """Complete and train in turn, and set ``coef_``, ``result_`` and ``rounds_``."""
         if self.slack == "none":
             raise ValueError("labels that are known in part need slacks: set slack='l1' or 'l2'")
@@ -101,7 +101,7 @@ class PartialLabels(MaxMarginEstimator):
         self.__dict__.pop("rounds_", None)
 
 
-def refuse_nothing_known(says_something: Bools, wording: Wording) -> None:
+def check_something_known(says_something: Bools, wording: Wording) -> None:
     """Raise ValueError where every label of every example is as right as any other."""
     if not says_something.any():
         raise ValueError(

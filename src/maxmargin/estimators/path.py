@@ -21,13 +21,13 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 from .._warn import warn_user
 from ..checkpoints import FOLD, check_place, identity_at, part_of
 from ..doc_links import DocLinks
-from ..given import is_at_least
 from ..progress import Loop, running_clock
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..sparse_format import check_sparse
 from ..tables import columns
 from ..types import Floats
+from ..validation import is_at_least
 from .base import MaxMarginEstimator, PathRequest
 
 __all__ = ["RegularizationPath", "SearchCV", "path"]

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..declared import Count, Labels, Names
 from ..defaults import MEASURE_TOL
-from ..engine.native import scores_of_rows
+from ..engine.packed_problem import scores_of_rows
 from ..engine.rows import make_rows
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
+from ..schema import Count, Labels, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats
 from .base import checked_k
@@ -260,7 +260,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
             One decision, whose margin is how far `decision_function` is from 0. Not with a kernel.
         """
         self._check_fitted()
-        self._refuse_kernel("explain")
+        self._check_no_kernel("explain")
         row, labels = one_row(x), self.classes_.tolist()
         chosen = int(self.decision_function(row)[0] > 0.0)
         if y_hat is not None and y_hat not in labels:

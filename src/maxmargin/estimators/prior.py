@@ -12,7 +12,7 @@ from ..types import Floats
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
 
-__all__ = ["all_classes", "check_prior", "drawn_to"]
+__all__ = ["all_classes", "check_prior", "prior_mean"]
 
 
 def check_prior(prior: Any, estimator: MaxMarginEstimator, same: tuple[str, ...]) -> None:
@@ -46,7 +46,7 @@ def all_classes(seen: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
     return together
 
 
-def drawn_to(mean: Floats | None) -> WeightConstraints | None:
+def prior_mean(mean: Floats | None) -> WeightConstraints | None:
     """Constraints with this mean, if there is one."""
     if mean is None:
         return None

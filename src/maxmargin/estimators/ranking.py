@@ -11,11 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..declared import Count, Names
-from ..engine.native import scores_of_rows
+from ..engine.packed_problem import scores_of_rows
 from ..engine.rows import make_rows
 from ..features.containers import is_frame
-from ..given import is_one_of
 from ..metrics.rankings import (
     as_queries,
     average_precision,
@@ -24,8 +22,10 @@ from ..metrics.rankings import (
     weights_of_queries,
 )
 from ..problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
+from ..schema import Count, Names
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
+from ..validation import is_one_of
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .class_inputs import canonical, check_lengths, check_rows

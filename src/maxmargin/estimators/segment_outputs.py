@@ -11,8 +11,8 @@ import numpy as np
 
 from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
-from ..given import is_list
 from ..types import Bools, Ints
+from ..validation import is_list
 from .labels import FlatLabels, Wording
 
 __all__ = ["Segments", "labels_of", "longest_by_label", "read_segments", "sequences_within"]

@@ -12,24 +12,24 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..declared import Count, Labels, Names
-from ..engine.native import rows_between, sparse_rows
+from ..engine.packed_problem import rows_between, sparse_rows
 from ..engine.rows import Rows
-from ..engine.threads import in_ranges
+from ..engine.threads import parallel_chunks
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
-from ..features.tokens import TokenPieces
-from ..given import as_sample_weights, is_one_of
+from ..features.tokens import TokenChunks
 from ..metrics.segments import segment_f1
-from ..problems.segments.alternatives import best_without, list_pieces
+from ..problems.segments.alternatives import best_without, list_chunks
 from ..problems.segments.layout import (
     Segment,
     SegmentLayout,
-    pieces_of,
+    chunks_of,
     segments_by_sequence,
 )
 from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
+from ..schema import Count, Labels, Names
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
+from ..validation import as_sample_weights, is_one_of
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .examples import answers_empty, examples_at, is_empty, passes_empty
 from .explanation import (
@@ -313,7 +313,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         def listed(packed: PackedSequences, _: int) -> list[Segments]:
             return self._listed(sparse_rows(packed.tokens, self._has_intercept), packed.offsets)
 
-        return Outputs(chain.from_iterable(self._from_words(TokenPieces(X), listed, "segments")))
+        return Outputs(chain.from_iterable(self._from_words(TokenChunks(X), listed, "segments")))
 
     def _segments(self, packed: PackedSequences) -> list[Segments]:
         """Best segments of sequences whose features are known."""
@@ -326,7 +326,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             return self._listed(part, own - own[0])
 
         work = self._decoder.token_work(rows)
-        parts = in_ranges(self.n_jobs, offsets, work, listed, VECTORS_WORTH_CUTTING)
+        parts = parallel_chunks(self.n_jobs, offsets, work, listed, VECTORS_WORTH_CUTTING)
         return Outputs(chain.from_iterable(parts))
 
     def _listed(self, rows: Rows, offsets: Ints) -> list[Segments]:
@@ -385,7 +385,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         packed = self._packed([x])
         tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), self.classes_.tolist()
         rows = sparse_rows(tokens, self._has_intercept)
-        own = list_pieces(self._decoder.decode(rows, packed.offsets, w))
+        own = list_chunks(self._decoder.decode(rows, packed.offsets, w))
 
         def shown(pieces: Sequence[Segment]) -> list[tuple[int, int, Any]]:
             return [(start, stop, classes[k]) for start, stop, k in pieces if k < len(classes)]
@@ -399,7 +399,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             given = read_segments([y_hat], packed.offsets)
             coded = self._coded(packed, given)[2][0]
             sequences_within(self._longest(), given, drop=False)  # refuses longer ones
-            rival = list_pieces(pieces_of(coded, n_tokens, len(classes)))
+            rival = list_chunks(chunks_of(coded, n_tokens, len(classes)))
             here, there = (_by_token(pieces, classes) for pieces in (own, rival))
             name_of = functools.partial(token_name, x)
             found = decisions_by_place(evidence(rival), name_of, here, there)

@@ -8,41 +8,41 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..declared import Count, Labels, Names, checked_arrays, whole
 from ..engine.rows import make_rows
 from ..features import FeatureDictionary, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
-from ..given import as_sample_weights
 from ..problems.chain.constraints import ChainConstraints
 from ..problems.chain.decoder import ChainDecoder
-from ..problems.chain.histories.layout import HistoryLayout
-from ..problems.chain.histories.problem import HistoryChainProblem
+from ..problems.chain.higher_order.layout import HigherOrderLayout
+from ..problems.chain.higher_order.problem import HigherOrderChainProblem
 from ..problems.chain.layout import ChainLayout
 from ..problems.chain.partial import PartialChains, costs_of_choices
 from ..problems.chain.problem import ChainProblem
+from ..schema import Count, Labels, Names, checked_arrays, whole
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
+from ..validation import as_sample_weights
 from .base import OnlineMethod
 from .chain_predictions import ChainPredictions, labels_of
-from .confidence import PartConfidences
+from .confidence import TokenConfidences
 from .constraints import (
     check_on_violation,
     make_constraints,
     repair_labels,
-    sequences_that_obey,
+    sequences_satisfying,
     sequences_with_completion,
 )
 from .example_weights import used_class_weight
-from .examples import lasting
+from .examples import materialize
+from .higher_order import ChainShape, HigherOrderState, decoder_of
 from .kernels import KernelModel, KernelParameters
 from .known_labels import allowed_labels
-from .label_costs import CostTable, label_costs, refuse_unknown_loss
-from .label_histories import ChainShape, HistoryState, decoder_of
-from .labels import FlatLabels, LabelEncoder, flatten_labels, refuse_unknown
+from .label_costs import CostTable, check_loss, label_costs
+from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
-from .prior import check_prior, drawn_to
+from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
+from .prior import check_prior, prior_mean
 
 __all__ = ["SequenceTagger"]
 
@@ -51,7 +51,7 @@ LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, PartialLabels):
+class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, PartialLabels):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -199,7 +199,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         -------
         self
         """
-        X, y = lasting(X), labels_of(X, lasting(y))
+        X, y = materialize(X), labels_of(X, materialize(y))
         shape = self._checked_shape()
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
@@ -213,7 +213,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
             raise ValueError("a prior is for labels that are all known")
         encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
         if prior is not None:
-            refuse_unknown(LabelEncoder(prior.classes_).encode(labels), labels)
+            check_known(LabelEncoder(prior.classes_).encode(labels), labels)
             encoder = LabelEncoder(prior.classes_)
         if len(encoder.classes) < 2:
             raise ValueError(
@@ -240,7 +240,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
             return self
         self._forget_rounds()
         codes = encoder.encode(labels)
-        tokens, extra, offsets, codes, weights = self._obeying(
+        tokens, extra, offsets, codes, weights = self._satisfying_constraints(
             labels, tokens, extra, codes, weights
         )
         self._set_shape(shape, codes, offsets)
@@ -254,7 +254,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
             lambda: self._problem(tokens, extra, offsets, codes, costs),
             data,
             weights,
-            constraints=None if prior is None else drawn_to(prior._weights),
+            constraints=None if prior is None else prior_mean(prior._weights),
         )
         shared = {} if prior is None else {"prior": prior}
         self._fit_calibration(X, y, shared, sample_weight=sample_weight)
@@ -306,7 +306,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         -------
         self
         """
-        self._refuse_kernel("partial_fit")
+        self._check_no_kernel("partial_fit")
         shape = self._checked_shape()
         if isinstance(self.class_weight, str):
             raise ValueError(
@@ -332,9 +332,9 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
             labels = self._flat_labels(X, y, offsets)
             encoder = LabelEncoder(self.classes_)
         codes = encoder.encode(labels)
-        refuse_unknown(codes, labels)
+        check_known(codes, labels)
         weights = as_sample_weights(sample_weight)
-        tokens, extra, offsets, codes, weights = self._obeying(
+        tokens, extra, offsets, codes, weights = self._satisfying_constraints(
             labels, tokens, extra, codes, weights
         )
         if is_new:
@@ -352,7 +352,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         repairs = self.constraints is not None and self.on_violation == "repair"
         return repair_labels(labels) if repairs else labels
 
-    def _obeying(
+    def _satisfying_constraints(
         self,
         labels: FlatLabels,
         tokens: Any,
@@ -365,7 +365,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         if masks is None:
             return tokens, extra, offsets, codes, weights
         drop = self.on_violation == "drop"
-        kept = sequences_that_obey(labels, codes, masks, self.constraints, drop)
+        kept = sequences_satisfying(labels, codes, masks, self.constraints, drop)
         if kept.all():
             return tokens, extra, offsets, codes, weights
         if weights is not None:
@@ -390,7 +390,7 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         drop = self.on_violation == "drop"
         kept = sequences_with_completion(labels, codes, drop)
         says_something = np.logical_or.reduceat(~allowed.all(axis=1), offsets[:-1])
-        refuse_nothing_known(says_something, labels.wording)
+        check_something_known(says_something, labels.wording)
         kept &= says_something
         lengths = np.diff(offsets)
         chosen = np.repeat(kept, lengths)
@@ -422,11 +422,11 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
             return
         layout, constraints = self._decoder.layout, self._decoder.constraints
         sizes = (layout.n_inputs, layout.n_labels, layout.boundary)
-        self._decoder = self._history_decoder(shape, *sizes, constraints, codes, offsets)
+        self._decoder = self._higher_order_decoder(shape, *sizes, constraints, codes, offsets)
 
     def _costs(self, codes: Ints32, offsets: Ints, weights: Floats | None) -> Floats | None:
         """Costs of labels, if they are not all the same."""
-        refuse_unknown_loss(self.loss, LOSSES)
+        check_loss(self.loss, LOSSES)
         class_weight = used_class_weight(
             self.class_weight,
             not (isinstance(self.loss, str) and self.loss == "zero-one"),
@@ -445,12 +445,12 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
         codes: Ints32,
         costs: Floats | None,
         cost_rows: Ints32 | None = None,
-    ) -> ChainProblem | HistoryChainProblem:
+    ) -> ChainProblem | HigherOrderChainProblem:
         """The problem of these sequences."""
         layout = self._decoder.layout
         loss: Any = self.loss if isinstance(self.loss, str) else "hamming"
-        if isinstance(layout, HistoryLayout):
-            return HistoryChainProblem(
+        if isinstance(layout, HigherOrderLayout):
+            return HigherOrderChainProblem(
                 tokens,
                 offsets,
                 codes,
@@ -481,20 +481,20 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
     def _weights_per_input(self) -> int:
         """See `KernelParameters`."""
         layout = self._decoder.layout
-        return layout.n_columns if isinstance(layout, HistoryLayout) else layout.n_labels
+        return layout.n_columns if isinstance(layout, HigherOrderLayout) else layout.n_labels
 
     def _basis_was_cut(self) -> None:
         """See `KernelParameters`: fewer inputs have weights."""
         layout, constraints = self._decoder.layout, self._decoder.constraints
         n_inputs = self._n_inputs + bool(self.fit_intercept)
-        self._set_decoder(n_inputs, layout.boundary, constraints, self._history_state())
+        self._set_decoder(n_inputs, layout.boundary, constraints, self._higher_order_state())
 
     def _set_decoder(
         self,
         n_inputs: int,
         boundary: bool,
         constraints: ChainConstraints | None,
-        histories: HistoryState | None,
+        histories: HigherOrderState | None,
     ) -> None:
         """A decoder for weights of so many inputs."""
         sizes = (n_inputs, len(self.classes_), boundary)
@@ -515,16 +515,16 @@ class SequenceTagger(ChainPredictions, PartConfidences, KernelParameters, Partia
             self._decoder.constraints,
             self.features_,
             getattr(self, "feature_names_in_", None),
-            self._history_state(),
+            self._higher_order_state(),
             self._kernel_state(),
         )
 
-    def _history_state(self) -> HistoryState | None:
+    def _higher_order_state(self) -> HigherOrderState | None:
         """What a file keeps of labels remembered."""
         layout = self._decoder.layout
-        if not isinstance(layout, HistoryLayout):
+        if not isinstance(layout, HigherOrderLayout):
             return None
-        return HistoryState(self._shape, layout.tuples, self._transition_inputs)
+        return HigherOrderState(self._shape, layout.tuples, self._transition_inputs)
 
     def _set_state(self, state: TaggerState) -> None:
         """See `Savable`."""
@@ -561,5 +561,5 @@ class TaggerState(NamedTuple):
     constraints: ChainConstraints | None
     features: WindowFeatures | FeatureDictionary | None
     feature_names: Names | None = None
-    histories: HistoryState | None = None
+    histories: HigherOrderState | None = None
     kernel: KernelModel | None = None

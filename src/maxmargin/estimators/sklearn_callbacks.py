@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..result import Progress
 
-__all__ = ["iteration_callback", "telling_callbacks"]
+__all__ = ["console_callbacks", "iteration_callback"]
 
 
 class _Fit(NamedTuple):
@@ -24,11 +24,11 @@ class _Fit(NamedTuple):
     data: dict[str, Any]
 
 
-def telling_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
+def console_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Let a fit of a draft tell scikit-learn's callbacks that it begins and ends."""
     names = inspect.signature(fit)
 
-    def fit_and_tell(draft: Any, *args: Any, **kwargs: Any) -> Any:
+    def fit_with_callbacks(draft: Any, *args: Any, **kwargs: Any) -> Any:
         given = dict(names.bind(draft, *args, **kwargs).arguments)
         given.pop("self", None)
         metadata = {k: v for k, v in given.items() if k not in ("X", "y") and v is not None}
@@ -46,15 +46,15 @@ def telling_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
         return returned
 
     @functools.wraps(fit)
-    def fit_maybe_telling(draft: Any, *args: Any, **kwargs: Any) -> Any:
+    def fit_maybe_with_callbacks(draft: Any, *args: Any, **kwargs: Any) -> Any:
         has_callbacks = hasattr(draft, "_skl_callbacks") or hasattr(draft, "_parent_callback_ctx")
         if not has_callbacks:
             return fit(draft, *args, **kwargs)
         from sklearn.callback import with_callbacks
 
-        return with_callbacks(fit_and_tell)(draft, *args, **kwargs)
+        return with_callbacks(fit_with_callbacks)(draft, *args, **kwargs)
 
-    return fit_maybe_telling
+    return fit_maybe_with_callbacks
 
 
 def iteration_callback(draft: Any) -> tuple[Callable[[Progress], bool], ...]:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
-from ..given import as_floats, as_sample_weights
 from ..problem import Problem, raise_for_example
 from ..sparse_format import check_sparse
 from ..types import Floats
+from ..validation import as_floats, as_sample_weights
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
 from .example_weights import score_weights

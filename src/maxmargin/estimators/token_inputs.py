@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.threads import in_ranges
+from ..engine.threads import parallel_chunks
 from ..features import (
     FeatureDictionary,
     PackedSequences,
@@ -18,7 +18,7 @@ from ..features import (
     pack_sequences,
 )
 from ..features.containers import as_list, frame_columns
-from ..features.tokens import TokenPieces
+from ..features.tokens import TokenChunks
 from ..formats import TokenColumns
 from ..sklearn_bases import clone
 from ..types import Ints
@@ -101,7 +101,7 @@ class TokenInputs:
         return isinstance(self.features_, WindowFeatures) and not isinstance(X, PackedSequences)
 
     def _from_words(
-        self, pieces: TokenPieces, work: Callable[[PackedSequences, int], Value], kind: Hashable
+        self, pieces: TokenChunks, work: Callable[[PackedSequences, int], Value], kind: Hashable
     ) -> Iterator[Value]:
         """What work on words gives, some sequences at a time, in their order; threads share it.
 
@@ -114,7 +114,9 @@ class TokenInputs:
             return work(transform(pieces.columns(first, end)), first)
 
         kind = "words", type(self), kind
-        return in_ranges(self.n_jobs, pieces.offsets, WORD_WORK, find, WORDS_WORTH_CUTTING, kind)
+        return parallel_chunks(
+            self.n_jobs, pieces.offsets, WORD_WORK, find, WORDS_WORTH_CUTTING, kind
+        )
 
     def _feature_names(self, numbers: Ints) -> dict[int, str]:
         """Names of the features with these numbers."""

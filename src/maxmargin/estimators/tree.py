@@ -10,12 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..declared import Count, Labels
+from ..engine.cost_model import scoring_work
 from ..engine.rows import Rows
 from ..engine.threads import each_range
-from ..engine.work import scoring_work
 from ..features.containers import as_list
-from ..given import as_sample_weights, is_at_least, is_one_of
 from ..problem import Problem
 from ..problems.tree.grid_parts import (
     Choices,
@@ -37,19 +35,21 @@ from ..problems.tree.labels import (
 from ..problems.tree.learning import scale_offsets, tree_of_labels, tree_of_positions
 from ..problems.tree.marginals import LabelTreeDistribution
 from ..problems.tree.partial import PartialLabelTrees, PartialParts, costs_of_node_choices
+from ..schema import Count, Labels
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints
+from ..validation import as_sample_weights, is_at_least, is_one_of
 from .base import checked_k
-from .confidence import CalibratedMethod, PartConfidences
+from .confidence import CalibratedMethod, TokenConfidences
 from .example_weights import score_weights, used_class_weight
-from .examples import examples_at, lasting
+from .examples import examples_at, materialize
 from .explanation import Evidence, Explanation, alone, decision, decisions_by_place
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
-from .label_costs import CostTable, costs_of_nodes, refuse_unknown_loss
+from .label_costs import CostTable, check_loss, costs_of_nodes
 from .label_tree_explanation import label_tree_evidence
 from .labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, has_unknown, listed_labels, refuse_nothing_known
+from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
 from .tree_inputs import (
     as_images,
     as_label_rows,
@@ -72,7 +72,7 @@ PARTS = Wording("image", "part", "position")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeLabeler(PartConfidences, PartialLabels):
+class TreeLabeler(TokenConfidences, PartialLabels):
     """Labels for the nodes of a tree, or positions of parts in images; the search is exact.
 
     With ``outputs="labels"`` every node has a label set of its own, weights for its input features
@@ -176,7 +176,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         -------
         self
         """
-        X, y = lasting(X), lasting(y)
+        X, y = materialize(X), materialize(y)
         self._make_solver()  # parameters are checked before anything is built
         self._check_partial()
         if not is_one_of(self.outputs, ("labels", "positions")):
@@ -198,7 +198,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
         if prepared.make_partial is not None:
             partial = prepared.make_partial()
             wording = NODES if self.outputs == "labels" else PARTS
-            refuse_nothing_known(partial.says_something, wording)
+            check_something_known(partial.says_something, wording)
             weights = checked_weights(weights, partial.n_examples) * partial.says_something
             self._train_partial(partial, weights)
         else:
@@ -549,7 +549,7 @@ class TreeLabeler(PartConfidences, PartialLabels):
     def _costs(self, codes: Ints, weights: Floats | None) -> Floats | None:
         """Costs of the labels of all nodes, if they are not all the same."""
         loss = "hamming" if self.loss is None else self.loss
-        refuse_unknown_loss(loss, LABEL_LOSSES)
+        check_loss(loss, LABEL_LOSSES)
         class_weight = used_class_weight(
             self.class_weight,
             not (isinstance(loss, str) and loss == "zero-one"),

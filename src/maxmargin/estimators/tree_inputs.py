@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
-from ..given import as_floats, as_real_numbers, first_unusable, is_list, unusable
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
+from ..validation import as_floats, as_real_numbers, first_unusable, is_list, unusable
 
 __all__ = [
     "as_images",

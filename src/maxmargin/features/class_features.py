@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..declared import Count, as_sparse, from_values, sparse_parts
-from ..given import first_unusable, unusable
+from ..schema import Count, as_sparse, from_values, sparse_blocks
 from ..sparse_format import check_sparse
+from ..validation import first_unusable, unusable
 
 __all__ = ["ClassFeatures"]
 
@@ -138,7 +138,7 @@ class ClassFeatures:
 
     def to_state(self) -> dict[str, Any]:
         """Everything, in plain values."""
-        data, indices, indptr, shape = sparse_parts(self.matrix)
+        data, indices, indptr, shape = sparse_blocks(self.matrix)
         state = _State(list(self.classes), data, indices, indptr, shape)
         return state._asdict()
 

@@ -37,7 +37,7 @@ def is_item_sequence(value: Any) -> bool:
 
 
 def as_list(values: Any, name: str = "X") -> Any:
-    """Examples as something with a length: a list where they are a generator or a Series.
+    """Examples as something with a length: a list where they are a generator or a CheckpointGroup.
 
     All else is left to those who know what is expected, but for one DataFrame or sparse matrix,
     which cannot be examples that differ in length.

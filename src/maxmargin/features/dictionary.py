@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..declared import from_values
-from ..given import first_unusable, unusable
+from ..schema import from_values
 from ..sklearn_bases import Estimator
 from ..types import Floats, Ints
+from ..validation import first_unusable, unusable
 from .packing import (
     PackedSequences,
     named_tokens,

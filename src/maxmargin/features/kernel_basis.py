@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..declared import Count, SparseParts, as_sparse, sparse_parts
-from ..engine.one_core import one_core
+from ..engine.blas_threads import single_blas_thread
+from ..schema import Count, SparseBlocks, as_sparse, sparse_blocks
 from ..types import Ints
 from .kernel_functions import KERNELS, PRECOMPUTED, Kernel
 
@@ -34,7 +34,7 @@ class KernelBasis:
 
     def values(self, X: Any) -> NDArray[Any]:
         """The kernel's values of rows with the basis vectors."""
-        with one_core():
+        with single_blas_thread():
             if self.vectors is None:
                 return columns_of(X, self.indices)
             return self.kernel(X, self.vectors)
@@ -50,7 +50,7 @@ class KernelBasis:
         if self.vectors is None:
             return self.indices.nbytes
         if sp.issparse(self.vectors):
-            return sum(part.nbytes for part in sparse_parts(self.vectors)[:3])
+            return sum(part.nbytes for part in sparse_blocks(self.vectors)[:3])
         return int(self.vectors.nbytes)
 
     def to_state(self) -> KernelState:
@@ -61,7 +61,7 @@ class KernelBasis:
                 "estimator, or train it with kernel='precomputed'"
             )
         dense = None if sp.issparse(self.vectors) else self.vectors
-        sparse = sparse_parts(self.vectors) if sp.issparse(self.vectors) else None
+        sparse = sparse_blocks(self.vectors) if sp.issparse(self.vectors) else None
         return KernelState(*self.kernel[:4], self.indices, dense, sparse)
 
 
@@ -74,7 +74,7 @@ class KernelState(NamedTuple):
     coef0: float
     indices: NDArray[np.integer]
     dense: NDArray[np.floating] | None
-    sparse: SparseParts | None
+    sparse: SparseBlocks | None
 
     def basis(self, n_features: int) -> KernelBasis:
         """The basis, for inputs of so many features; ValueError where parts do not fit."""

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..given import is_at_least
 from ..sparse_format import check_sparse
 from ..types import Floats
+from ..validation import is_at_least
 
 __all__ = ["FLOATS", "KERNELS", "PRECOMPUTED", "Kernel", "make_kernel"]
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..engine.one_core import one_core
+from ..engine.blas_threads import single_blas_thread
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .kernel_basis import KernelBasis, columns_of, slices_of_rows
@@ -181,7 +181,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if basis == SUPPORTS:
             basis, random_state = "kmeans++", np.random.default_rng(random_state)
             preferred = _supports(columns, diagonal, y, max_rank, random_state)
-        with one_core():
+        with single_blas_thread():
             pivots, features, residuals = pivoted_cholesky(
                 columns,
                 diagonal,
@@ -217,7 +217,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         features = np.empty((X.shape[0], len(self.basis_)), np.result_type(X.dtype, self.factor_))
         for rows in slices_of_rows(X.shape[0], len(self.basis_)):
             values = self.basis_.values(X[rows])
-            with one_core():
+            with single_blas_thread():
                 features[rows] = solve_triangular(self.factor_, values.T, lower=True).T
         return features
 
@@ -235,7 +235,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             ``K(X, B) @ coefficients`` is ``transform(X) @ weights``.
         """
         check_is_fitted(self, "basis_")
-        with one_core():
+        with single_blas_thread():
             factor = self.factor_.astype(np.float64, copy=False)
             return solve_triangular(factor, weights, lower=True, trans="T")
 
@@ -283,7 +283,7 @@ def _supports(
     count, rank = max(CANDIDATES * n_basis, LEAST), max(int(FIRST_RANK * n_basis), LEAST)
     if count >= len(diagonal) or len(classes) < 2:
         return None
-    with one_core():
+    with single_blas_thread():
         return least_margins(columns, diagonal, codes, count, rank=rank, generator=generator)
 
 

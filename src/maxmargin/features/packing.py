@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..formats.opening import PathLike
-from ..given import first_unusable, unusable
 from ..sparse_format import check_sparse
 from ..types import Ints
+from ..validation import first_unusable, unusable
 from .containers import (
     as_list,
     frame_matrix,
@@ -65,7 +65,7 @@ class PackedSequences(NamedTuple):
         Raises
         ------
         ValueError
-            Parts of different numbers of features, labels that do not fit the tokens, or none.
+            FeatureBlocks of different numbers of features, labels that do not fit the tokens, or none.
         OSError
             A full disk, no permission, ...; ``filename`` is ``path``, and what was there stays.
 

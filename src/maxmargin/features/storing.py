@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..declared import Count, from_values
 from ..formats.opening import PathLike
 from ..formats.writing import write_atomically
+from ..schema import Count, from_values
 from ..sparse_format import check_sparse
 from ..types import Ints, Ints32
 from .packing import PackedSequences, check_packed, tidy_csr

@@ -12,7 +12,7 @@ from ..types import Ints
 from .containers import as_list, as_tuples, is_frame
 from .packing import check_list_of_sequences, offsets_of
 
-__all__ = ["TokenPieces", "as_token_columns", "tokens_of", "word_of"]
+__all__ = ["TokenChunks", "as_token_columns", "tokens_of", "word_of"]
 
 #: Names of features that are the word of a token, the plain ones first.
 WORD_NAMES = (
@@ -22,7 +22,7 @@ WORD_NAMES = (
 SHOWN = 2  # features that stand for a token without any of them
 
 
-class TokenPieces:
+class TokenChunks:
     """Sequences that are brought into columns some at a time, to be checked on the way.
 
     Parameters

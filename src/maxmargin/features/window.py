@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..declared import from_values
 from ..formats.columns import TokenColumns
 from ..formats.opening import PathLike
+from ..schema import from_values
 from ..sklearn_bases import Estimator
 from ..types import Ints, Ints32
 from .crf_templates import is_crf_template, parse_crf_template, read_templates
@@ -292,8 +292,8 @@ class WindowFeatures(Estimator):
             ordered = [plain, *(view for view in views if view != plain)]
             own = [self._codes[view] for view in ordered]
             places = [numbers[view] for view in ordered]
-            under = [self._codes_under(view, own[0]) for view in ordered]
-            known = kept[plain] = self._codes, make_column_tables(ordered, own, places, under)
+            add_prefix = [self._codes_under(view, own[0]) for view in ordered]
+            known = kept[plain] = self._codes, make_column_tables(ordered, own, places, add_prefix)
         return known[1]
 
     def _codes_of(
@@ -582,7 +582,7 @@ class WindowFeatures(Estimator):
                     f"{', '.join(columns)}"
                     + (" (for words alone: words_templates, or words)" if n_columns == 1 else "")
                 )
-        _refuse_shared_features(templates, parsed)
+        _check_shared_features(templates, parsed)
         return columns, templates, parsed
 
 
@@ -611,7 +611,7 @@ def _parse(template: Any, columns: Sequence[str]) -> tuple[Atom, ...]:
     return parse_template(template)
 
 
-def _refuse_shared_features(templates: list[str], parsed: list[tuple[Atom, ...]]) -> None:
+def _check_shared_features(templates: list[str], parsed: list[tuple[Atom, ...]]) -> None:
     """Raise ValueError for templates that would make the same features."""
     seen: dict[Any, str] = {}
     for template, atoms in zip(templates, parsed, strict=True):

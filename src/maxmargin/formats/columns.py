@@ -206,7 +206,7 @@ def _parse(
 
     ``like`` is the line that the number of columns is from, where it was not given.
     """
-    _refuse_odd_text(path, text, line)
+    _check_text(path, text, line)
     numbers = None
     if comment and comment in text:
         # Dropped, not blanked: a comment inside a sequence must not cut it in two.
@@ -240,7 +240,7 @@ def _parse(
     return TokenColumns(columns, offsets, str(path), line_of[where])
 
 
-def _refuse_odd_text(path: Source, text: str, line: int) -> None:
+def _check_text(path: Source, text: str, line: int) -> None:
     """Refuse what no column file holds but a damaged or foreign file may."""
     if "\0" in text:
         line += text.count("\n", 0, text.index("\0"))

@@ -62,7 +62,7 @@ class LabelTrees(NamedTuple):
         """Labels of the nodes of each example."""
         return [[node.label for node in example] for example in self.nodes]
 
-    def refuse_unknown(self) -> None:
+    def check_known(self) -> None:
         """Raise ValueError for the first label that is not known."""
         for node in (node for example in self.nodes for node in example):
             if node.label == UNKNOWN:

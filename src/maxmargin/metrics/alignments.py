@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..given import as_floats
 from ..tables import named_values, percent
 from ..types import Floats
+from ..validation import as_floats
 from .sequences import paired
 
 __all__ = ["AlignmentScores", "alignment_scores", "pair_accuracies"]

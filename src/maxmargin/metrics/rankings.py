@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..features.containers import as_list
-from ..given import as_floats, is_at_least
 from ..problems.ranking.queries import grades_of, pairs_of
 from ..problems.ranking.swaps import count_pairs
 from ..tables import named_values, percent
 from ..types import Floats, Ints
+from ..validation import as_floats, is_at_least
 
 __all__ = [
     "RankingScores",
@@ -28,7 +28,7 @@ NAN = float("nan")
 ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
 
-class Judged(NamedTuple):
+class Evaluated(NamedTuple):
     """Documents by query and falling score: their relevances, and where each query begins.
 
     Each query has a weight.
@@ -63,12 +63,12 @@ class Judged(NamedTuple):
         return float(np.average(np.where(defined, values, empty), weights=self.weights))
 
 
-def _judged(
+def _evaluated(
     y_true: ArrayLike,
     y_score: ArrayLike,
     qid: ArrayLike | None,
     sample_weight: ArrayLike | None,
-) -> Judged:
+) -> Evaluated:
     """Sort documents; those of equal scores stay in the order of the data."""
     relevance, scores = (
         as_floats(as_list(y, name), name) for y, name in ((y_true, "y_true"), (y_score, "y_score"))
@@ -96,7 +96,7 @@ def _judged(
                 f"sample_weight must have shape {relevance.shape}, got shape {given.shape}"
             )
         weights = weights_of_queries(np.broadcast_to(given, relevance.shape), order, offsets)
-    return Judged(relevance[order], scores[order], offsets, weights)
+    return Evaluated(relevance[order], scores[order], offsets, weights)
 
 
 def as_queries(qid: ArrayLike | None, n_documents: int) -> Any:
@@ -140,25 +140,25 @@ def weights_of_queries(sample_weight: Floats, order: Ints, offsets: Ints) -> Flo
 
 
 def _mean_ndcg(
-    judged: Judged, discounts: Floats, k: int | None, empty: float | None, shortest: int = 1
+    evaluated: Evaluated, discounts: Floats, k: int | None, empty: float | None, shortest: int = 1
 ) -> float:
     """Mean of DCG / largest DCG; queries of fewer documents than ``shortest`` count ``empty``."""
     if k is not None and (not is_at_least(k, 1) or isinstance(k, bool) or k != int(k)):
         raise ValueError(f"k must be a whole number of places >= 1, got {k!r}")
-    if judged.relevance.min() < 0:
-        raise ValueError(f"NDCG needs relevances >= 0, got {judged.relevance.min():g}")
+    if evaluated.relevance.min() < 0:
+        raise ValueError(f"NDCG needs relevances >= 0, got {evaluated.relevance.min():g}")
     with np.errstate(over="ignore"):
-        gains = np.exp2(judged.relevance) - 1.0
+        gains = np.exp2(evaluated.relevance) - 1.0
     if not np.isfinite(gains).all():
         raise ValueError(
             f"NDCG has gains of 2**relevance - 1, which is too large for the relevance "
-            f"{judged.relevance.max():g}; expected grades, such as 0 to 4"
+            f"{evaluated.relevance.max():g}; expected grades, such as 0 to 4"
         )
-    weights = np.where(judged.place < (k or len(gains)), discounts[judged.place], 0.0)
-    best = gains[np.lexsort((-gains, judged.query))]
-    ideals = judged.total(best * weights)
-    reached = judged.total(gains * weights) / np.maximum(ideals, 1e-300)
-    return judged.mean(reached, (ideals > 0) & (np.diff(judged.offsets) >= shortest), empty)
+    weights = np.where(evaluated.place < (k or len(gains)), discounts[evaluated.place], 0.0)
+    best = gains[np.lexsort((-gains, evaluated.query))]
+    ideals = evaluated.total(best * weights)
+    reached = evaluated.total(gains * weights) / np.maximum(ideals, 1e-300)
+    return evaluated.mean(reached, (ideals > 0) & (np.diff(evaluated.offsets) >= shortest), empty)
 
 
 def ndcg(
@@ -197,9 +197,9 @@ def ndcg(
     >>> round(ndcg([0, 2, 1], [3.0, 2.0, 1.0]), 4)
     0.659
     """
-    judged = _judged(y_true, y_score, qid, sample_weight)
-    discounts = 1.0 / np.log2(np.arange(judged.place.max() + 1) + 2.0)
-    return _mean_ndcg(judged, discounts, k, empty)
+    evaluated = _evaluated(y_true, y_score, qid, sample_weight)
+    discounts = 1.0 / np.log2(np.arange(evaluated.place.max() + 1) + 2.0)
+    return _mean_ndcg(evaluated, discounts, k, empty)
 
 
 def letor_ndcg(
@@ -227,9 +227,9 @@ def letor_ndcg(
     float
         Mean over the queries.
     """
-    judged = _judged(y_true, y_score, qid, sample_weight)
-    discounts = 1.0 / np.log2(np.maximum(np.arange(judged.place.max() + 1) + 1.0, 2.0))
-    return _mean_ndcg(judged, discounts, k, 0.0, shortest=k or 1)
+    evaluated = _evaluated(y_true, y_score, qid, sample_weight)
+    discounts = 1.0 / np.log2(np.maximum(np.arange(evaluated.place.max() + 1) + 1.0, 2.0))
+    return _mean_ndcg(evaluated, discounts, k, 0.0, shortest=k or 1)
 
 
 def average_precision(
@@ -257,29 +257,30 @@ def average_precision(
     float
         Mean over the queries of the mean precision at the places of relevant documents.
     """
-    judged = _judged(y_true, y_score, qid, sample_weight)
-    relevant = (judged.relevance > 0).astype(np.float64)
+    evaluated = _evaluated(y_true, y_score, qid, sample_weight)
+    relevant = (evaluated.relevance > 0).astype(np.float64)
     so_far = np.cumsum(relevant)
     before = np.repeat(
-        so_far[judged.offsets[:-1]] - relevant[judged.offsets[:-1]], np.diff(judged.offsets)
+        so_far[evaluated.offsets[:-1]] - relevant[evaluated.offsets[:-1]],
+        np.diff(evaluated.offsets),
     )
-    precisions = (so_far - before) / (judged.place + 1.0)
-    n_relevant = judged.total(relevant)
-    means = judged.total(precisions * relevant) / np.maximum(n_relevant, 1.0)
-    return judged.mean(means, n_relevant > 0, empty)
+    precisions = (so_far - before) / (evaluated.place + 1.0)
+    n_relevant = evaluated.total(relevant)
+    means = evaluated.total(precisions * relevant) / np.maximum(n_relevant, 1.0)
+    return evaluated.mean(means, n_relevant > 0, empty)
 
 
-def _swaps(judged: Judged, ties: str) -> tuple[Floats, Floats]:
+def _swaps(evaluated: Evaluated, ties: str) -> tuple[Floats, Floats]:
     """Swapped pairs and all pairs of different relevance of each query."""
     weights = {"half": 0.5, "wrong": 1.0}
     if ties not in weights:
         raise ValueError(f"ties must be 'half' or 'wrong', got {ties!r}")
-    grades, n_grades = grades_of(judged.relevance, judged.offsets)
+    grades, n_grades = grades_of(evaluated.relevance, evaluated.offsets)
     swapped, with_ties = (
-        count_pairs(judged.scores, grades, n_grades, judged.offsets, threshold)
+        count_pairs(evaluated.scores, grades, n_grades, evaluated.offsets, threshold)
         for threshold in (0.0, ABOVE_ZERO)
     )
-    return swapped + weights[ties] * (with_ties - swapped), pairs_of(grades, judged.offsets)
+    return swapped + weights[ties] * (with_ties - swapped), pairs_of(grades, evaluated.offsets)
 
 
 def swapped_pairs(
@@ -303,7 +304,7 @@ def swapped_pairs(
     float
         NaN where there are no such pairs.
     """
-    swapped, n_pairs = _swaps(_judged(y_true, y_score, qid, None), ties)
+    swapped, n_pairs = _swaps(_evaluated(y_true, y_score, qid, None), ties)
     return float(swapped.sum() / n_pairs.sum()) if n_pairs.any() else NAN
 
 
@@ -333,9 +334,9 @@ def mean_swapped_pairs(
     float
         NaN if all queries are left out.
     """
-    judged = _judged(y_true, y_score, qid, sample_weight)
-    swapped, n_pairs = _swaps(judged, ties)
-    return judged.mean(swapped / np.maximum(n_pairs, 1.0), n_pairs > 0, empty)
+    evaluated = _evaluated(y_true, y_score, qid, sample_weight)
+    swapped, n_pairs = _swaps(evaluated, ties)
+    return evaluated.mean(swapped / np.maximum(n_pairs, 1.0), n_pairs > 0, empty)
 
 
 class RankingScores(NamedTuple):

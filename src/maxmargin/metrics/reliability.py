@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..given import as_floats, is_at_least
 from ..tables import columns, percent
 from ..types import Floats, Ints
+from ..validation import as_floats, is_at_least
 
 __all__ = ["Reliability", "reliability"]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..given import as_floats
 from ..types import Floats, Ints
+from ..validation import as_floats
 
 __all__ = ["Comparison", "Interval", "Ratio", "bootstrap_intervals", "paired_comparison"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..features.containers import as_list
-from ..given import is_list
 from ..types import Ints
+from ..validation import is_list
 
 __all__ = [
     "NAMES",

@@ -28,7 +28,7 @@ def contents_of(estimator: Any, top: int, label: str | None = None) -> dict[str,
     entry = entry_of(type(estimator))
     labels = _labels(estimator)
     if label is not None:
-        _refuse_unknown(label, labels)
+        _check_known(label, labels)
     contents: dict[str, Any] = {
         "estimator": type(estimator).__name__,
         "task": entry.task.name if entry is not None and entry.task is not None else None,
@@ -58,7 +58,7 @@ def _labels(estimator: Any) -> list[str] | None:
     return None
 
 
-def _refuse_unknown(label: str, labels: list[str] | None) -> None:
+def _check_known(label: str, labels: list[str] | None) -> None:
     """Raise ValueError for a label that the model does not have."""
     if labels is None:
         raise ValueError(f"no label {label!r}: the model has no labels")

@@ -11,11 +11,11 @@ import numpy as np
 
 from ..formats.opening import PathLike
 from ..formats.writing import write_text_atomically
-from ..given import is_one_of
 from ..metrics import bootstrap_intervals, reliability
 from ..metrics.counts import scores_of
 from ..metrics.resampling import Ratio
-from ..tables import gap_share, is_share, score_name
+from ..tables import gap_fraction, is_share, score_name
+from ..validation import is_one_of
 from .contents import contents_of
 from .page import (
     Line,
@@ -159,7 +159,7 @@ def _certificate(estimator: Any) -> str:
         (key.replace("_", " "), getattr(result, key)) for key in ("status", "primal", "dual", "gap")
     ]
     if result.relative_gap is not None:
-        rows.append(("gap, share of the objective", gap_share(result.relative_gap)))
+        rows.append(("gap, share of the objective", gap_fraction(result.relative_gap)))
     rows += [("passes of oracle calls", float(result.n_passes)), ("planes kept", result.n_planes)]
     rows += [("seconds", float(result.seconds))]
     work = bar(

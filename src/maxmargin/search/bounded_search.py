@@ -194,7 +194,7 @@ class _Edge(NamedTuple):
     """
 
     bound: float
-    region: _Region
+    feasible_set: _Region
     multiplier: float
     near: Candidate
     far: Candidate
@@ -217,16 +217,23 @@ class _Search:
         low, high = losses[:, slot].min(), losses[:, slot].max()
         middle = 0.5 * (low + high)
         middle = middle if middle < high else low
-        lower, upper = edge.region.lower.copy(), edge.region.upper.copy()
+        lower, upper = edge.feasible_set.lower.copy(), edge.feasible_set.upper.copy()
         lower[slot] = upper[slot] = middle
-        below, above = _Region(edge.region.lower, upper), _Region(lower, edge.region.upper)
+        below, above = (
+            _Region(edge.feasible_set.lower, upper),
+            _Region(lower, edge.feasible_set.upper),
+        )
         swapped = losses[0, slot] > losses[1, slot]
         # An end of the edge stays on the hull of the region it falls in.
         self.enclose(above if swapped else below, edge.multiplier, edge.near, None)
         self.enclose(below if swapped else above, edge.multiplier, None, edge.far)
 
     def enclose(
-        self, region: _Region, multiplier: float, near: Candidate | None, far: Candidate | None
+        self,
+        feasible_set: _Region,
+        multiplier: float,
+        near: Candidate | None,
+        far: Candidate | None,
     ) -> None:
         """Find the edge of the region's hull with the largest value; queue it if it may matter.
 
@@ -239,7 +246,7 @@ class _Search:
             multiplier = self._next_multiplier(multiplier, near, far)
         bound = math.inf
         while True:
-            found = self.decode(region.lower, region.upper, multiplier)
+            found = self.decode(feasible_set.lower, feasible_set.upper, multiplier)
             total = found.gain + multiplier * found.loss
             if not math.isfinite(total):
                 raise ValueError("the scores of outputs are not finite; are the weights too large?")
@@ -267,7 +274,7 @@ class _Search:
         if self.unit > 0.0:
             bound = min(bound, self._largest_between(near, far, multiplier, max(line, total)))
         if bound > self.enough:
-            edge = _Edge(bound, region, multiplier, near, far)
+            edge = _Edge(bound, feasible_set, multiplier, near, far)
             heapq.heappush(self.heap, (-bound, self.n_edges, edge))
             self.n_edges += 1
 

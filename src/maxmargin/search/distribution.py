@@ -32,7 +32,7 @@ class Distribution(ABC):
         """
 
     @abstractmethod
-    def refuse_impossible(self, example: int) -> None:
+    def check_possible(self, example: int) -> None:
         """Raise ValueError for an example that no output is allowed for."""
 
     def margins(self) -> Tables:
@@ -83,7 +83,7 @@ class Distribution(ABC):
     def _check(self, totals: Floats) -> None:
         """Raise ValueError unless every example has an output."""
         if (totals == -np.inf).any():
-            self.refuse_impossible(int(np.argmin(totals)))
+            self.check_possible(int(np.argmin(totals)))
 
 
 def _normalised(logarithms: Floats) -> Floats:

@@ -20,16 +20,16 @@ from ..types import Floats
 
 __all__ = [
     "ADDITIVE",
-    "DEVIATION",
-    "LEVELS",
+    "BEST_NON_GOLD",
+    "ERROR_COUNTS",
     "PREDICT",
     "PREDICTION",
     "SearchMode",
-    "level_terms",
+    "error_count_terms",
     "search_mode",
 ]
 
-ADDITIVE, DEVIATION, LEVELS, PREDICTION = 0, 1, 2, 3
+ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, PREDICTION = 0, 1, 2, 3
 
 
 class SearchMode(NamedTuple):
@@ -44,12 +44,12 @@ class SearchMode(NamedTuple):
 PREDICT = SearchMode(PREDICTION, False, False)
 
 
-def level_terms(
+def error_count_terms(
     losses: Floats, gold_score: float, rescaling: Rescaling, sqrt_loss: bool
 ) -> tuple[Floats, Floats]:
     """By what outputs of these losses are ranked: ``offsets + scales * score``, their violation.
 
-    Levels with a scale of 0 are left out: with slack rescaling, and with none, an output without
+    ErrorCounts with a scale of 0 are left out: with slack rescaling, and with none, an output without
     loss is never violated.
     """
     formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
@@ -66,6 +66,6 @@ def search_mode(rescaling: Rescaling, sqrt_loss: bool, zero_one: bool = False) -
     """
     formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
     if zero_one or rescaling == "none":
-        return SearchMode(DEVIATION, False, False)
+        return SearchMode(BEST_NON_GOLD, False, False)
     slack, sqrt_loss = rescaling == "slack", formulation.uses_sqrt_loss
-    return SearchMode(LEVELS if slack or sqrt_loss else ADDITIVE, slack, sqrt_loss)
+    return SearchMode(ERROR_COUNTS if slack or sqrt_loss else ADDITIVE, slack, sqrt_loss)

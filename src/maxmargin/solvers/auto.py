@@ -10,19 +10,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..declared import Count, Number
 from ..engine.block_steps import ALL_PLANES
+from ..engine.convergence import Plateau
 from ..engine.planes import StepRule
-from ..engine.stalling import Plateau
-from ..engine.state import OWN, Kept, keeps
+from ..engine.state import OWN, Checkpointable, declare_state
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Result
+from ..schema import Count, Number
 from .base import Solver
 from .dual_ascent import DualAscent, DualAscentRun
+from .joint_qp_policy import JointQPPolicy
 from .one_slack import OneSlack
 from .passes import Momentum, Schedule
-from .together import Together
 
 __all__ = ["Auto"]
 
@@ -50,10 +50,10 @@ MORE_CAREFUL, LEAST_OPTIMISM = 0.7, 0.05
 PUSH_AFTER, PUSH_AFTER_SHORT = 0.3, 0.1
 
 
-class AutoLoop(Kept):
+class AutoLoop(Checkpointable):
     """What `Auto` keeps from one iteration to the next."""
 
-    kept = keeps(
+    state_fields = declare_state(
         estimate=Number,
         since_push=Count,
         trying=bool,
@@ -82,7 +82,7 @@ class AutoLoop(Kept):
         self.trying = False  # whether the last pass was an attempt to certify
         self.iterations = 0
         self.jointly = False  # whether joint solutions have begun
-        self.together = Together(store, solver.joint and n <= FEW, JOINT_SHARE)
+        self.together = JointQPPolicy(store, solver.joint and n <= FEW, JOINT_SHARE)
         self.batch_sizes = (ascent.batch_size, ascent.batch_size)  # usual, and for high precision
         if self.together.allowed and solver.batch_size is None:
             self.batch_sizes = (ascent.batch_size, max(-(-n // BATCHES), LEAST_BATCH))
@@ -143,7 +143,7 @@ class Auto(DualAscent):
     ----------
     share : float
         Oracle passes skip blocks whose last gap was below this share of the mean.
-    cached_share : float
+    cached_fraction : float
         The same for cached passes.
     patience : int
         Passes that may skip a block in a row. Where visits are cheap it is up to sixteen times as
@@ -189,7 +189,7 @@ class Auto(DualAscent):
     """
 
     share: float = 0.7
-    cached_share: float = 0.5
+    cached_fraction: float = 0.5
     patience: int = 2
     floor: float = 0.25
     optimism: float = 3.0
@@ -253,7 +253,7 @@ class Auto(DualAscent):
             else:
                 floor = self.floor * ascent.target / ascent.n
                 chosen = ascent.order(loop.schedule.due(self.share, floor))
-                ascent.visit(chosen, self.rule)
+                ascent.oracle_pass(chosen, self.rule)
             loop.schedule.record_gaps(chosen, ascent.gaps[chosen])
             loop.estimate = float(ascent.gaps.sum())
             if not store.oracle_is_cheap:
@@ -264,9 +264,9 @@ class Auto(DualAscent):
                     ascent.record()
                     return
             elif not store.oracle_is_cheap:
-                self._revisit(ascent, loop, started, dual)
+                self._cached_pass(ascent, loop, started, dual)
             elif loop.trying:
-                ascent.revisit(chosen, self.rule)
+                ascent.cached_pass(chosen, self.rule)
             else:
                 loop.since_push += len(chosen)
                 # An extrapolation leads where no certificate is; one thread tries all the same.
@@ -279,21 +279,23 @@ class Auto(DualAscent):
                     loop.since_push = 0
             ascent.end_iteration(loop.estimate)
 
-    def _revisit(self, ascent: DualAscentRun, loop: AutoLoop, started: float, dual: float) -> None:
+    def _cached_pass(
+        self, ascent: DualAscentRun, loop: AutoLoop, started: float, dual: float
+    ) -> None:
         """Cached passes, extrapolated, as long as they pay for work since ``started``."""
         store, cached, momentum, estimate = ascent.store, loop.cached, loop.momentum, loop.estimate
         trying_pays = estimate <= self.optimism * ascent.target
         stored_only = self.rule._replace(recombine=False)
-        store.prepare_revisits()
+        store.prepare_cached_passes()
         extrapolated = loop.iterations > 1  # the first steps lead too far
         if extrapolated:
             momentum.push()
         plateau = Plateau()
         for k in count():
             began, before = store.work, ascent.dual
-            chosen = ascent.order(cached.due(self.cached_share))
+            chosen = ascent.order(cached.due(self.cached_fraction))
             rule = stored_only if k % RECOMBINE_EVERY else self.rule
-            cached.record_gaps(chosen, ascent.revisit(chosen, rule))
+            cached.record_gaps(chosen, ascent.cached_pass(chosen, rule))
             left = float(cached.gaps.sum())
             if left <= self.reduced_precision * estimate or plateau.seen(left):
                 return

@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..engine.growing import Growing
-from ..engine.one_core import one_core
+from ..engine.adaptive_features import AdaptiveFeatures
+from ..engine.blas_threads import single_blas_thread
 from ..engine.run import Run, Saver
 from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
-from ..given import LARGEST, as_floats, is_at_least
 from ..problem import Problem
 from ..result import Callback, Result, WeightsCallback
 from ..time_left import Limits
 from ..types import Floats
-from .series import Series, open_file
+from ..validation import LARGEST, as_floats, is_at_least
+from .checkpoint_group import CheckpointGroup, open_file
 
 __all__ = ["Solver", "check_numbers", "checked_weights"]
 
@@ -79,7 +79,7 @@ class Solver:
     max_passes: float | None = None
     max_time: float | None = None
     random_state: int | np.random.Generator | None = 0
-    checkpoint: str | os.PathLike[str] | Series | None = field(default=None, kw_only=True)
+    checkpoint: str | os.PathLike[str] | CheckpointGroup | None = field(default=None, kw_only=True)
     checkpoint_every: float = field(default=CHECKPOINT_EVERY, kw_only=True)
     resume: bool = field(default=False, kw_only=True)
     n_jobs: int | None = field(default=None, kw_only=True)
@@ -139,7 +139,9 @@ class Solver:
             )
         callbacks = tuple(callbacks)
         saver = self._saver(problem, formulation, C, weights, callbacks)
-        with one_core():  # threads woken here would wait, spinning, on a core that the run needs
+        with (
+            single_blas_thread()
+        ):  # threads woken here would wait, spinning, on a core that the run needs
             run = self.start(problem, formulation, C, weights, warm_start, callbacks)
         with run:
             if saver is not None:
@@ -158,7 +160,7 @@ class Solver:
         callbacks: tuple[Callback, ...],
     ) -> Saver | None:
         """What keeps the training, if it is to be kept."""
-        if self.checkpoint is None or isinstance(self.checkpoint, Series):
+        if self.checkpoint is None or isinstance(self.checkpoint, CheckpointGroup):
             return self.checkpoint
         identity = self.identity(problem, formulation, C, weights)
         for callback in callbacks:
@@ -190,7 +192,7 @@ class Solver:
         """What has to be the same for a training that goes on."""
         import joblib
 
-        given = problem.before_training() if isinstance(problem, Growing) else problem
+        given = problem.before_training() if isinstance(problem, AdaptiveFeatures) else problem
         return self.settings(problem, formulation, C) | {
             "number of examples": repr(problem.n_examples),
             "data": str(fingerprint(given)),

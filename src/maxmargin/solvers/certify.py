@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.bounds import BoundPrices
+from ..engine.bound_multipliers import BoundMultipliers
 from ..engine.oracle import Oracle, violations
 from ..engine.threads import count_threads
 from ..formulation import Formulation
@@ -44,12 +44,14 @@ class DualPoint(NamedTuple):
         return self.linear - 0.5 * float(self.w @ self.w)
 
     @classmethod
-    def inside(cls, w: Floats, linear: float, sums: Floats, caps: Floats) -> DualPoint:
+    def strip_prefix(
+        cls, w: Floats, linear: float, sums: Floats, upper_bounds: Floats
+    ) -> DualPoint:
         """Scale multipliers, whose sums for each example are given, to the best feasible ones."""
         held = sums > 0
-        if not held.any() or (caps[held] <= 0).any():
+        if not held.any() or (upper_bounds[held] <= 0).any():
             return cls(np.zeros(len(w)), 0.0)
-        most = float(np.min(caps[held] / sums[held]))
+        most = float(np.min(upper_bounds[held] / sums[held]))
         square = float(w @ w)
         factor = min(most, linear / square) if square > 0 else most
         return cls(factor * w, factor * linear)
@@ -63,7 +65,7 @@ class HasDualPoint(Protocol):
     def trained_on(self) -> Problem | None:
         """The problem that the multipliers belong to."""
 
-    def dual_point(self, caps: Floats) -> DualPoint:
+    def dual_point(self, upper_bounds: Floats) -> DualPoint:
         """Feasible multipliers, by what the dual needs of them."""
 
 
@@ -76,9 +78,9 @@ def certificate_of(
         raise ValueError(f"certificates are made for slack='l1', got {formulation}")
     slacks = np.empty(oracle.n_examples)
     total, linear = np.zeros(len(w)), 0.0
-    for indices, answer in oracle.ask_all(np.arange(oracle.n_examples), w):
-        planes, offsets, scales = answer
-        values = violations(answer, w)
+    for indices, oracle_result in oracle.call_all(np.arange(oracle.n_examples), w):
+        planes, offsets, scales = oracle_result
+        values = violations(oracle_result, w)
         oracle.compare(indices, values)
         slacks[indices] = np.maximum(values, 0.0)
         alpha = np.where(values > 0, C * weights[indices], 0.0)
@@ -86,10 +88,10 @@ def certificate_of(
         factors = np.repeat(alpha * scales, np.diff(planes.indptr))
         np.add.at(total, planes.indices, factors * planes.values)
     primal = primal_value(w, oracle.bounded(slacks), formulation, C, weights)
-    if oracle.region is not None:
-        prices = BoundPrices(oracle.region)
-        prices.settle(total)
-        linear += prices.value
+    if oracle.feasible_set is not None:
+        multipliers = BoundMultipliers(oracle.feasible_set)
+        multipliers.project(total)
+        linear += multipliers.value
     point = start if start is not None else DualPoint(np.zeros(len(w)), 0.0)
     change = total - point.w
     slope = linear - point.linear - float(change @ point.w)

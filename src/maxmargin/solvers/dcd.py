@@ -24,12 +24,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..declared import Number
 from ..engine.block_steps import COORDINATES, WSS2
 from ..engine.planes import StepRule
-from ..engine.state import OWN, Kept, keeps
+from ..engine.state import OWN, Checkpointable, declare_state
 from ..formulation import Formulation
 from ..problem import Problem
+from ..schema import Number
 from .dual_ascent import NO_STEPS, DualAscent, DualAscentRun
 from .passes import Momentum
 
@@ -91,10 +91,10 @@ class _CoordinateDescent(DualAscent):
         return ascent.target / scale if scale > 0.0 else 0.0
 
 
-class Refinement(Kept):
+class Refinement(Checkpointable):
     """What rounds over stored planes keep from one pass to the next."""
 
-    kept = keeps(momentum=OWN, rate=Number)
+    state_fields = declare_state(momentum=OWN, rate=Number)
 
     def __init__(self, ascent: DualAscentRun, extrapolation: float) -> None:
         self.momentum = Momentum(ascent.store, extrapolation)
@@ -138,7 +138,7 @@ class DCDLight(_CoordinateDescent):
         while True:
             ascent.save_point()
             self._refine(ascent, refinement)
-            ascent.visit(ascent.order(), self._rule(ascent))
+            ascent.oracle_pass(ascent.order(), self._rule(ascent))
             ascent.store.evict(1)
             estimate = float(ascent.gaps.sum())
             ascent.record(estimate)
@@ -203,7 +203,7 @@ class DCD(DCDLight):
             # Before a round, so that the oracle never meets weights that were only guessed.
             refinement.momentum.push(refinement.rate)
             began, before = store.work, float(store.dual_now[0])
-            left = ascent.revisit(ascent.order(), self._rule(ascent)).sum()
+            left = ascent.cached_pass(ascent.order(), self._rule(ascent)).sum()
             store.evict(1)
             refinement.rate = (float(store.dual_now[0]) - before) / (store.work - began)
             if done >= self.r and left <= goal:
@@ -251,7 +251,7 @@ class CPD(_CoordinateDescent):
                 return
             goal = self.reduced_precision * float(ascent.gaps.sum())
             for _ in range(self.max_rounds):
-                left = ascent.revisit(ascent.order(), self._rule(ascent)).sum()
+                left = ascent.cached_pass(ascent.order(), self._rule(ascent)).sum()
                 ascent.store.evict(1)
                 if left <= goal:
                     break

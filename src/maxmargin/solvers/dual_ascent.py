@@ -19,31 +19,31 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..declared import checked_arrays, numbers, whole
 from ..engine.block_steps import FRANK_WOLFE, WSS2
+from ..engine.convergence import ROUNDING
 from ..engine.oracle import Oracle, batches
 from ..engine.planes import BlockStore, PlaneStore, StepRule, make_store
 from ..engine.run import CertifiedRun
-from ..engine.shares import SharedStore, count_shares, shares_in
-from ..engine.stalling import ROUNDING
+from ..engine.sharding import ShardedStore, count_shards, shards_in
 from ..engine.state import (
     OWN,
     Arrays,
     SolverState,
     StoredPlanes,
+    add_prefix,
     check_close,
+    declare_state,
     extends,
     from_text,
-    inside,
-    keeps,
     of_kind,
+    strip_prefix,
     to_text,
-    under,
 )
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms
 from ..problem import Problem
 from ..result import Callback, Result
+from ..schema import checked_arrays, numbers, whole
 from ..types import Bools, Floats, Ints
 from .base import Solver
 from .passes import largest_first, runs_in_order
@@ -77,12 +77,12 @@ class DualAscentState(SolverState):
 
     def begin(self, rng: np.random.Generator) -> None:
         """Start a run over the blocks, as they are."""
-        n = len(self.store.caps)
+        n = len(self.store.upper_bounds)
         self.rng = rng
         self.gaps: Floats = np.full(n, np.inf)  # of each block, as the oracle last found it
         # Data may come sorted, or with neighbours alike; but files are read as they lie.
         together = int(getattr(self.oracle.problem, "read_together", 0))
-        self.order: Ints = np.arange(n) if together else self.store.arranged(rng.permutation(n))
+        self.order: Ints = np.arange(n) if together else self.store.visit_order(rng.permutation(n))
         self.run_length = together or RUN_LENGTH
 
     def is_of_less_than(self, other: DualAscentState) -> bool:
@@ -104,7 +104,7 @@ class DualAscentState(SolverState):
         """See `SolverState`."""
         store = self.store
         linear, sums = store.dual_sums()
-        return DualTerms.of(store.w, linear, store.formulation, sums, store.caps)
+        return DualTerms.of(store.w, linear, store.formulation, sums, store.upper_bounds)
 
     def moved_to(self, problem: Problem, changed: Ints) -> DualAscentState | None:
         """The blocks of a problem that differs in these examples only, theirs emptied.
@@ -112,13 +112,13 @@ class DualAscentState(SolverState):
         The blocks here are as they were. None where the store cannot do so.
         """
         store = self.store
-        if not isinstance(store, PlaneStore | SharedStore):
+        if not isinstance(store, PlaneStore | ShardedStore):
             return None
 
-        def restored(problem: Problem, arrays: Arrays) -> PlaneStore | SharedStore:
+        def restored(problem: Problem, arrays: Arrays) -> PlaneStore | ShardedStore:
             oracle = Oracle(problem, store.formulation)
-            made = make_store(oracle, store.caps, store.cache_bytes, store.n_shares)
-            assert isinstance(made, PlaneStore | SharedStore)
+            made = make_store(oracle, store.upper_bounds, store.cache_bytes, store.n_shards)
+            assert isinstance(made, PlaneStore | ShardedStore)
             made.restore(arrays)
             return made
 
@@ -130,7 +130,7 @@ class DualAscentState(SolverState):
     def arrays(self) -> Arrays:
         """See `SolverState`."""
         return {
-            **under("store", self.store.arrays()),
+            **add_prefix("store", self.store.arrays()),
             "gaps": self.gaps,
             "order": self.order,
             "rng": to_text(self.rng.bit_generator.state),
@@ -138,15 +138,15 @@ class DualAscentState(SolverState):
 
     def restore(self, arrays: Arrays) -> None:
         """See `SolverState`."""
-        own = inside("store", arrays)
-        n, n_shares = len(self.store.caps), shares_in(own)
-        if n_shares != self.store.n_shares:  # that of another number of threads
+        own = strip_prefix("store", arrays)
+        n, n_shards = len(self.store.upper_bounds), shards_in(own)
+        if n_shards != self.store.n_shards:  # that of another number of threads
             old = self.store
-            if not isinstance(old, PlaneStore | SharedStore) or not 1 <= n_shares <= n:
+            if not isinstance(old, PlaneStore | ShardedStore) or not 1 <= n_shards <= n:
                 raise ValueError(
-                    f"shares: expected blocks of {n} examples in one, found {n_shares}"
+                    f"shares: expected blocks of {n} examples in one, found {n_shards}"
                 )
-            self.store = make_store(self.oracle, old.caps, old.cache_bytes, n_shares)
+            self.store = make_store(self.oracle, old.upper_bounds, old.cache_bytes, n_shards)
         self.store.restore(own)
         visits = checked_arrays(
             arrays, {"gaps": numbers(n, high=np.inf), "order": whole(n, below=n)}
@@ -161,7 +161,7 @@ class DualAscentState(SolverState):
 class DualAscentRun(CertifiedRun):
     """A run of dual ascent: the blocks, the order of visits and the certificate."""
 
-    kept = keeps(CertifiedRun.kept, state=OWN, from_zero=bool)
+    state_fields = declare_state(CertifiedRun.state_fields, state=OWN, from_zero=bool)
     state: DualAscentState
 
     def __init__(
@@ -175,7 +175,7 @@ class DualAscentRun(CertifiedRun):
         super().__init__(solver, state.oracle, C, weights, callbacks)
         self.state = state
         self.batch_size = solver.batch_size or min(16, max(1, self.n // 1000))
-        if isinstance(self.store, SharedStore):
+        if isinstance(self.store, ShardedStore):
             self.store.batch_size = self.batch_size
         self.proven_dual = self.store.dual()
         self.from_zero = self.store.n_planes == 0
@@ -237,22 +237,22 @@ class DualAscentRun(CertifiedRun):
         """Blocks of the largest gaps first, those of about equal ones in the order of visits."""
         return largest_first(self.gaps, self.state.order)
 
-    def visit(self, examples: Ints, rule: StepRule) -> None:
+    def oracle_pass(self, examples: Ints, rule: StepRule) -> None:
         """True oracle calls and steps on the blocks of ``examples``."""
         self.certified = False
         size = self.batch_size
         if self.store.visits_in_order:
             size = CHEAP_BATCH if self.store.oracle_is_cheap else ORDERED_BATCH
-            size *= self.store.n_shares
+            size *= self.store.n_shards
         for batch in batches(examples, max(size, self.store.least_batch)):
-            self.gaps[batch] = self.store.visit(batch, rule).gaps
+            self.gaps[batch] = self.store.oracle_pass(batch, rule).gaps
             self.check()
 
-    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+    def cached_pass(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""
         self.certified = False
         size = max(CHEAP_BATCH, self.store.least_batch)
-        gaps = [self.store.revisit(batch, rule) for batch in batches(examples, size)]
+        gaps = [self.store.cached_pass(batch, rule) for batch in batches(examples, size)]
         self.count_hits(len(examples))
         return np.concatenate(gaps) if gaps else np.empty(0)
 
@@ -276,7 +276,7 @@ class DualAscentRun(CertifiedRun):
         found, done = 0.0, 0
         size = CHEAP_CERTIFY_BATCH if self.store.oracle_is_cheap else CERTIFY_BATCH
         size = LIMITED_BATCH if limited else size
-        for batch, report in self.store.survey(order, size, rule):
+        for batch, report in self.store.certify_pass(order, size, rule):
             self.gaps[batch], hinges[batch] = report.gaps, report.hinges
             done += len(batch)
             found += float(report.gaps.sum())
@@ -318,7 +318,7 @@ class DualAscentRun(CertifiedRun):
 
     def settle(self) -> Certificate:
         """Certify weights that stored planes have mended: an extrapolation leaves poor ones."""
-        self.store.revisit(self.order(), SETTLE)
+        self.store.cached_pass(self.order(), SETTLE)
         self.certify()
         assert self.certificate is not None
         return self.certificate
@@ -360,21 +360,21 @@ class DualAscent(Solver):
         callbacks: Iterable[Callback],
     ) -> DualAscentRun:
         """See `Solver.start`."""
-        caps = C * weights
+        upper_bounds = C * weights
         state = of_kind(warm_start, DualAscentState, problem, formulation)
         if state is not None:
-            state.store.rescale(caps)
+            state.store.rescale(upper_bounds)
         else:
             oracle = Oracle(problem, formulation)
             earlier = warm_start.state if warm_start is not None else None
-            n_shares = count_shares(oracle, self.n_jobs)
-            if isinstance(earlier, DualAscentState) and earlier.store.n_shares > 1:
-                n_shares = earlier.store.n_shares
-            store = make_store(oracle, caps, self.cache_bytes, n_shares)
+            n_shards = count_shards(oracle, self.n_jobs)
+            if isinstance(earlier, DualAscentState) and earlier.store.n_shards > 1:
+                n_shards = earlier.store.n_shards
+            store = make_store(oracle, upper_bounds, self.cache_bytes, n_shards)
             state = DualAscentState(store)
             if isinstance(earlier, DualAscentState) and earlier.is_of_less_than(state):
                 state.store.take_over(earlier.store)
-                state.store.rescale(caps)
+                state.store.rescale(upper_bounds)
             elif warm_start is not None:
                 logger.debug("the data is not that of the fit before: training starts afresh")
         state.begin(np.random.default_rng(self.random_state))
@@ -393,7 +393,7 @@ class _PlainAscent(DualAscent):
         """Visit all blocks in random order until certified."""
         while True:
             ascent.save_point()
-            ascent.visit(ascent.order(), self._rule(ascent))
+            ascent.oracle_pass(ascent.order(), self._rule(ascent))
             estimate = float(ascent.gaps.sum())
             ascent.record(estimate)
             if self._is_enough(ascent, estimate):
@@ -482,5 +482,5 @@ class SDA(_PlainAscent):
     def _is_enough(self, ascent: DualAscentRun, estimate: float) -> bool:
         """See `_PlainAscent`."""
         if self.every_block:
-            return bool(np.all(ascent.gaps <= ascent.block_epsilon * ascent.store.caps))
+            return bool(np.all(ascent.gaps <= ascent.block_epsilon * ascent.store.upper_bounds))
         return estimate <= ascent.target

@@ -7,16 +7,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ..declared import flags
 from ..engine.block_steps import MVP, WSS2
+from ..engine.convergence import Plateau
 from ..engine.planes import StepRule
-from ..engine.stalling import Plateau
-from ..engine.state import OWN, Kept, keeps
+from ..engine.state import OWN, Checkpointable, declare_state
 from ..formulation import Formulation
 from ..problem import Problem
+from ..schema import flags
 from .dual_ascent import DualAscent, DualAscentRun
+from .joint_qp_policy import JointQPPolicy
 from .passes import Momentum, Schedule
-from .together import Together
 
 __all__ = ["FASOLE", "SDM"]
 
@@ -26,10 +26,10 @@ EARLY = 0.05  # share of the gap last seen that is aimed at first: the next plan
 JOINT = 0.1
 
 
-class FASOLELoop(Kept):
+class FASOLELoop(Checkpointable):
     """What `FASOLE` keeps from one iteration to the next."""
 
-    kept = keeps(
+    state_fields = declare_state(
         unsatisfied=lambda own: flags(len(own.unsatisfied)),
         online=bool,
         together=OWN,
@@ -38,7 +38,7 @@ class FASOLELoop(Kept):
     def __init__(self, ascent: DualAscentRun, joint: bool) -> None:
         self.unsatisfied = np.ones(ascent.n, dtype=bool)
         self.online = True
-        self.together = Together(ascent.store, joint)
+        self.together = JointQPPolicy(ascent.store, joint)
 
 
 @dataclass(frozen=True)
@@ -119,15 +119,15 @@ class FASOLE(DualAscent):
             epsilon = ascent.block_epsilon
             checked = loop.unsatisfied
             if loop.online:
-                ascent.visit(ascent.order(checked), self._rule(epsilon))
+                ascent.oracle_pass(ascent.order(checked), self._rule(epsilon))
             elif checked.all():
                 ascent.certify(self._rule(epsilon))
                 if ascent.converged():
                     ascent.record()
                     return
             else:
-                ascent.visit(ascent.order(checked), self._rule(epsilon)._replace(max_steps=0))
-            satisfied = ascent.gaps <= epsilon * ascent.store.caps
+                ascent.oracle_pass(ascent.order(checked), self._rule(epsilon)._replace(max_steps=0))
+            satisfied = ascent.gaps <= epsilon * ascent.store.upper_bounds
             if checked.all() and (satisfied & checked).sum() >= self.K * ascent.n:
                 loop.online = False
             loop.unsatisfied = checked & ~satisfied
@@ -148,13 +148,13 @@ class FASOLE(DualAscent):
 
     def _solve_as_printed(self, ascent: DualAscentRun, rule: StepRule) -> None:
         """Solve problem (12) by Algorithm 2, until no block's gap exceeds the rule's threshold."""
-        allowed = rule.threshold * ascent.store.caps
+        allowed = rule.threshold * ascent.store.upper_bounds
         for _ in range(self.max_reduced_passes):
             order = ascent.order()
-            if np.all(ascent.revisit(order, rule) <= allowed[order]):
+            if np.all(ascent.cached_pass(order, rule) <= allowed[order]):
                 return
 
-    def _solve_reduced(self, ascent: DualAscentRun, together: Together, gap: float) -> None:
+    def _solve_reduced(self, ascent: DualAscentRun, together: JointQPPolicy, gap: float) -> None:
         """Solve problem (12), over the stored planes, to this gap.
 
         All planes together where they are few. Else several steps per visit, blocks with little to
@@ -169,7 +169,7 @@ class FASOLE(DualAscent):
             began, before = ascent.store.work, float(ascent.store.dual_now[0])
             chosen = ascent.order(schedule.due(0.5))
             schedule.record_gaps(
-                chosen, ascent.revisit(chosen, StepRule(self.kind, 20, precision=0.1))
+                chosen, ascent.cached_pass(chosen, StepRule(self.kind, 20, precision=0.1))
             )
             left = float(schedule.gaps.sum())
             if left <= gap or plateau.seen(left):

@@ -24,22 +24,30 @@ from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 
-from ..declared import Number, numbers
+from ..engine.convergence import Plateau
 from ..engine.cuts.bounded_cuts import BoundedSets
 from ..engine.cuts.set_kernels import BLOCK, FSMO
 from ..engine.cuts.working_sets import WorkingSets
 from ..engine.oracle import Oracle, Violations
 from ..engine.run import CertifiedRun
-from ..engine.stalling import Plateau
-from ..engine.state import OWN, Arrays, Kept, SolverState, StoredPlanes, keeps, of_kind
+from ..engine.state import (
+    OWN,
+    Arrays,
+    Checkpointable,
+    SolverState,
+    StoredPlanes,
+    declare_state,
+    of_kind,
+)
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms, Stopping
 from ..problem import Problem
 from ..result import Callback, Result
+from ..schema import Number, numbers
 from ..types import Floats, Ints
 from .base import Solver
+from .joint_qp_policy import JointQPPolicy
 from .passes import Schedule
-from .together import Together
 
 __all__ = ["NSlack"]
 
@@ -49,7 +57,7 @@ MOST_PASSES = 1000  # over the working sets in one solution of the dual
 GROWTH_CHECK = 20  # such passes between tests for an unbounded dual
 INACTIVE_LIMIT = 50  # solutions without weight after which constraints go
 KEPT_PASSES = 5  # whose solutions these are at least, where a pass has several
-TOGETHER = 5  # such passes between tries to solve for all multipliers together
+JOINT = 5  # such passes between tries to solve for all multipliers together
 OUTRIGHT = 100  # such passes after which a hard margin's dual is solved by another method
 LARGEST_SYSTEM = 2_000_000  # numbers in a system for that
 CANCELLED = 1e-8  # share that is left of a sum of planes that cancel each other
@@ -67,7 +75,9 @@ class NSlackState(SolverState):
     def dual_terms(self) -> DualTerms:
         """See `SolverState`."""
         linear, sums = self.sets.dual_sums()
-        return DualTerms.of(self.sets.w, linear, self.oracle.formulation, sums, self.sets.caps)
+        return DualTerms.of(
+            self.sets.w, linear, self.oracle.formulation, sums, self.sets.upper_bounds
+        )
 
     def arrays(self) -> Arrays:
         """See `SolverState`."""
@@ -89,8 +99,8 @@ class NSlackState(SolverState):
 class NSlackRun(CertifiedRun):
     """A run of the method: working sets, bounds, and what the current pass has seen."""
 
-    kept = keeps(
-        CertifiedRun.kept,
+    state_fields = declare_state(
+        CertifiedRun.state_fields,
         state=OWN,
         within_violation=bool,
         together=OWN,
@@ -112,7 +122,7 @@ class NSlackRun(CertifiedRun):
         self.violation = solver.violation
         self.within_violation = False  # whether the last pass met the papers' own stopping rule
         self.proven_dual = self.sets.dual()
-        self.together = Together(self.sets, solver.joint)
+        self.together = JointQPPolicy(self.sets, solver.joint)
         self.sharpness = 1.0  # shrinks where the precision asked of the dual was not enough
 
     @property
@@ -144,7 +154,7 @@ class NSlackRun(CertifiedRun):
         return self.formulation.slack != "none"
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Kept`."""
+        """See `Checkpointable`."""
         super().restore(arrays)
         if self.within_violation and self.violation is None:
             raise ValueError("within_violation: there is no such stopping rule")
@@ -196,10 +206,12 @@ class NSlackRun(CertifiedRun):
         return None if interrupted else self.state
 
 
-class NSlackLoop(Kept):
+class NSlackLoop(Checkpointable):
     """What `NSlack` keeps from one pass to the next."""
 
-    kept = keeps(slacks=lambda own: numbers(len(own.slacks), low=0.0), missing=Number)
+    state_fields = declare_state(
+        slacks=lambda own: numbers(len(own.slacks), low=0.0), missing=Number
+    )
 
     def __init__(self, n_examples: int) -> None:
         self.slacks: Floats = np.zeros(n_examples)
@@ -330,7 +342,7 @@ class NSlack(Solver):
                 offsets[examples] = found.offsets
                 beyond = np.maximum(found.values - found.slacks, 0.0)
                 estimate += cutting.C * float(cutting.weights[examples] @ beyond)
-                self._refuse_contradictions(cutting, examples, found.values, found.offsets)
+                self._check_contradictions(cutting, examples, found.values, found.offsets)
                 added, pending = added + found.added, pending + found.added
                 changed.append(examples[beyond > epsilon])
                 if pending >= self.batch:
@@ -376,7 +388,7 @@ class NSlack(Solver):
         plateau = Plateau()
         before = sets.sets.alpha.copy()
         for k in range(1, MOST_PASSES + 1):
-            if not hard and k % TOGETHER == 1 and cutting.together.solve(cutting, stop):
+            if not hard and k % JOINT == 1 and cutting.together.solve(cutting, stop):
                 break
             due = schedule.due(0.3)
             chosen = np.flatnonzero(due & (sets.sets.count > 0))
@@ -386,7 +398,7 @@ class NSlack(Solver):
             if left <= stop or (plateau.seen(left) and not hard):
                 break
             if hard and k % GROWTH_CHECK == 0:
-                self._refuse_growth(cutting, before)
+                self._check_growth(cutting, before)
                 before = sets.sets.alpha.copy()
             if hard and k % OUTRIGHT == 0:
                 self._solve_outright(cutting)
@@ -418,7 +430,7 @@ class NSlack(Solver):
 
     # ----- hard margins that cannot be met -------------------------------------------------------
 
-    def _refuse_contradictions(
+    def _check_contradictions(
         self, cutting: NSlackRun, examples: Ints, values: Floats, offsets: Floats
     ) -> None:
         """Raise where a wrong output has the very features of the given one."""
@@ -434,7 +446,7 @@ class NSlack(Solver):
                     "features as the true one; use slack='l1' or 'l2'"
                 )
 
-    def _refuse_growth(self, cutting: NSlackRun, before: Floats) -> None:
+    def _check_growth(self, cutting: NSlackRun, before: Floats) -> None:
         """Raise if multipliers grow along a direction whose planes cancel each other."""
         sets = cutting.sets
         slots, owners = sets.owners()
@@ -445,7 +457,7 @@ class NSlack(Solver):
         sizes = growth[slots] * np.sqrt(sets.squares())
         left = float(np.linalg.norm(sets.combine(growth)))
         if left < CANCELLED * float(sizes.sum()):
-            _refuse(owners, sizes, cutting.n)
+            _raise_inseparable(owners, sizes, cutting.n)
 
     def _solve_outright(self, cutting: NSlackRun) -> None:
         """Hard margins: solve a small dual that passes solve slowly, or raise if it is unbounded.
@@ -458,7 +470,7 @@ class NSlack(Solver):
 
         sets = cutting.sets
         slots, owners = sets.owners()
-        used = sets.caps[owners] > 0
+        used = sets.upper_bounds[owners] > 0
         if len(slots) * len(sets.w) > LARGEST_SYSTEM or not used.any():
             return
         slots, owners, lengths = slots[used], owners[used], np.sqrt(sets.squares()[used])
@@ -470,7 +482,7 @@ class NSlack(Solver):
         except RuntimeError:  # too many iterations
             return
         if left < CANCELLED:
-            _refuse(owners, z, cutting.n)
+            _raise_inseparable(owners, z, cutting.n)
         before, dual = sets.sets.alpha[slots], sets.dual()
         sets.sets.alpha[slots] = z / (left * left * lengths)
         if sets.dual() < dual:
@@ -478,7 +490,7 @@ class NSlack(Solver):
             sets.dual()
 
 
-def _refuse(owners: Ints, shares: Floats, n: int) -> NoReturn:
+def _raise_inseparable(owners: Ints, shares: Floats, n: int) -> NoReturn:
     """Name the examples whose planes, in these shares, contradict each other."""
     of_examples = np.bincount(owners, shares, n)
     worst = np.argsort(-of_examples, kind="stable")[: int(np.count_nonzero(of_examples))]

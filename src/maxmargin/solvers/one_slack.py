@@ -25,8 +25,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ..declared import Count, Number, checked_arrays, numbers
-from ..engine.bounds import BoundPrices
+from ..engine.bound_multipliers import BoundMultipliers
 from ..engine.cuts.bounded_cuts import BoundedBundle
 from ..engine.cuts.bundle import Bundle
 from ..engine.cuts.master import blend
@@ -36,18 +35,19 @@ from ..engine.run import CertifiedRun
 from ..engine.state import (
     OWN,
     Arrays,
-    Kept,
+    Checkpointable,
     SolverState,
     StoredPlanes,
-    inside,
-    keeps,
+    add_prefix,
+    declare_state,
     of_kind,
-    under,
+    strip_prefix,
 )
 from ..formulation import Formulation
 from ..objective import NEGLIGIBLE, Certificate, DualTerms
 from ..problem import Problem
 from ..result import Callback, Result
+from ..schema import Count, Number, checked_arrays, numbers
 from ..types import Floats, Ints
 from .base import Solver
 
@@ -80,8 +80,8 @@ class OneSlackState(SolverState):
     def arrays(self) -> Arrays:
         """See `SolverState`."""
         return {
-            **under("pool", self.pool.arrays()),
-            **under("bundle", self.bundle.arrays()),
+            **add_prefix("pool", self.pool.arrays()),
+            **add_prefix("bundle", self.bundle.arrays()),
             "weights": self.weights,
         }
 
@@ -90,9 +90,9 @@ class OneSlackState(SolverState):
         own = checked_arrays(arrays, {"weights": numbers(len(self.weights), low=0.0)})
         if not np.array_equal(own["weights"], self.weights):
             raise ValueError("weights: expected the weights of the examples")
-        self.pool.restore(inside("pool", arrays))
+        self.pool.restore(strip_prefix("pool", arrays))
         self.bundle.widen(self.pool.n_weights)
-        self.bundle.restore(inside("bundle", arrays))
+        self.bundle.restore(strip_prefix("bundle", arrays))
 
     def proven_dual(self) -> float:
         """See `SolverState`."""
@@ -108,8 +108,8 @@ class OneSlackState(SolverState):
 class OneSlackRun(CertifiedRun):
     """A run of the method: pool, bundle, the best point known and the bounds."""
 
-    kept = keeps(
-        CertifiedRun.kept,
+    state_fields = declare_state(
+        CertifiedRun.state_fields,
         state=OWN,
         center=lambda own: numbers(own.pool.n_weights),
         table=lambda own: numbers(*own.pool.values(own.center).shape),
@@ -156,7 +156,7 @@ class OneSlackRun(CertifiedRun):
         return self.bundle.size
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Kept`."""
+        """See `Checkpointable`."""
         super().restore(arrays)
         self.bundle.widen(self.pool.n_weights)
 
@@ -169,14 +169,14 @@ class OneSlackRun(CertifiedRun):
         """The planes, unless an interrupt may have left them half-changed."""
         return None if interrupted else self.state
 
-    def ask(self) -> tuple[float, Floats, Ints]:
+    def call(self) -> tuple[float, Floats, Ints]:
         """A full pass of true oracle calls at the center.
 
         Returns its primal value, and hinge values and candidates of all examples: those found, for
         bounds on others are no planes. Weights that new candidates bring are 0 at the center.
         """
         self.n_cached = self.n_useless = 0
-        hinges, chosen = self.pool.ask(self.center, self.check)
+        hinges, chosen = self.pool.call(self.center, self.check)
         self.offer(self.primal(self.center, hinges), self.center)
         new = self.pool.n_weights - len(self.center)
         if new:
@@ -207,18 +207,18 @@ class OneSlackRun(CertifiedRun):
         self.offer(self.primal(self.center, hinges), self.center)
 
 
-class OneSlackLoop(Kept):
+class OneSlackLoop(Checkpointable):
     """What `OneSlack` keeps from one iteration to the next."""
 
-    kept = keeps(gap=Number | None)
+    state_fields = declare_state(gap=Number | None)
     gap: float | None = None  # as last known; None before the first pass
 
 
 def _empty_bundle(pool: Pool, C: float, room: int) -> Bundle:
     """A bundle for the planes of a pool."""
-    region = pool.oracle.region
-    if region is not None and pool.oracle.has_bounds:
-        return BoundedBundle(pool.n_weights, C, BoundPrices(region), room)
+    feasible_set = pool.oracle.feasible_set
+    if feasible_set is not None and pool.oracle.has_bounds:
+        return BoundedBundle(pool.n_weights, C, BoundMultipliers(feasible_set), room)
     return Bundle(pool.n_weights, C, False if pool.grows else None, room)
 
 
@@ -246,7 +246,7 @@ class OneSlack(Solver):
         takes longer, and a warning says so. (There is 1 MB for them in any case.) Not in it are
         64 bytes for each of ``cache_size`` candidates of each example, and up to eight vectors of
         the weights.
-    cache_share : float
+    cache_fraction : float
         The oracle is asked when the gap over cached candidates is below this share of the last
         certified gap.
     reach : float
@@ -270,9 +270,9 @@ class OneSlack(Solver):
     * Training ends by the duality gap of the best point known, which is at most ``epsilon`` where
       the paper's rule, a plane violated by at most epsilon, holds for an exact master.
     * The paper asks the oracle where no plane of cached candidates is violated by more than
-      epsilon; here already where their gap is below ``cache_share`` of the last certified gap,
+      epsilon; here already where their gap is below ``cache_fraction`` of the last certified gap,
       after 300 cached planes in a row, and after three that do not raise the dual value. With
-      ``cache_share=0`` the first of these is 0.7 of the target; ``cache_size=0`` is Algorithm 3
+      ``cache_fraction=0`` the first of these is 0.7 of the target; ``cache_size=0`` is Algorithm 3
       without a cache. Cached candidates that no plane has used for long are dropped.
     * Inactive planes go after 20 solutions; ``inactive_limit=50`` gives the paper's.
     * A plane that is there already is not added again.
@@ -288,7 +288,7 @@ class OneSlack(Solver):
 
     qp: Literal["fsmo", "line-search"] = "fsmo"
     cache_size: int = 10
-    cache_share: float = 0.3
+    cache_fraction: float = 0.3
     reach: float = 0.1
     inactive_limit: int = 20
     qp_precision: float = 0.01
@@ -352,7 +352,7 @@ class OneSlack(Solver):
 
     def _first_pass(self, search: OneSlackRun) -> float:
         """The first pass, at the weights to start from; returns the gap there."""
-        primal, _, chosen = search.ask()
+        primal, _, chosen = search.call()
         search.cut(chosen)
         search.table = search.pool.values(search.center)
         return primal - search.dual
@@ -393,7 +393,7 @@ class OneSlack(Solver):
             self._cut_between(search, table)
             return gap
         del table  # not to be there while new candidates come
-        primal, hinges, chosen = search.ask()
+        primal, hinges, chosen = search.call()
         search.cut(chosen)
         if isinstance(pool, CandidatePool):
             pool.forget(FORGET_AFTER)
@@ -418,7 +418,7 @@ class OneSlack(Solver):
     def _cache_will_do(self, search: OneSlackRun, known_gap: float, gap: float) -> bool:
         """Whether a plane of cached candidates, whose gap is ``known_gap``, is worth adding."""
         search.n_cached += 1
-        goal = max(self.cache_share * gap, 0.7 * search.target)
+        goal = max(self.cache_fraction * gap, 0.7 * search.target)
         paying = search.n_cached <= MOST_CACHED and search.n_useless <= MOST_USELESS
         return known_gap > goal and paying
 
@@ -442,6 +442,6 @@ class OneSlack(Solver):
             if self._cache_will_do(search, search.C * violation, gap):
                 search.cut(search.pool.choose(table, table, 1.0))
                 return gap
-        primal, _, chosen = search.ask()
+        primal, _, chosen = search.call()
         search.cut(chosen)
         return primal - search.dual

@@ -16,7 +16,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..declared import Amount, Count, Number, checked_arrays, flags, from_values, numbers, whole
 from ..engine.online_steps import (
     CHANGES,
     LINEAR,
@@ -34,26 +33,27 @@ from ..engine.online_steps import (
     mira_steps,
     online_steps,
 )
-from ..engine.oracle import BATCH, Answer, Oracle, batches, violations
+from ..engine.oracle import BATCH, Oracle, OracleResult, batches, violations
 from ..engine.run import Run
 from ..engine.state import (
     DRIFT,
     OWN,
     Arrays,
-    Kept,
+    Checkpointable,
     SolverState,
+    add_prefix,
+    declare_state,
     from_file,
     from_text,
-    inside,
-    keeps,
     named_arrays,
+    strip_prefix,
     to_text,
-    under,
 )
 from ..formulation import Formulation
 from ..objective import Certificate, Stopping
 from ..problem import Problem
 from ..result import Callback, Progress, Result
+from ..schema import Amount, Count, Number, checked_arrays, flags, from_values, numbers, whole
 from ..time_left import Limits
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
@@ -148,8 +148,8 @@ class Learner(SolverState):
     def arrays(self) -> Arrays:
         """See `SolverState`."""
         return {
-            **under("state", named_arrays(self.state)),
-            **under("seen", self.seen.arrays()),
+            **add_prefix("state", named_arrays(self.state)),
+            **add_prefix("seen", self.seen.arrays()),
             "numbers": to_text({"average": self.average, "eta0": self.eta0}),
             "rng": to_text(self.rng.bit_generator.state),
         }
@@ -174,11 +174,11 @@ class Learner(SolverState):
             "numbers": numbers(len(self.state.numbers)),
             "scratch": numbers(n_scratch, low=0.0, high=0.0),
         }
-        state = OnlineState(**checked_arrays(inside("state", arrays), declared))
+        state = OnlineState(**checked_arrays(strip_prefix("state", arrays), declared))
         if not (state.numbers[[SCALE, SQUARE]] >= 0.0).all() or state.numbers[SCALE] == 0.0:
             raise ValueError("state.numbers: expected a positive scale")
         self.state, self.eta0 = state, known.eta0
-        self.seen.restore(inside("seen", arrays))
+        self.seen.restore(strip_prefix("seen", arrays))
         self.rng.bit_generator.state = from_text(arrays["rng"])
 
     def copy(self) -> Learner:
@@ -220,7 +220,7 @@ class Learner(SolverState):
             return averaged
         return numbers[SCALE] * v
 
-    def dual_point(self, caps: Floats) -> DualPoint:
+    def dual_point(self, upper_bounds: Floats) -> DualPoint:
         """What w is made of, as multipliers; see `certify`."""
         state, numbers = self.state, self.state.numbers
         if self.average and numbers[STEPS] > 0:
@@ -228,7 +228,7 @@ class Learner(SolverState):
             linear = (numbers[SCALES] * numbers[LINEAR] - numbers[LINEAR_LAGGED]) / numbers[STEPS]
         else:
             sums, linear = numbers[SCALE] * state.alpha, numbers[SCALE] * numbers[LINEAR]
-        return DualPoint.inside(self.w, float(linear), sums, caps)
+        return DualPoint.strip_prefix(self.w, float(linear), sums, upper_bounds)
 
 
 @dataclass(frozen=True)
@@ -357,17 +357,17 @@ class OnlineSolver(Solver):
         return learner
 
 
-def _rows_of(answer: Answer, start: int, end: int) -> Answer:
+def _rows_of(oracle_result: OracleResult, start: int, end: int) -> OracleResult:
     """Some rows of an answer."""
-    planes, offsets, scales = answer
+    planes, offsets, scales = oracle_result
     rows = planes._replace(indptr=planes.indptr[start : end + 1], losses=planes.losses[start:end])
-    return Answer(rows, offsets[start:end], scales[start:end])
+    return OracleResult(rows, offsets[start:end], scales[start:end])
 
 
-class OnlineLoop(Kept):
+class OnlineLoop(Checkpointable):
     """What passes keep from one to the next."""
 
-    kept = keeps(visited=Count, since_best=Count)
+    state_fields = declare_state(visited=Count, since_best=Count)
 
     def __init__(self) -> None:
         self.visited = 0  # examples
@@ -377,8 +377,8 @@ class OnlineLoop(Kept):
 class OnlineRun(Run):
     """One call of `solve`: who is visited, with which candidates, and how good the weights are."""
 
-    kept = keeps(
-        Run.kept,
+    state_fields = declare_state(
+        Run.state_fields,
         learner=OWN,
         held_out=lambda own: whole(len(own.held_out), below=own.n),
         examples=lambda own: whole(len(own.examples), below=own.n),
@@ -420,12 +420,12 @@ class OnlineRun(Run):
         self.best_w: Floats | None = None
 
     def arrays(self) -> Arrays:
-        """See `Kept`; whether the multipliers are those of this problem is one of the numbers."""
+        """See `Checkpointable`; whether the multipliers are those of this problem is one of the numbers."""
         known = np.array(self.learner.trained_on is self.oracle.problem)
         return {**super().arrays(), "multipliers_known": known}
 
     def restore(self, arrays: Arrays) -> None:
-        """See `Kept`."""
+        """See `Checkpointable`."""
         super().restore(arrays)
         problem = self.oracle.problem
         known = checked_arrays(arrays, {"multipliers_known": flags()})["multipliers_known"]
@@ -459,7 +459,7 @@ class OnlineRun(Run):
             numbers = self.learner.state.numbers
             numbers[LOSS], numbers[CHANGES] = 0.0, 0.0
             order = self.learner.rng.permutation(self.examples)[: total - loop.visited]
-            self.visit(order, rule, self.learner.state)
+            self.oracle_pass(order, rule, self.learner.state)
             loop.visited += len(order)
             numbers[SQUARE] = float(self.learner.state.v @ self.learner.state.v)
             held_out_loss = self._measure()
@@ -492,11 +492,11 @@ class OnlineRun(Run):
         before, self._objective = self._objective, self.objective(self.examples, self.learner.w)
         return before < np.inf and abs(before - self._objective) <= self.solver.ratio * before
 
-    def visit(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
+    def oracle_pass(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
         """Steps for all examples of ``order``, one after the other."""
         weights = self._step_weights(rule)
-        if self.oracle.region is not None:
-            keep_within(self.oracle.region, state)
+        if self.oracle.feasible_set is not None:
+            keep_within(self.oracle.feasible_set, state)
         fused = self.oracle.accelerators.online_pass
         if self.solver.batch_size == self.solver.k == 1:
             for chunk in batches(order, CHUNK):
@@ -521,24 +521,24 @@ class OnlineRun(Run):
         k, scale = self.solver.k, float(state.numbers[SCALE])
         if k > 1:
             w = state.v if scale == 1.0 else scale * state.v
-            answer = self.oracle.ask_k_best(batch, w, k, by_score=rule.plain)
+            oracle_result = self.oracle.call_k_best(batch, w, k, by_score=rule.plain)
         elif rule.plain:
-            answer = self.oracle.predictions(batch, state.v)  # those at scale * v
+            oracle_result = self.oracle.predictions(batch, state.v)  # those at scale * v
         else:
-            answer = self.oracle.ask_features(batch, state.v, scale)
+            oracle_result = self.oracle.call_features(batch, state.v, scale)
         group = len(batch) if rule.decay > 0.0 and rule.eta0 == 0.0 else 1
-        region = self.oracle.region if self.oracle.has_bounds else None
-        if region is None:
-            self._steps(answer, batch, weights, group, rule, state)
+        feasible_set = self.oracle.feasible_set if self.oracle.has_bounds else None
+        if feasible_set is None:
+            self._steps(oracle_result, batch, weights, group, rule, state)
             return
         for at in range(0, len(batch), group):  # bounds are kept after each single step
-            few = _rows_of(answer, k * at, k * (at + group))
+            few = _rows_of(oracle_result, k * at, k * (at + group))
             self._steps(few, batch[at : at + group], weights, group, rule, state)
-            keep_within(region, state)
+            keep_within(feasible_set, state)
 
     def _steps(
         self,
-        answer: Answer,
+        oracle_result: OracleResult,
         batch: Ints,
         weights: Floats,
         group: int,
@@ -546,7 +546,7 @@ class OnlineRun(Run):
         state: OnlineState,
     ) -> None:
         """Make steps from candidates of these examples."""
-        planes, b, c = answer
+        planes, b, c = oracle_result
         if self.solver.k > 1:
             mira_steps(planes, batch, b, c, weights, self.solver.k, rule, state)
         else:
@@ -556,8 +556,8 @@ class OnlineRun(Run):
         """``lambda/2 |w|^2`` plus the mean hinge of the examples, by true oracle calls."""
         hinges = np.empty(len(examples))
         place = 0
-        for batch, answer in self.oracle.ask_all(examples, w):
-            hinges[place : place + len(batch)] = violations(answer, w)
+        for batch, oracle_result in self.oracle.call_all(examples, w):
+            hinges[place : place + len(batch)] = violations(oracle_result, w)
             place += len(batch)
             self.check()
         mean = np.average(np.maximum(hinges, 0.0), weights=self.weights[examples])
@@ -570,8 +570,8 @@ class OnlineRun(Run):
         w = self.learner.w
         total = 0.0
         for batch in batches(self.held_out, BATCH):
-            answer = self.oracle.predictions(batch, w, count=False)
-            total += float(self.weights[batch] @ answer.planes.losses)
+            oracle_result = self.oracle.predictions(batch, w, count=False)
+            total += float(self.weights[batch] @ oracle_result.planes.losses)
         loss = total / float(self.weights[self.held_out].sum())
         if loss < self.best_loss:
             self.best_loss, self.best_w = loss, w

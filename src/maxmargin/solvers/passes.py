@@ -6,9 +6,9 @@ import numpy as np
 
 from .._jit import kernel
 from .._numba import prefetch
-from ..declared import Count, Number, numbers, whole
 from ..engine.planes import BlockStore
-from ..engine.state import Kept, keeps
+from ..engine.state import Checkpointable, declare_state
+from ..schema import Count, Number, numbers, whole
 from ..types import Bools, Floats, Ints
 
 __all__ = ["Momentum", "Schedule", "largest_first", "runs_in_order"]
@@ -18,14 +18,14 @@ RUNS_AHEAD = 8  # from asking for a run's memory to its use: runs lie all over t
 NEARLY_OPTIMAL = 0.1  # share of a large gap below which a block is
 
 
-class Schedule(Kept):
+class Schedule(Checkpointable):
     """Blocks that are worth a visit: those with a large gap, and those not seen for a while.
 
     A block may be skipped ``patience`` times in a row, and so many times more after each visit in a
     row that finds it nearly optimal, ``longest`` times at most.
     """
 
-    kept = keeps(
+    state_fields = declare_state(
         gaps=lambda own: numbers(len(own.gaps), high=np.inf),
         age=lambda own: whole(len(own.age), below=2**62),
         wait=lambda own: whole(len(own.wait), below=2**62),
@@ -97,7 +97,7 @@ def largest_first(gaps: Floats, order: Ints) -> Ints:
     return order[np.argsort(-size.astype(np.int16), kind="stable")]
 
 
-class Momentum(Kept):
+class Momentum(Checkpointable):
     """Extrapolates from pass to pass, and pauses where that gains far less than passes do.
 
     After a pass the multipliers go on in the direction of their change since the last
@@ -106,7 +106,7 @@ class Momentum(Kept):
     few it gains next to nothing.
     """
 
-    kept = keeps(remembers=bool, pause=Count)
+    state_fields = declare_state(remembers=bool, pause=Count)
 
     def __init__(self, store: BlockStore, factor: float) -> None:
         self.store = store

@@ -98,7 +98,7 @@ class SGD(OnlineSolver):
         values = []
         for eta0 in self.candidates:
             state = make_state(d, n, False, False)
-            training.visit(sample, self._with(eta0, training), state)
+            training.oracle_pass(sample, self._with(eta0, training), state)
             values.append(training.objective(sample, state.numbers[SCALE] * state.v))
         return self.candidates[int(np.argmin(values))]
 
@@ -161,11 +161,15 @@ class Pegasos(OnlineSolver):
         """
         seen, oracle = training.learner.seen, training.oracle
         start = np.zeros(len(training.learner.state.v))
-        if oracle.region is not None:
-            start[oracle.region.bounded] = np.clip(0.0, oracle.region.low, oracle.region.high)
+        if oracle.feasible_set is not None:
+            start[oracle.feasible_set.bounded] = np.clip(
+                0.0, oracle.feasible_set.low, oracle.feasible_set.high
+            )
         if training.has_new_examples or seen.measured == 0.0:
-            for batch, answer in oracle.ask_all(training.examples, start):
-                found = violations(answer, start) if oracle.has_bounds else answer.offsets
+            for batch, oracle_result in oracle.call_all(training.examples, start):
+                found = (
+                    violations(oracle_result, start) if oracle.has_bounds else oracle_result.offsets
+                )
                 seen.losses += float(training.weights[batch] @ np.maximum(found, 0.0))
                 seen.measured += float(training.weights[batch].sum())
                 training.check()

@@ -13,10 +13,10 @@ import numpy as np
 from ...formats import CrfsuiteData, read_crfsuite
 from ...persistence import load_model
 from ..codes import DONE, ERROR, STOPPED_EARLY, UsageError
+from ..console import echo, echo_result, standard_output
 from ..data import open_input
 from ..outputs import check_model_output, is_standard, save_somewhere
-from ..signals import NO_MODEL, Signals, telling_of_interrupts
-from ..telling import standard_output, tell, tell_result
+from ..signals import NO_MODEL, Signals, announcing_interrupts
 from ..train import describe, is_finished, spent
 
 __all__ = ["dump", "learn", "tag"]
@@ -42,7 +42,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     groups = [read_crfsuite(open_input(path)) for path in arguments.data]
     training, held_out = _split(arguments, groups)
     if not arguments.quiet:
-        tell_result(f"{len(training.y)} instances, {training.n_tokens} items")
+        echo_result(f"{len(training.y)} instances, {training.n_tokens} items")
     from ...estimators.sequence import SequenceTagger
     from ...features import FeatureDictionary
 
@@ -55,17 +55,17 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         probability=arguments.calibrate,
         **parameters,
     )
-    with telling_of_interrupts(NO_MODEL):
+    with announcing_interrupts(NO_MODEL):
         estimator.fit(training.X, training.y)
     estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
     if not arguments.quiet:
-        tell_result(f"{estimator.n_features_in_} attributes, {len(estimator.classes_)} labels")
-        tell_result(f"{describe(estimator.result_)}, {spent()}")
+        echo_result(f"{estimator.n_features_in_} attributes, {len(estimator.classes_)} labels")
+        echo_result(f"{describe(estimator.result_)}, {spent()}")
     code = _save(arguments, signals, estimator)
     if held_out is not None and signals.received is None:
         predicted = [list(map(str, ys)) for ys in estimator.predict(held_out.X)]
         for line in _performance(held_out.y, predicted, estimator.classes_.tolist()):
-            tell_result(line)
+            echo_result(line)
     return code
 
 
@@ -77,7 +77,7 @@ def _save(arguments: argparse.Namespace, signals: Signals, estimator: Any) -> in
             extra = {"task": "tag", "tool": "crfsuite"}
             place, error = save_somewhere(estimator, extra, arguments.model)
     if error is not None:
-        tell(f"maxmargin: error: {arguments.model}: {error}; the model is in {place} instead")
+        echo(f"maxmargin: error: {arguments.model}: {error}; the model is in {place} instead")
         return ERROR
     if estimator.result_.status == "interrupted" or signals.received is not None:
         return signals.code
@@ -99,14 +99,14 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
         if c2 <= 0:
             raise UsageError("-p c2 must be above 0: weights of an SVM are always regularised")
         found.update(C=1.0 / (2.0 * c2))
-        tell(
+        echo(
             f"maxmargin: note: -a {arguments.algorithm}: a structural SVM is trained in place of "
             f"a CRF, with C = 1 / (2 c2) = {found['C']:g}"
         )
         ignored = ["max_iterations"]
     for name in given:
         if name in ignored or name in OTHERS:
-            tell(f"maxmargin: note: -p {name} has no effect here")
+            echo(f"maxmargin: note: -p {name} has no effect here")
         elif name not in ("feature.minfreq", "max_iterations", "c2"):
             raise UsageError(f"-p {name}: CRFsuite has no such parameter")
     return found
@@ -164,8 +164,8 @@ def _joined(groups: list[CrfsuiteData]) -> CrfsuiteData:
 def tag(arguments: argparse.Namespace, signals: Signals) -> int:
     """Label a file, and say how well."""
     estimator = _load(arguments.model)
-    wants_shares = arguments.probability or arguments.marginal or arguments.marginal_all
-    if wants_shares and not hasattr(estimator, "calibration_"):
+    wants_shards = arguments.probability or arguments.marginal or arguments.marginal_all
+    if wants_shards and not hasattr(estimator, "calibration_"):
         raise ValueError(
             f"{arguments.model}: -p, -i and -l need a calibrated model, of "
             "'crfsuite learn --calibrate'"
@@ -174,12 +174,12 @@ def tag(arguments: argparse.Namespace, signals: Signals) -> int:
     predicted = [list(map(str, ys)) for ys in estimator.predict(data.X)]
     signals.check()
     if not arguments.quiet:
-        shares = _Shares.of(estimator, data) if wants_shares else None
+        shares = _Shares.of(estimator, data) if wants_shards else None
         with standard_output("utf-8") as stream:
             stream.writelines(_lines(arguments, data.y, predicted, shares))
     if arguments.test:
         for line in _performance(data.y, predicted, estimator.classes_.tolist()):
-            tell_result(line)
+            echo_result(line)
     return DONE
 
 

@@ -13,7 +13,7 @@ from ...formats.recognising import Kind, recognise
 from ...types import Ints
 from ..data import open_input
 
-__all__ = ["Examples", "read_examples", "refuse_at", "with_width"]
+__all__ = ["Examples", "raise_at", "read_examples", "with_width"]
 
 _KINDS = (Kind.SVMLIGHT, Kind.LETOR, Kind.SVM_HMM, Kind.QUERIES)
 
@@ -42,20 +42,20 @@ def read_examples(path: str, needs_queries: bool) -> Examples:
         raise ValueError(f"{source}: this is {kind.value}, expected lines {form} ... # comment")
     data: SvmlightData = read_svmlight(source)
     if data.y.dtype.kind not in "if":
-        _refuse_words(source, data.y)
+        _check_numeric(source, data.y)
     examples = Examples(source, data.X, data.y, data.qid)
     if needs_queries and data.qid is None:
-        refuse_at(examples, 0, "expected qid: behind the label, found none")
+        raise_at(examples, 0, "expected qid: behind the label, found none")
     return examples
 
 
-def _refuse_words(source: Source, labels: Any) -> None:
+def _check_numeric(source: Source, labels: Any) -> None:
     """Labels of SVM-light are numbers."""
     bad = Examples(source, None, labels, None)
-    refuse_at(bad, 0, f"expected a number as label, found {str(labels[0])!r:.40}")
+    raise_at(bad, 0, f"expected a number as label, found {str(labels[0])!r:.40}")
 
 
-def refuse_at(examples: Examples, row: int, what: str) -> None:
+def raise_at(examples: Examples, row: int, what: str) -> None:
     """Raise ValueError that names the line of a row."""
     with open_text(examples.source) as stream:
         rows = (n for n, line in enumerate(stream, 1) if line.partition("#")[0].strip())

@@ -13,14 +13,14 @@ from ...formats import write_text_atomically
 from ...persistence import load_model
 from ...result import Result
 from ..codes import DONE, ERROR, STOPPED_EARLY
+from ..console import echo, echo_result
 from ..outputs import check_model_output, check_text_output, save_somewhere
-from ..signals import NO_MODEL, Signals, telling_of_interrupts
-from ..telling import tell, tell_result
+from ..signals import NO_MODEL, Signals, announcing_interrupts
 from ..train import is_finished
 from ..training import Training
 from .conventions import Convention
 
-__all__ = ["check_model", "learn", "read_tool_model", "tell_errors", "write_predictions"]
+__all__ = ["check_model", "echo_errors", "learn", "read_tool_model", "write_predictions"]
 
 
 def check_model(arguments: argparse.Namespace) -> None:
@@ -35,7 +35,7 @@ def learn(
     fit, estimator, extra, _ = training
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     start = time.process_time()
-    with telling_of_interrupts(NO_MODEL):
+    with announcing_interrupts(NO_MODEL):
         fit()
     seconds = time.process_time() - start
     with signals.saving():
@@ -44,11 +44,11 @@ def learn(
     result = estimator.result_
     if arguments.v > 0:
         for line in _statistics(result, convention):
-            tell_result(line)
-        tell_result(f"Runtime in cpu-seconds: {seconds:.2f}")
-        tell_result(f"Model written to {place}")
+            echo_result(line)
+        echo_result(f"Runtime in cpu-seconds: {seconds:.2f}")
+        echo_result(f"Model written to {place}")
     if error is not None:
-        tell(
+        echo(
             f"maxmargin: error: {arguments.model}: {error.strerror or error}; the model is in "
             f"{place} instead"
         )
@@ -89,15 +89,15 @@ def write_predictions(arguments: argparse.Namespace, lines: Iterable[str]) -> No
         stream.writelines(f"{line}\n" for line in lines)
 
 
-def tell_errors(arguments: argparse.Namespace, losses: Any, more: Iterable[str] = ()) -> None:
+def echo_errors(arguments: argparse.Namespace, losses: Any, more: Iterable[str] = ()) -> None:
     """Say how well examples were predicted, one loss for each, as SVM-struct's classifiers do."""
     if arguments.v < 1:
         return
     n, wrong = len(losses), int(np.count_nonzero(losses))
-    tell_result(f"Average loss on test set: {float(np.mean(losses)):.4f}")
-    tell_result(
+    echo_result(f"Average loss on test set: {float(np.mean(losses)):.4f}")
+    echo_result(
         f"Zero/one-error on test set: {100.0 * wrong / n:.2f}% ({n - wrong} correct, {wrong} "
         f"incorrect, {n} total)"
     )
     for line in more:
-        tell_result(line)
+        echo_result(line)

@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..codes import UsageError
-from ..telling import tell
+from ..console import echo
 
 __all__ = [
     "Option",
     "add_options",
     "classify_options",
+    "echo_notes",
     "learn_options",
     "make_parser",
     "non_negative_number",
     "positive_number",
-    "tell_notes",
 ]
 
 
@@ -151,7 +151,7 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option]) -> N
         )
 
 
-def tell_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None:
+def echo_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None:
     """Say of options without effect that they have none; refuse what cannot be."""
     if getattr(arguments, "t", 0):
         raise UsageError("-t: only 0, the linear kernel; kernel= of the estimators has others")
@@ -159,4 +159,4 @@ def tell_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None
         raise UsageError(f"-w {arguments.w}, one slack for all examples, goes with -p 1 only")
     for option in options:
         if option.note and getattr(arguments, option.name) is not None:
-            tell(f"maxmargin: note: {option.flag} {option.note}")
+            echo(f"maxmargin: note: {option.flag} {option.note}")

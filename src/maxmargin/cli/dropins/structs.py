@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...registry import import_name
 from ..signals import Signals
-from .options import Option, add_options, classify_options, make_parser, tell_notes
+from .options import Option, add_options, classify_options, echo_notes, make_parser
 
 __all__ = ["StructTool"]
 
@@ -68,5 +68,5 @@ class StructTool(NamedTuple):
         signals: Signals,
     ) -> int:
         """Do what a command is for."""
-        tell_notes(arguments, options)
+        echo_notes(arguments, options)
         return int(import_name(f"cli.dropins.{self.module}", what)(arguments, signals))

@@ -11,13 +11,13 @@ from scipy import sparse
 
 from ...types import Ints
 from ..codes import DONE, UsageError
-from ..data import refuse_single_label
+from ..console import echo_result
+from ..data import check_several_labels
 from ..signals import Signals
-from ..telling import tell_result
 from ..training import Training
 from .conventions import convention_of, shared_parameters
-from .examples import Examples, read_examples, refuse_at, with_width
-from .learning import check_model, read_tool_model, tell_errors, write_predictions
+from .examples import Examples, raise_at, read_examples, with_width
+from .learning import check_model, echo_errors, read_tool_model, write_predictions
 from .learning import learn as train_and_save
 
 __all__ = ["classify", "learn"]
@@ -34,11 +34,11 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         raise UsageError("--t 0, without transitions, goes with -l 1, -o 2 and -p 1 only")
     check_model(arguments)
     data = _read(arguments.data)
-    refuse_single_label(data.source, set(data.y.tolist()))
+    check_several_labels(data.source, set(data.y.tolist()))
     offsets = data.offsets
     n_sequences, n_tokens = len(offsets) - 1, len(data.y)
     if arguments.v > 0:
-        tell_result(
+        echo_result(
             f"Training set properties: {data.X.shape[1]} features, {n_sequences} sequences, "
             f"{n_tokens} tokens, {len(np.unique(data.y))} tags"
         )
@@ -80,7 +80,7 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
     write_predictions(arguments, map(str, tags.tolist()))
     wrong = np.add.reduceat((tags != data.y).astype(np.float64), offsets[:-1])
     losses = np.minimum(wrong, 1.0) if extra.get("loss") == 0 else wrong
-    tell_errors(arguments, losses, [f"Average loss per token: {wrong.sum() / len(tags):.4f}"])
+    echo_errors(arguments, losses, [f"Average loss per token: {wrong.sum() / len(tags):.4f}"])
     return DONE
 
 
@@ -90,12 +90,12 @@ def _read(path: str) -> Examples:
     bad = np.flatnonzero((data.y != np.rint(data.y)) | (data.y < 0))
     if len(bad):
         row = int(bad[0])
-        refuse_at(data, row, f"expected a tag that is a whole number, found {data.y[row]:g}")
+        raise_at(data, row, f"expected a tag that is a whole number, found {data.y[row]:g}")
     starts = data.offsets[:-1]
     _, first = np.unique(data.qid[starts], return_index=True)
     if len(first) < len(starts):
         again = int(starts[np.setdiff1d(np.arange(len(starts)), first)[0]])
-        refuse_at(
+        raise_at(
             data,
             again,
             f"qid:{data.qid[again]} again, expected the lines of a sequence one after the other",

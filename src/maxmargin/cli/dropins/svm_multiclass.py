@@ -9,13 +9,13 @@ import numpy as np
 
 from ...types import Floats
 from ..codes import DONE
-from ..data import refuse_single_label
+from ..console import echo, echo_result
+from ..data import check_several_labels
 from ..signals import Signals
-from ..telling import tell, tell_result
 from ..training import Training
 from .conventions import convention_of, shared_parameters
-from .examples import Examples, read_examples, refuse_at, with_width
-from .learning import check_model, read_tool_model, tell_errors, write_predictions
+from .examples import Examples, raise_at, read_examples, with_width
+from .learning import check_model, echo_errors, read_tool_model, write_predictions
 from .learning import learn as train_and_save
 
 __all__ = ["classify", "learn"]
@@ -28,15 +28,15 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     check_model(arguments)
     data = _read(arguments.data, smallest=1)
     classes = np.unique(data.y)
-    refuse_single_label(data.source, set(classes.tolist()))
+    check_several_labels(data.source, set(classes.tolist()))
     missing = np.setdiff1d(np.arange(1, classes[-1] + 1), classes)
     if len(missing):
-        tell(
+        echo(
             f"maxmargin: note: {data.source} has no examples of {len(missing)} classes, such as "
             f"{missing[0]}; they are left out, with scores of 0"
         )
     if arguments.v > 0:
-        tell_result(
+        echo_result(
             f"Training set properties: {data.X.shape[1]} features, {len(data.y)} examples, "
             f"{len(classes)} classes"
         )
@@ -73,7 +73,7 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
         losses = (data.y - predicted).astype(np.float64) ** 2
     else:
         losses = WRONG * (data.y != predicted)
-    tell_errors(arguments, losses)
+    echo_errors(arguments, losses)
     return DONE
 
 
@@ -99,5 +99,5 @@ def _read(path: str, smallest: int) -> Examples:
     bad = np.flatnonzero((data.y != np.rint(data.y)) | (data.y < smallest))
     if len(bad):
         row = int(bad[0])
-        refuse_at(data, row, f"expected a class 1, 2, ..., found {data.y[row]:g}")
+        raise_at(data, row, f"expected a class 1, 2, ..., found {data.y[row]:g}")
     return data

@@ -10,12 +10,12 @@ from scipy import sparse
 
 from ...types import Bools, Floats
 from ..codes import DONE, UsageError
+from ..console import echo, echo_result
 from ..signals import Signals
-from ..telling import tell, tell_result
 from ..training import Training
 from .conventions import convention_of, shared_parameters
-from .examples import read_examples, refuse_at, with_width
-from .learning import check_model, read_tool_model, tell_errors, write_predictions
+from .examples import raise_at, read_examples, with_width
+from .learning import check_model, echo_errors, read_tool_model, write_predictions
 from .learning import learn as train_and_save
 
 __all__ = ["classify", "learn"]
@@ -33,13 +33,13 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     data = read_examples(arguments.data, needs_queries=False)
     unlabelled = np.flatnonzero(data.y == 0)
     if len(unlabelled):
-        refuse_at(data, int(unlabelled[0]), "expected a label above or below 0, found 0")
+        raise_at(data, int(unlabelled[0]), "expected a label above or below 0, found 0")
     positive = data.y > 0
     n_positive = int(positive.sum())
     if n_positive in (0, len(positive)):
         raise ValueError(f"{data.source}: expected labels above 0 and below 0, found one kind only")
     if arguments.v > 0:
-        tell_result(
+        echo_result(
             f"Training set properties: {data.X.shape[1]} features, {len(positive)} examples "
             f"({n_positive} pos / {len(positive) - n_positive} neg)"
         )
@@ -76,11 +76,11 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
     write_predictions(arguments, (f"{score:.8f}" for score in scores.tolist()))
     unlabelled = int(np.count_nonzero(data.y == 0))
     if unlabelled:
-        tell(f"maxmargin: note: {unlabelled} lines without a label (0): nothing to compare with")
+        echo(f"maxmargin: note: {unlabelled} lines without a label (0): nothing to compare with")
         return DONE
     positive = data.y > 0
     error = PER_CENT * float(np.mean((scores > 0) != positive))
-    tell_errors(arguments, np.array([error]), _measures(positive, scores))
+    echo_errors(arguments, np.array([error]), _measures(positive, scores))
     return DONE
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from ...types import Floats
 from ..codes import DONE
+from ..console import echo_result
 from ..signals import Signals
-from ..telling import tell_result
 from ..training import Training
 from .conventions import convention_of, shared_parameters
 from .examples import Examples, read_examples, with_width
-from .learning import check_model, read_tool_model, tell_errors, write_predictions
+from .learning import check_model, echo_errors, read_tool_model, write_predictions
 from .learning import learn as train_and_save
 
 __all__ = ["classify", "learn"]
@@ -31,7 +31,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     if not n_pairs.any():
         raise ValueError(f"{data.source}: no query has lines of different relevance")
     if arguments.v > 0:
-        tell_result(
+        echo_result(
             f"Training set properties: {data.X.shape[1]} features, {n_queries} rankings, "
             f"{len(data.y)} examples"
         )
@@ -65,7 +65,7 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
         if n_pairs[query]:
             losses[query] = mean_swapped_pairs(data.y[a:b], scores[a:b], ties="wrong")
     swapped = float(losses @ n_pairs)
-    tell_errors(
+    echo_errors(
         arguments,
         losses,
         [

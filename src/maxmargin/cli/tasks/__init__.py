@@ -3,10 +3,10 @@
 plan(arguments) -> Plan                        checks the options of train, reads no data yet
 understand(path, estimator, extra) -> Any      what a model file says of the files it is used on
 predict(model, source, arguments) -> str       predictions for a file or a piece of one, as text
-judge(model, arguments) -> Judgement           scores on a labelled file
+judge(model, arguments) -> Evaluation           scores on a labelled file
 examples(model, arguments) -> Examples         a labelled file as the estimator takes it
 
-A `Judgement` with a `Tally` (its scores as ratios of sums over sentences, examples, ...) gets
+A `Evaluation` with a `Tally` (its scores as ratios of sums over sentences, examples, ...) gets
 intervals and paired tests in ``evaluate``, and training can be watched by it (``train --dev``).
 There may be more functions, each of which has a default:
 

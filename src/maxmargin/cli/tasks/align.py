@@ -17,11 +17,11 @@ from ...registry import ALIGN
 from ...types import Ints
 from ..answers import answer_line, number_of_answers
 from ..data import Model, open_input
-from ..judging import Judgement
-from ..kinds import refuse_other_kinds
+from ..evaluation import Evaluation
+from ..kinds import check_kind
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 _NO_GAPS = str.maketrans("", "", GAPS)
 
@@ -64,7 +64,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     return Training(lambda: estimator.fit(X, y), estimator, {"task": ALIGN.name}, Examples(X, y))
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Only models that align have files here."""
     if estimator.task != "align":
         raise ValueError(
@@ -91,14 +91,14 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     )
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of alignments."""
     pairs = _read(open_input(arguments.data), arguments, aligned=True)
     predicted = model.estimator.predict([pair.strings for pair in pairs])
     scores = alignment_scores([pair.alignment for pair in pairs], predicted)
     report = {"task": model.task.name, "pairs": len(pairs), **scores._asdict()}
     tally = tally_of_alignments([pair.alignment for pair in pairs], predicted)
-    return Judgement(report, f"{len(pairs)} pairs of sequences\n\n{scores}", tally)
+    return Evaluation(report, f"{len(pairs)} pairs of sequences\n\n{scores}", tally)
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:
@@ -109,7 +109,7 @@ def examples(model: Model, arguments: argparse.Namespace) -> Examples:
 
 def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[Pair]:
     """Every two sequences below the same title; ValueError unless their rows fit, if aligned."""
-    refuse_other_kinds(source, ALIGN, arguments.encoding)
+    check_kind(source, ALIGN, arguments.encoding)
     pairs: list[Pair] = []
     before = 0  # records of earlier groups
     for title, records in read_fasta_groups(

@@ -20,12 +20,12 @@ from ...tables import named_values, percent
 from ..answers import answer_line, number_of_answers
 from ..codes import UsageError
 from ..data import Model, open_input
-from ..judging import Judgement, as_json, count_unknown, error_lines
-from ..kinds import refuse_other_kinds
-from ..places import at_lines
+from ..error_location import at_lines
+from ..evaluation import Evaluation, as_json, count_unknown, error_lines
+from ..kinds import check_kind
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 HASH_BITS = range(8, 31)
 _UNKNOWN = "_"
@@ -68,7 +68,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     return Training(fit, estimator, {"task": DEPEND.name}, Examples(treebank, None))
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Nothing more need be known of CoNLL-U files."""
 
 
@@ -85,7 +85,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return text.getvalue()
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of a parser, and tables of them."""
     treebank = _read(open_input(arguments.data), arguments)
     is_labeled = model.estimator.labels_ is not None
@@ -120,7 +120,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         report["unknown_labels"] = count_unknown(given, set(model.estimator.labels_.tolist()))
         text += f"\n\n{relations}"
     text = "\n".join([text, *error_lines(report)])
-    return Judgement(report, text, tally_of_heads(gold, predicted))
+    return Evaluation(report, text, tally_of_heads(gold, predicted))
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:
@@ -134,7 +134,7 @@ def _read(
     source: Source, arguments: argparse.Namespace, *, keep_empty: bool = False
 ) -> ConlluTreebank:
     """Read a treebank, heads or not."""
-    refuse_other_kinds(source, DEPEND, arguments.encoding)
+    check_kind(source, DEPEND, arguments.encoding)
     return read_conllu(source, encoding=arguments.encoding, keep_empty=keep_empty)
 
 

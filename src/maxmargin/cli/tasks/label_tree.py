@@ -19,11 +19,11 @@ from ...registry import LABEL_TREE
 from ...tables import named_values, percent
 from ..answers import answer_line, number_of_answers
 from ..data import Model, open_input
-from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
-from ..kinds import refuse_other_kinds
+from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
+from ..kinds import check_kind
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -34,7 +34,7 @@ def plan(arguments: argparse.Namespace) -> Plan:
 def _make(arguments: argparse.Namespace) -> Training:
     """A labeler, to be trained on label trees."""
     trees = _read(open_input(arguments.data), arguments)
-    trees.refuse_unknown()
+    trees.check_known()
     if all(len({own[v] for own in trees.labels}) < 2 for v in range(len(trees.X))):
         raise ValueError(f"{trees.source}: every node has a single label, expected at least 2")
     n_features = trees.X[0].shape[1]
@@ -49,7 +49,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     return Training(lambda: estimator.fit(trees.X, trees.labels), estimator, extra, examples)
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Only models of labels, without features of edges, have files here."""
     if estimator.outputs != "labels":
         raise ValueError(f"{path}: the model finds parts of images; use it from Python")
@@ -72,10 +72,10 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     )
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of labelled trees, and tables of them."""
     trees, X = _read_for(model, open_input(arguments.data), arguments)
-    trees.refuse_unknown()
+    trees.check_known()
     gold = trees.labels
     predicted = [[str(y) for y in ys] for ys in model.estimator.predict(X).tolist()]
     scores = label_scores(gold, predicted)
@@ -102,19 +102,19 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     text = f"{named_values(head)}\n\n{scores}"
     text = "\n".join([text, *error_lines(report)])
     tally = tally_of_tags(gold, predicted, set())._replace(unit="trees")
-    return Judgement(report, text, tally)
+    return Evaluation(report, text, tally)
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:
     """A labelled file for a model; see `maxmargin.cli.tasks`."""
     trees, X = _read_for(model, open_input(arguments.data), arguments)
-    trees.refuse_unknown()
+    trees.check_known()
     return Examples(X, trees.labels, by_node=True)
 
 
 def _read(source: Source, arguments: argparse.Namespace) -> LabelTrees:
     """Read label trees."""
-    refuse_other_kinds(source, LABEL_TREE, arguments.encoding)
+    check_kind(source, LABEL_TREE, arguments.encoding)
     return read_label_trees(source, encoding=arguments.encoding)
 
 

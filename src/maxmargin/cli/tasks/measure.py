@@ -19,11 +19,11 @@ from ...tables import named_values, percent
 from ..answers import score_text
 from ..codes import UsageError
 from ..data import Model
-from ..judging import Judgement
+from ..evaluation import Evaluation
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["count", "examples", "judge", "plan", "predict", "understand"]
+__all__ = ["count", "evaluate", "examples", "load_schema", "plan", "predict"]
 
 #: What is told whatever a model was trained for.
 TOLD = {
@@ -71,7 +71,7 @@ def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
     return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Measure:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> Measure:
     """What the model was trained for."""
     return Measure(estimator.measure, estimator.beta, estimator.k, estimator.floor)
 
@@ -88,7 +88,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Many measures, that which training was for first."""
     source, data = read_labelled_rows(model, arguments)
     classes = model.estimator.classes_.tolist()
@@ -124,7 +124,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         rows.append(("note", "accuracy, f1, precision and recall are of scores above 0"))
     # A measure of the whole sample is no sum over rows: models are chosen by it, without intervals.
     tally = Tally("files", {model.files.name: mean_of([trained_for])})
-    return Judgement(report, named_values(rows), tally)
+    return Evaluation(report, named_values(rows), tally)
 
 
 def count(estimator: Any, examples: Examples) -> Tally:

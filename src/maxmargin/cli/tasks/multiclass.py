@@ -15,11 +15,11 @@ from ...tables import percent
 from ..answers import pairs_of_scores
 from ..confidences import confidence_of
 from ..data import Model
-from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
+from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
 from ..rows import read_classes, read_labelled_rows, read_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -41,7 +41,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Nothing more need be known of svmlight files."""
 
 
@@ -59,7 +59,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return "".join(f"{label} {value}\n" for label, value in zip(labels, sure, strict=True))
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of a classifier, and a table of them."""
     _, data = read_labelled_rows(model, arguments)
     gold, predicted = data.y.tolist(), model.estimator.predict(data.X).tolist()
@@ -76,7 +76,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     }
     head = f"{len(gold)} examples, {errors} errors\naccuracy  {percent(scores.accuracy)} %"
     text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
-    return Judgement(report, text, tally_of_labels(gold, predicted))
+    return Evaluation(report, text, tally_of_labels(gold, predicted))
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:

@@ -17,11 +17,11 @@ from ...registry import MULTILABEL
 from ...types import Ints
 from ..answers import pairs_of_scores
 from ..data import Model
-from ..judging import Judgement, as_json, count_unknown, error_lines
+from ..evaluation import Evaluation, as_json, count_unknown, error_lines
 from ..rows import read_labelled_rows, read_rows, read_training_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -57,7 +57,7 @@ def _indicators(sets: Sequence[Collection[Any]], labels: list[Any]) -> Ints:
     return indicators
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> list[Any]:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> list[Any]:
     """The names of the labels; without any, numbers."""
     labels = extra.get("labels", estimator.classes_.tolist())
     n_labels = len(estimator.classes_)
@@ -78,7 +78,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return "".join(f"{','.join(map(str, own))}\n" for own in _predicted(model, X))
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of sets of labels, and a table of them."""
     _, data = read_labelled_rows(model, arguments, multilabel=True)
     predicted = _predicted(model, data.X)
@@ -98,7 +98,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     }
     head = f"{len(data.y)} examples, {len(given)} labels"
     text = "\n".join([f"{head}\n\n{scores}", *error_lines(report)])
-    return Judgement(report, text, tally_of_sets(data.y, predicted, len(model.files)))
+    return Evaluation(report, text, tally_of_sets(data.y, predicted, len(model.files)))
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:

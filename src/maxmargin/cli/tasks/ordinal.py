@@ -17,11 +17,11 @@ from ...registry import ORDINAL
 from ..answers import score_text
 from ..codes import UsageError
 from ..data import Model
-from ..judging import Judgement, as_json, confusions, error_lines
+from ..evaluation import Evaluation, as_json, confusions, error_lines
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows, read_training_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -40,7 +40,7 @@ def _make(arguments: argparse.Namespace, names: list[str]) -> Training:
     if names:
         source, data = read_training_rows(arguments, ORDINAL)
         grades = labels_as_array(names)
-        _refuse_unknown(source, arguments, data.y, grades.tolist(), "--grades")
+        _check_known(source, arguments, data.y, grades.tolist(), "--grades")
     else:
         source, data = read_classes(arguments, ORDINAL, "grades")
         if data.y.dtype.kind not in "iu":
@@ -61,7 +61,7 @@ def _make(arguments: argparse.Namespace, names: list[str]) -> Training:
     return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Nothing more need be known of svmlight files."""
 
 
@@ -75,11 +75,11 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of grades, and tables of them."""
     source, data = read_labelled_rows(model, arguments)
     grades = model.estimator.classes_.tolist()
-    _refuse_unknown(source, arguments, data.y, grades, "the model")
+    _check_known(source, arguments, data.y, grades, "the model")
     gold, predicted = data.y.tolist(), model.estimator.predict(data.X).tolist()
     scores = grade_scores(gold, predicted, grades)
     each = label_scores([gold], [predicted])
@@ -96,17 +96,17 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     }
     text = f"{len(gold)} examples\n\n{scores}\n\n{each}"
     text = "\n".join([text, *error_lines(report)])
-    return Judgement(report, text, tally_of_grades(gold, predicted, grades))
+    return Evaluation(report, text, tally_of_grades(gold, predicted, grades))
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:
     """A labelled file for a model; see `maxmargin.cli.tasks`."""
     source, data = read_labelled_rows(model, arguments)
-    _refuse_unknown(source, arguments, data.y, model.estimator.classes_.tolist(), "the model")
+    _check_known(source, arguments, data.y, model.estimator.classes_.tolist(), "the model")
     return Examples(data.X, data.y)
 
 
-def _refuse_unknown(
+def _check_known(
     source: Source, arguments: argparse.Namespace, y: Any, grades: list[Any], who: str
 ) -> None:
     """Raise ValueError that names the line of the first grade that is not known."""

@@ -18,13 +18,13 @@ from ...metrics.tallies import tally_of_trees
 from ...registry import PARSE
 from ..answers import number_of_answers, score_text
 from ..data import Model, open_input
-from ..judging import Judgement
-from ..kinds import refuse_other_kinds
+from ..error_location import at_lines
+from ..evaluation import Evaluation
+from ..kinds import check_kind
 from ..options import SEPARATORS
-from ..places import at_lines
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 SHORT = 40  # words of sentences that EVALB tells apart
 SAMPLE = 1000  # letters by which trees are told from columns
@@ -40,7 +40,7 @@ def plan(arguments: argparse.Namespace) -> Plan:
 def _make(arguments: argparse.Namespace) -> Training:
     """A parser, to be trained on trees."""
     source = open_input(arguments.data)
-    refuse_other_kinds(source, PARSE, arguments.encoding)
+    check_kind(source, PARSE, arguments.encoding)
     trees, lines = _read_trees(source, arguments)
     n_words = sum(len(tree.words()) for tree in trees)
     say(arguments, f"{len(trees)} trees, {n_words} words")
@@ -60,7 +60,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     return Training(fit, estimator, {"task": PARSE.name}, Examples(trees, None))
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Nothing more need be known of files of trees."""
 
 
@@ -85,10 +85,10 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of trees as EVALB has them."""
     source = open_input(arguments.data)
-    refuse_other_kinds(source, PARSE, arguments.encoding)
+    check_kind(source, PARSE, arguments.encoding)
     gold, _ = _read_trees(source, arguments, keep_empty=True)
     predicted = model.estimator.predict(gold)
     scores = bracket_scores(gold, predicted)
@@ -99,13 +99,13 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         some = bracket_scores([gold[i] for i in short], [predicted[i] for i in short])
         report[f"up_to_{SHORT}_words"] = {"trees": len(short), **some._asdict()}
         text += f"\n\n{len(short)} trees of up to {SHORT} words\n\n{some}"
-    return Judgement(report, text, tally_of_trees(gold, predicted))
+    return Evaluation(report, text, tally_of_trees(gold, predicted))
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:
     """A labelled file for a model; see `maxmargin.cli.tasks`."""
     source = open_input(arguments.data)
-    refuse_other_kinds(source, PARSE, arguments.encoding)
+    check_kind(source, PARSE, arguments.encoding)
     return Examples(_read_trees(source, arguments)[0], None)
 
 
@@ -130,7 +130,7 @@ def _read_trees(
 
 def _read_sentences(model: Model, source: Source, arguments: argparse.Namespace) -> list[Any]:
     """Sentences of trees, or of columns with a word and a tag (or one of them) on each line."""
-    kind = refuse_other_kinds(source, PARSE, arguments.encoding, needs_labels=False)
+    kind = check_kind(source, PARSE, arguments.encoding, needs_labels=False)
     with open_text(source, arguments.encoding) as stream:
         begins_as_tree = _TREE.match(stream.read(SAMPLE)) is not None
     if kind is Kind.TREES or begins_as_tree:

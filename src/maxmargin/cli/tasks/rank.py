@@ -19,11 +19,11 @@ from ...types import Floats
 from ..answers import score_text
 from ..codes import UsageError
 from ..data import Model
-from ..judging import Judgement
+from ..evaluation import Evaluation
 from ..rows import line_of, read_labelled_rows, read_rows, read_training_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 PLACES = (1, 3, 5, 10)  # at which NDCG is told
 
@@ -54,7 +54,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     return Training(fit, estimator, {"task": RANK.name}, examples)
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> None:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
     """Nothing more need be known of svmlight files."""
 
 
@@ -64,7 +64,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return "".join(f"{score_text(score)}\n" for score in model.estimator.predict(X).tolist())
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of a ranking, and tables of them."""
     source, data = read_labelled_rows(model, arguments, queries=True)
     relevance = _relevance(source, arguments, data, "of which NDCG has no gain")
@@ -93,7 +93,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
     rows.append(("NDCG", *map(_percent, at_places["ndcg"].values())))
     rows.append(("NDCG of LETOR 4.0", *map(_percent, at_places["letor_ndcg"].values())))
     text = f"{named_values(shown)}\n\n{columns(rows)}"
-    return Judgement(report, text, tally_of_rankings(*given))
+    return Evaluation(report, text, tally_of_rankings(*given))
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:

@@ -23,22 +23,22 @@ from ..columns import (
     Templates,
     Tokens,
     extra_of_columns,
+    load_column_schema,
     read_labelled_tokens,
     read_template_option,
     read_tokens,
     read_training_tokens,
-    understand_columns,
     window_features,
     write_tokens,
 )
 from ..data import Model
-from ..judging import Judgement, as_json, count_unknown, error_lines
-from ..places import at_lines
+from ..error_location import at_lines
+from ..evaluation import Evaluation, as_json, count_unknown, error_lines
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
-understand = understand_columns
+load_schema = load_column_schema
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -83,7 +83,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return write_tokens(model, arguments, tokens, _predicted_tags(model, tokens))
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of a segmenter as conlleval has them, and tables of them."""
     tokens, labels = read_labelled_tokens(model, arguments)
     # Tags of another scheme, such as IOBES, are compared as what they say.
@@ -116,7 +116,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
         ]
     )
     text = "\n".join([f"{head}\n\n{scores.table()}", *error_lines(report)])
-    return Judgement(report, text, tally_of_segments(segments, tags_to_segments(predicted)))
+    return Evaluation(report, text, tally_of_segments(segments, tags_to_segments(predicted)))
 
 
 def examples(model: Model, arguments: argparse.Namespace) -> Examples:

@@ -32,23 +32,23 @@ from ..columns import (
     Templates,
     Tokens,
     extra_of_columns,
+    load_column_schema,
     read_labelled_tokens,
     read_template_option,
     read_tokens,
     read_training_tokens,
-    understand_columns,
     window_features,
     write_ranked_tokens,
     write_tokens,
 )
 from ..confidences import confidence_of
-from ..data import Model, open_input, refuse_single_label
-from ..judging import Judgement, as_json, confusions, count_unknown, error_lines
-from ..places import at_lines
-from ..streaming import refuse_to_stream, stored_tokens
+from ..data import Model, check_several_labels, open_input
+from ..error_location import at_lines
+from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
+from ..streaming import check_can_stream, stored_tokens
 from ..training import Examples, Plan, Training, say, shared_parameters
 
-__all__ = ["examples", "judge", "plan", "predict", "understand"]
+__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -56,7 +56,7 @@ def plan(arguments: argparse.Namespace) -> Plan:
     if arguments.on_violation and not arguments.constraints:
         raise UsageError("--on-violation is of use with --constraints only")
     files, templates = read_template_option(arguments)
-    refuse_to_stream(arguments, templates)
+    check_can_stream(arguments, templates)
     return Plan(files, partial(_make, arguments, templates))
 
 
@@ -68,7 +68,7 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     if are_attributes(arguments):
         features, pairs = attribute_features(arguments), None
         tokens, extra = _read_attributes(open_input(arguments.data), arguments), {"task": TAG.name}
-        refuse_single_label(arguments.data, {y for ys in tokens.labels or () for y in ys})
+        check_several_labels(arguments.data, {y for ys in tokens.labels or () for y in ys})
     else:
         features, pairs = window_features(arguments, templates)
         tokens, label_column = read_training_tokens(arguments, TAG)
@@ -117,9 +117,9 @@ def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> Sequenc
     )
 
 
-def understand(path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:
+def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:
     """What the column files of a tagger look like, or that it knows attributes."""
-    return ATTRIBUTES if knows_attributes(estimator) else understand_columns(path, estimator, extra)
+    return ATTRIBUTES if knows_attributes(estimator) else load_column_schema(path, estimator, extra)
 
 
 def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
@@ -141,7 +141,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     return write_tokens(model, arguments, tokens, found, sure)
 
 
-def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
+def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
     """Scores of a tagger, and tables of them."""
     tokens, gold = _read_labelled(model, arguments)
     known = {str(label) for label in model.estimator.classes_.tolist()}
@@ -167,7 +167,7 @@ def judge(model: Model, arguments: argparse.Namespace) -> Judgement:
             "per_type": as_json(scores.per_type),
         }
     text = "\n".join([tagging_report(gold, predicted), *error_lines(report)])
-    return Judgement(report, text, tally_of_tags(gold, predicted, {*known, *flat_gold}))
+    return Evaluation(report, text, tally_of_tags(gold, predicted, {*known, *flat_gold}))
 
 
 def _read_labelled(model: Model, arguments: argparse.Namespace) -> tuple[Tokens, list[list[str]]]:

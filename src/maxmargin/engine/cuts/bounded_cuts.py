@@ -1,6 +1,6 @@
 """Working sets and bundle of the cutting-plane solvers where single weights have bounds.
 
-The arithmetic is in `engine.bounds`.
+The arithmetic is in `engine.bound_multipliers`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...types import Floats, Ints
-from ..bounds import BoundPrices, columns_of, solve_within_bounds
+from ..bound_multipliers import BoundMultipliers, columns_of, solve_within_bounds
 from ..joint_planes import PlaneRows
 from ..joint_qp import JointPlanes, JointSolution
 from ..oracle import Oracle, batches
-from ..state import Arrays, inside, under
+from ..state import Arrays, add_prefix, strip_prefix
 from ..threads import Threads
 from .bundle import Bundle
 from .master import line_searches, master_gap
@@ -28,18 +28,18 @@ ROUNDS = 20  # of the master's own method, each with the bounds' multipliers set
 class BoundedSets(WorkingSets):
     """Constraints of examples, and the multipliers of bounds on single weights."""
 
-    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int = 2**62) -> None:
-        super().__init__(oracle, caps, cache_bytes)
-        assert oracle.region is not None
-        self.prices = BoundPrices(oracle.region)
-        self.prices.renew(self.w)
+    def __init__(self, oracle: Oracle, upper_bounds: Floats, cache_bytes: int = 2**62) -> None:
+        super().__init__(oracle, upper_bounds, cache_bytes)
+        assert oracle.feasible_set is not None
+        self.multipliers = BoundMultipliers(oracle.feasible_set)
+        self.multipliers.renew(self.w)
 
     def improve(self, examples: Ints, kind: int, effort: int) -> Floats:
         """See `WorkingSets`."""
         gaps = [np.empty(0)]
         for few in batches(examples, SETTLE_AFTER):
             gaps.append(super().improve(few, kind, effort))
-            self.prices.settle(self.w)
+            self.multipliers.project(self.w)
         return np.concatenate(gaps)
 
     def solve_jointly(
@@ -54,37 +54,37 @@ class BoundedSets(WorkingSets):
         self, planes: JointPlanes, rows: PlaneRows, stop_gap: float, most_work: float
     ) -> JointSolution:
         """See `WorkingSets`."""
-        columns = columns_of(rows, self.parts, self.prices.which, len(self.w))
-        return solve_within_bounds(planes, columns, self.prices, stop_gap, most_work)
+        columns = columns_of(rows, self.feature_blocks, self.multipliers.which, len(self.w))
+        return solve_within_bounds(planes, columns, self.multipliers, stop_gap, most_work)
 
     def dual_sums(self) -> tuple[float, Floats]:
         """See `WorkingSets`; what bounds add is in the first."""
         linear, sums = super().dual_sums()
-        return linear + self.prices.value, sums
+        return linear + self.multipliers.value, sums
 
     def renew(self) -> None:
         """See `WorkingSets`."""
         super().renew()
-        self.prices.renew(self.w)
+        self.multipliers.renew(self.w)
 
-    def rescale(self, caps: Floats) -> None:
+    def rescale(self, upper_bounds: Floats) -> None:
         """See `WorkingSets`; the bounds' multipliers are scaled like the others, then settled."""
-        super().rescale(caps)
+        super().rescale(upper_bounds)
         self.renew()
 
     def arrays(self) -> Arrays:
         """See `WorkingSets`."""
-        return {**super().arrays(), **under("prices", self.prices.arrays())}
+        return {**super().arrays(), **add_prefix("prices", self.multipliers.arrays())}
 
     def restore(self, arrays: Arrays) -> None:
         """See `WorkingSets`."""
         super().restore(arrays)
-        self.prices.restore(inside("prices", arrays))
+        self.multipliers.restore(strip_prefix("prices", arrays))
 
     def sum_of_multipliers(self) -> Floats:
         """See `WorkingSets`."""
         total = super().sum_of_multipliers()
-        total[self.prices.which] += self.prices.beta
+        total[self.multipliers.which] += self.multipliers.beta
         return total
 
 
@@ -94,15 +94,17 @@ class BoundedBundle(Bundle):
     Scores are the planes' values at the weights with the bounds' multipliers as they are.
     """
 
-    def __init__(self, n_features: int, cap: float, prices: BoundPrices, room: int = 2**62) -> None:
-        super().__init__(n_features, cap, room=room)
-        self.prices = prices
+    def __init__(
+        self, n_features: int, upper_bound: float, multipliers: BoundMultipliers, room: int = 2**62
+    ) -> None:
+        super().__init__(n_features, upper_bound, room=room)
+        self.multipliers = multipliers
         self.renew()
 
     @property
     def _columns(self) -> Floats:
         """The planes' features of the weights with bounds."""
-        which, m = self.prices.which, self.size
+        which, m = self.multipliers.which, self.size
         if self.dense:
             return self.matrix[:m][:, which]
         columns = np.zeros((m, len(which)))
@@ -115,24 +117,24 @@ class BoundedBundle(Bundle):
 
     def renew(self) -> None:
         """Settle the bounds' multipliers, and refresh the scores."""
-        self.prices.renew(super().weights())
+        self.multipliers.renew(super().weights())
         self.refresh()
 
     def weights(self, threads: Threads | int = 1) -> Floats:
         """See `Bundle`."""
         w = super().weights(threads)
-        self.prices.renew(w)
+        self.multipliers.renew(w)
         return w
 
     def linear(self) -> float:
         """See `Bundle`; what bounds add is in it."""
-        return super().linear() + self.prices.value
+        return super().linear() + self.multipliers.value
 
     def refresh(self) -> None:
         """See `Bundle`."""
         super().refresh()
         m = self.size
-        self.scores[:m] -= self._columns @ self.prices.beta
+        self.scores[:m] -= self._columns @ self.multipliers.beta
 
     def add(self, plane: Floats, offset: float, threads: Threads | int = 1) -> None:
         """See `Bundle`."""
@@ -150,10 +152,10 @@ class BoundedBundle(Bundle):
                     break
             return gap
         m = self.size
-        if self.cap > 0.0 and m > 0:
-            one_block = np.zeros(m, np.int64), np.array([self.cap]), np.zeros(1)
+        if self.upper_bound > 0.0 and m > 0:
+            one_block = np.zeros(m, np.int64), np.array([self.upper_bound]), np.zeros(1)
             planes = JointPlanes(self.gram[:m, :m], self.offset[:m], self.alpha[:m], *one_block)
-            found = solve_within_bounds(planes, self._columns, self.prices, stop_gap, np.inf)
+            found = solve_within_bounds(planes, self._columns, self.multipliers, stop_gap, np.inf)
             self.alpha[:m] = found.alpha
         self._count_idle()
         self.renew()
@@ -163,8 +165,8 @@ class BoundedBundle(Bundle):
         """See `Bundle`."""
         m = self.size
         self.refresh()
-        shifted = self.offset[:m] - self._columns @ self.prices.beta
-        line_searches(self.gram, shifted, self.scores, self.alpha, m, self.cap, stop_gap)
+        shifted = self.offset[:m] - self._columns @ self.multipliers.beta
+        line_searches(self.gram, shifted, self.scores, self.alpha, m, self.upper_bound, stop_gap)
         self._count_idle()
         self.renew()
         return self._gap
@@ -172,18 +174,18 @@ class BoundedBundle(Bundle):
     @property
     def _gap(self) -> float:
         """Duality gap of the master, with the bounds' multipliers settled."""
-        return float(master_gap(self.scores, self.alpha, self.size, self.cap))
+        return float(master_gap(self.scores, self.alpha, self.size, self.upper_bound))
 
     def dual(self, w: Floats | None = None) -> float:
         """See `Bundle`."""
         return super().dual(self.weights() if w is None else w)
 
-    def rescale(self, cap: float) -> None:
+    def rescale(self, upper_bound: float) -> None:
         """See `Bundle`."""
-        super().rescale(cap)
+        super().rescale(upper_bound)
         self.renew()
 
     def restore(self, arrays: Arrays) -> None:
         """See `Bundle`; the bounds' multipliers follow from those of the planes."""
         super().restore(arrays)
-        self.prices.renew(super().weights())
+        self.multipliers.renew(super().weights())

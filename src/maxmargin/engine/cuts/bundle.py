@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...declared import Count, Number, checked_arrays, from_values, numbers, whole
 from ...formulation import Formulation
 from ...objective import dual_value
+from ...schema import Count, Number, checked_arrays, from_values, numbers, whole
 from ...types import Floats, Ints, Ints32
 from ..arena import grown
 from ..compaction import keep_rows
@@ -29,7 +29,7 @@ PRODUCT_WORK = 2.0  # counted work of an entry of a plane in a product or sum
 # Bytes of an entry of a plane, dense or sparse, while arrays grow: old and new are both there then,
 # of the sparse ones number by number and value by value.
 DENSE_ENTRY, SPARSE_ENTRY = 16, 20
-GRAM_SHARE = 0.25  # of the room, for products of planes
+GRAM_FRACTION = 0.25  # of the room, for products of planes
 LEAST_PLANES = 4  # for which there has to be room
 FILLED = 0.67  # share of the room that is filled after planes were dropped for lack of it
 ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
@@ -39,7 +39,7 @@ class _KeptNumbers(NamedTuple):
     """Planes in use, their bound, bytes."""
 
     size: Count
-    cap: Number
+    upper_bound: Number
     room: Count
 
 
@@ -69,10 +69,10 @@ class Bundle:
     """
 
     def __init__(
-        self, n_features: int, cap: float, dense: bool | None = None, room: int = 2**62
+        self, n_features: int, upper_bound: float, dense: bool | None = None, room: int = 2**62
     ) -> None:
         self.n_features = n_features
-        self.cap = cap
+        self.upper_bound = upper_bound
         self.room = room
         self._warned_of_room = self._warned_of_merging = False
         self.dense = stored_dense(n_features) if dense is None else dense
@@ -91,7 +91,7 @@ class Bundle:
     def arrays(self) -> Arrays:
         """The planes and multipliers, as arrays by name."""
         kept = {name: getattr(self, name) for name in KEPT}
-        numbers = {name: getattr(self, name) for name in ("size", "cap", "room")}
+        numbers = {name: getattr(self, name) for name in ("size", "upper_bound", "room")}
         return {**kept, "numbers": to_text(numbers)}
 
     def restore(self, arrays: Arrays) -> None:
@@ -115,8 +115,8 @@ class Bundle:
         in_rows[rows[-1] :] = False
         for fits, what in (
             (m <= (min(room, len(own["matrix"])) if self.dense else room), "numbers.size"),
-            (kept.cap == self.cap, "numbers.cap"),
-            (own["alpha"][:m].sum() <= self.cap * (1.0 + FULL), "alpha"),
+            (kept.upper_bound == self.upper_bound, "numbers.cap"),
+            (own["alpha"][:m].sum() <= self.upper_bound * (1.0 + FULL), "alpha"),
             (len(own["starts"]) > room and rows[0] == 0 and (np.diff(rows) >= 0).all(), "starts"),
             ((np.diff(ids) > 0)[in_rows[1:]].all(), "ids"),
         ):
@@ -246,9 +246,9 @@ class Bundle:
         """
         m = self.size
         self.refresh()
-        alpha, cap = self.alpha, self.cap
-        gap = fsmo(self.gram, self.scores, alpha, m, cap, stop_gap, threshold, max_rounds)
-        if gap > stop_gap and threshold == 0.0 and cap > 0.0:
+        alpha, upper_bound = self.alpha, self.upper_bound
+        gap = fsmo(self.gram, self.scores, alpha, m, upper_bound, stop_gap, threshold, max_rounds)
+        if gap > stop_gap and threshold == 0.0 and upper_bound > 0.0:
             gap = min(gap, self._move_all(stop_gap))
         self._count_idle()
         return float(gap)
@@ -256,17 +256,19 @@ class Bundle:
     def _move_all(self, stop_gap: float) -> float:
         """Improve all multipliers together, where single steps take too long; returns the gap."""
         m = self.size
-        one_block = np.zeros(m, np.int64), np.array([self.cap]), np.zeros(1)
+        one_block = np.zeros(m, np.int64), np.array([self.upper_bound]), np.zeros(1)
         planes = JointPlanes(self.gram[:m, :m], self.offset[:m], self.alpha[:m], *one_block)
         self.alpha[:m] = solve_jointly(planes, stop_gap).alpha
         self.refresh()
-        return float(master_gap(self.scores, self.alpha, m, self.cap))
+        return float(master_gap(self.scores, self.alpha, m, self.upper_bound))
 
     def search_lines(self, stop_gap: float) -> float:
         """Improve the multipliers by a line search for each plane; returns the gap reached."""
         m = self.size
         self.refresh()
-        gap = line_searches(self.gram, self.offset, self.scores, self.alpha, m, self.cap, stop_gap)
+        gap = line_searches(
+            self.gram, self.offset, self.scores, self.alpha, m, self.upper_bound, stop_gap
+        )
         self._count_idle()
         return float(gap)
 
@@ -280,10 +282,10 @@ class Bundle:
         m = self.size
         self.scores[:m] = self.offset[:m] - self.gram[:m, :m] @ self.alpha[:m]
 
-    def rescale(self, cap: float) -> None:
+    def rescale(self, upper_bound: float) -> None:
         """Change the bound, scaling the multipliers with it."""
-        self.alpha *= cap / self.cap if self.cap > 0.0 else 0.0
-        self.cap = cap
+        self.alpha *= upper_bound / self.upper_bound if self.upper_bound > 0.0 else 0.0
+        self.upper_bound = upper_bound
         self.refresh()
 
     def drop(self, idle_limit: int) -> None:
@@ -296,12 +298,14 @@ class Bundle:
     @property
     def _most_entries(self) -> int:
         """Entries of planes for which there is room."""
-        return int((1.0 - GRAM_SHARE) * self.room) // (DENSE_ENTRY if self.dense else SPARSE_ENTRY)
+        return int((1.0 - GRAM_FRACTION) * self.room) // (
+            DENSE_ENTRY if self.dense else SPARSE_ENTRY
+        )
 
     @property
     def _most_planes(self) -> int:
         """Planes for whose products there is room, those before they grow included."""
-        return max(LEAST_PLANES, int((GRAM_SHARE * self.room / 16) ** 0.5))
+        return max(LEAST_PLANES, int((GRAM_FRACTION * self.room / 16) ** 0.5))
 
     def _make_room(self, entries: int) -> bool:
         """Drop and merge planes where one more, of so many entries, does not fit; whether it did.
@@ -316,7 +320,7 @@ class Bundle:
         least = LEAST_PLANES * max(entries, int(lengths.max(initial=0)))
         if self._most_entries < least:
             self.room = int(least * (DENSE_ENTRY if self.dense else SPARSE_ENTRY) * 1.1)
-            self.room = int(self.room / (1.0 - GRAM_SHARE))
+            self.room = int(self.room / (1.0 - GRAM_FRACTION))
             if not self._warned_of_room:
                 self._warned_of_room = True
                 logger.warning(
@@ -347,14 +351,14 @@ class Bundle:
                 "merged, and training takes longer"
             )
         weight = float(self.alpha[which].sum())
-        shares = np.zeros(m)
-        shares[which] = self.alpha[which] / weight
+        shards = np.zeros(m)
+        shards[which] = self.alpha[which] / weight
         plane = np.zeros(self.n_features)
         if self.dense:
-            plane += shares @ self.matrix[:m]
+            plane += shards @ self.matrix[:m]
         else:
-            sparse_combination(self.starts, self.ids, self.values, m, shares, 0, plane)
-        row, offset = self.gram[:m, :m] @ shares, float(shares @ self.offset[:m])
+            sparse_combination(self.starts, self.ids, self.values, m, shards, 0, plane)
+        row, offset = self.gram[:m, :m] @ shards, float(shards @ self.offset[:m])
         self._select(keep)
         self._append(plane, offset, row[keep], float(plane @ plane))
         self.alpha[self.size - 1] = weight

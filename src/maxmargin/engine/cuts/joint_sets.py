@@ -26,22 +26,22 @@ def solve_sets_jointly(store: WorkingSets, stop_gap: float, most_work: float) ->
     """
     sets = store.sets
     slots, owners = store.owners()
-    used = store.caps[owners] > 0
+    used = store.upper_bounds[owners] > 0
     slots, owners = slots[used], owners[used]
     rows = PlaneRows(sets.first[slots], sets.last[slots], sets.ids, sets.values)
     entries = int((rows.last - rows.first).sum())
-    work = planes_work(len(slots), len(slots), entries, store.parts)
+    work = planes_work(len(slots), len(slots), entries, store.feature_blocks)
     free = store.cache_bytes - store.nbytes
     if len(slots) == 0 or work > most_work or SQUARES * 8 * len(slots) ** 2 > free:
         return None
-    gram = all_products(rows, store.parts, len(store.w))
+    gram = all_products(rows, store.feature_blocks, len(store.w))
     number, block = np.unique(owners, return_inverse=True)
     capped = store.formulation.slack == "l1"
-    cap = store.caps[number] if capped else np.full(len(number), np.inf)
+    upper_bound = store.upper_bounds[number] if capped else np.full(len(number), np.inf)
     before = sets.alpha[slots]
-    planes = JointPlanes(gram, sets.offset[slots], before, block, cap, sets.ridge[number])
+    planes = JointPlanes(gram, sets.offset[slots], before, block, upper_bound, sets.ridge[number])
     solution = store.solve_joint(planes, rows, stop_gap, most_work)
-    store.work += planes_work(len(slots), len(slots), entries, store.parts, solution.work)
+    store.work += planes_work(len(slots), len(slots), entries, store.feature_blocks, solution.work)
 
     def take(alpha: Floats) -> float:
         sets.alpha[slots] = alpha

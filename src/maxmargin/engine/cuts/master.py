@@ -26,7 +26,7 @@ __all__ = [
 
 
 @kernel
-def master_gap(scores, alpha, m, cap):
+def master_gap(scores, alpha, m, upper_bound):
     """Duality gap of the master problem at alpha."""
     top = 0.0
     held = 0.0
@@ -34,7 +34,7 @@ def master_gap(scores, alpha, m, cap):
         if scores[k] > top:
             top = scores[k]
         held += alpha[k] * scores[k]
-    return cap * top - held
+    return upper_bound * top - held
 
 
 @kernel
@@ -45,7 +45,7 @@ def _shift(scores, gram, m, k, step):
 
 
 @kernel
-def fsmo(gram, scores, alpha, m, cap, stop_gap, threshold, max_rounds):
+def fsmo(gram, scores, alpha, m, upper_bound, stop_gap, threshold, max_rounds):
     """Modified fixed-threshold SMO (Lee & Jang 2010, Alg. 2); returns the duality gap reached.
 
     While the sum of the multipliers is below cap, they are changed one at a time, in turn (eq. 9
@@ -61,12 +61,12 @@ def fsmo(gram, scores, alpha, m, cap, stop_gap, threshold, max_rounds):
     total = 0.0
     for k in range(m):
         total += alpha[k]
-    gap = master_gap(scores, alpha, m, cap)
+    gap = master_gap(scores, alpha, m, upper_bound)
     for _ in range(max_rounds):
         if gap <= stop_gap:
             break
         moved = False
-        if total < cap:
+        if total < upper_bound:
             for k in range(m):
                 if abs(scores[k]) <= threshold:
                     continue
@@ -74,9 +74,9 @@ def fsmo(gram, scores, alpha, m, cap, stop_gap, threshold, max_rounds):
                 if gram[k, k] > 0.0:
                     step = max(step, scores[k] / gram[k, k])
                 elif scores[k] >= 0.0:
-                    step = cap if scores[k] > 0.0 else 0.0
-                if step >= cap - total:
-                    step = cap - total
+                    step = upper_bound if scores[k] > 0.0 else 0.0
+                if step >= upper_bound - total:
+                    step = upper_bound - total
                 if step != 0.0:
                     before = alpha[k]
                     alpha[k] = max(0.0, before + step)
@@ -84,20 +84,20 @@ def fsmo(gram, scores, alpha, m, cap, stop_gap, threshold, max_rounds):
                     total += step
                     _shift(scores, gram, m, k, step)
                     moved = moved or step != 0.0
-                if total >= cap * (1.0 - 1e-14):
-                    total = cap
+                if total >= upper_bound * (1.0 - 1e-14):
+                    total = upper_bound
                     break
-        if total >= cap:
+        if total >= upper_bound:
             for _ in range(m):
                 step = _pair_step(gram, scores, alpha, m, threshold)
                 if step < 0.0:  # scores are negative: weight is better given up than moved
-                    total = cap + step
+                    total = upper_bound + step
                     break
                 if step == 0.0:
                     break
                 moved = True
-            moved = moved or total < cap
-        gap = master_gap(scores, alpha, m, cap)
+            moved = moved or total < upper_bound
+        gap = master_gap(scores, alpha, m, upper_bound)
         if not moved:
             break
     return gap
@@ -143,18 +143,18 @@ def _pair_step(gram, scores, alpha, m, threshold):
 
 
 @kernel
-def line_searches(gram, offset, scores, alpha, m, cap, stop_gap):
+def line_searches(gram, offset, scores, alpha, m, upper_bound, stop_gap):
     """A line search for each plane: the QP of the variant without one; returns the gap reached."""
-    gap = master_gap(scores, alpha, m, cap)
+    gap = master_gap(scores, alpha, m, upper_bound)
     for _ in range(m):
-        if gap <= stop_gap or not _line_search(gram, offset, scores, alpha, m, cap):
+        if gap <= stop_gap or not _line_search(gram, offset, scores, alpha, m, upper_bound):
             break
-        gap = master_gap(scores, alpha, m, cap)
+        gap = master_gap(scores, alpha, m, upper_bound)
     return gap
 
 
 @kernel
-def _line_search(gram, offset, scores, alpha, m, cap):
+def _line_search(gram, offset, scores, alpha, m, upper_bound):
     """An exact line search towards the plane of largest score; returns whether it gained.
 
     Of two directions the one that gains more: weight comes from all multipliers in proportion to
@@ -179,7 +179,7 @@ def _line_search(gram, offset, scores, alpha, m, cap):
     move = 0.0
     for k in range(-1, m):
         rise = top - scores[k] if k >= 0 else top
-        step = alpha[k] if k >= 0 else cap - total
+        step = alpha[k] if k >= 0 else upper_bound - total
         if step <= 0.0 or rise <= 0.0:
             continue
         curvature = gram[k, k] if k >= 0 else 0.0
@@ -192,14 +192,16 @@ def _line_search(gram, offset, scores, alpha, m, cap):
         gain = step * (rise - 0.5 * curvature * step)
         if gain > best:
             v, best, move = k, gain, step
-    slope = cap * top - held
+    slope = upper_bound * top - held
     curvature = square
     if u >= 0:
-        curvature += cap * cap * gram[u, u] - 2.0 * cap * (offset[u] - scores[u])
-    share = slope / curvature if slope < curvature else 1.0
-    if share * (slope - 0.5 * share * curvature) > best:
+        curvature += upper_bound * upper_bound * gram[u, u] - 2.0 * upper_bound * (
+            offset[u] - scores[u]
+        )
+    shard = slope / curvature if slope < curvature else 1.0
+    if shard * (slope - 0.5 * shard * curvature) > best:
         for k in range(m):
-            change = share * ((cap if k == u else 0.0) - alpha[k])
+            change = shard * ((upper_bound if k == u else 0.0) - alpha[k])
             alpha[k] += change
             _shift(scores, gram, m, k, change)
         return True

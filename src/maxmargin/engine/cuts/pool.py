@@ -14,25 +14,25 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...declared import checked_arrays, numbers, whole
-from ...plane_rows import longest_row
+from ...cutting_planes import longest_row
+from ...schema import checked_arrays, numbers, whole
 from ...types import Floats, Ints, Ints32
+from ..active_weights import LocalWeights
 from ..arena import LARGE, MORE_THAN_SAID, SMALL, AnyArray
-from ..compaction import keep_parts_by_use, keep_rows
-from ..local_weights import LocalWeights
+from ..compaction import keep_blocks_by_use, keep_rows
+from ..cost_model import BLOCK_ENTRY, PLANE_ENTRY
+from ..feature_blocks import FeatureBlocks, mean_block_size
 from ..oracle import Oracle
-from ..parts import Parts, mean_part_size
 from ..plane_kernels import LARGEST_SMALL
-from ..state import Arrays, StoredPlanes, inside, named_arrays, under
+from ..state import Arrays, StoredPlanes, add_prefix, named_arrays, strip_prefix
 from ..threads import each_range
-from ..work import PART_ENTRY, PLANE_ENTRY
 from .bundle import stored_dense
 from .master import best_candidates, best_total, chosen_total, line_minimum
 from .pool_kernels import (
     EMPTY,
     add_chosen,
     admit_candidates,
-    number_parts,
+    number_blocks,
     score_candidates,
     score_parts,
 )
@@ -70,7 +70,7 @@ class Pool(Protocol):
     def values(self, w: Floats) -> Floats:
         """Table of the candidates' values at ``w``."""
 
-    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
+    def call(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
         """One true oracle call for each example at ``w``: the hinge values, and the slots chosen.
 
         Slots are -1 where nothing beats the given output. ``check``, called after every batch, may
@@ -179,10 +179,10 @@ class CandidatePool(TablePool):
         n = oracle.n_examples
         self.oracle = oracle
         self.cache_bytes = cache_bytes
-        self.parts = oracle.parts
+        self.feature_blocks = oracle.feature_blocks
         self.n_features = oracle.n_features
         self.grows = not stored_dense(self.n_features) and not oracle.has_bounds
-        self.local = LocalWeights(self.parts, self.n_features if self.grows else 0)
+        self.local = LocalWeights(self.feature_blocks, self.n_features if self.grows else 0)
         shape = (n, max(1, size))
         space = min(16 * n, cache_bytes // 128) + 1024
         self.slots = Slots(
@@ -191,13 +191,13 @@ class CandidatePool(TablePool):
             np.zeros(shape),
             np.full(shape, -1),
             np.zeros(space, np.int32),
-            np.zeros(space, SMALL.values if oracle.in_parts else LARGE.values),
+            np.zeros(space, SMALL.values if oracle.in_blocks else LARGE.values),
             np.zeros(space, np.int32),
         )
         self.used = np.zeros(2, np.int64)  # entries, local parts
         self.clock = 0
         self._warned_of = 0  # bytes
-        self._number_parts()
+        self._number_blocks()
 
     @property
     def nbytes(self) -> int:
@@ -215,27 +215,27 @@ class CandidatePool(TablePool):
         """The problem's weights for weights of the pool."""
         return self.local.expand(w, self.oracle.threads or 1) if self.grows else w
 
-    def _listed(self) -> tuple[Parts, Ints32]:
+    def _listed(self) -> tuple[FeatureBlocks, Ints32]:
         """The parts that candidates are made of, in terms of the pool's weights."""
         if self.grows:
             return self.local.layout(), self.local.numbers
-        return self.parts, self.slots.features
+        return self.feature_blocks, self.slots.features
 
     def values(self, w: Floats) -> Floats:
         """Table of the candidates' values at ``w``."""
         table = np.empty(self.slots.start.shape)
-        parts, listed = self._listed()
+        feature_blocks, listed = self._listed()
         entries, n_listed = self.used.tolist()
         weights = np.empty(n_listed)
 
         def score_listed(first: int, end: int) -> None:
-            score_parts(parts, listed, first, end, w, weights)
+            score_parts(feature_blocks, listed, first, end, w, weights)
 
         def score(first: int, end: int) -> None:
             score_candidates(self.slots, first, end, weights, table)
 
         threads, n = self.oracle.threads or 1, len(table)
-        each_range(threads, n_listed, PART_ENTRY * mean_part_size(parts), score_listed)
+        each_range(threads, n_listed, BLOCK_ENTRY * mean_block_size(feature_blocks), score_listed)
         each_range(threads, n, PLANE_ENTRY * entries / max(n, 1), score)
         return table
 
@@ -245,14 +245,14 @@ class CandidatePool(TablePool):
         table[new, chosen[new]] = hinges[new]
         table[self.slots.last_used < 0] = EMPTY
 
-    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
+    def call(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
         """One true oracle call for each example at ``w``; new candidates enter the pool."""
         self.clock += 1
         w = self.expand(w)
         n = len(self.slots.start)
         values, chosen = np.empty(n), np.full(n, -1)
-        for examples, answer, products in self.oracle.ask_candidates(np.arange(n), w):
-            planes, offsets, scales = answer
+        for examples, oracle_result, products in self.oracle.call_candidates(np.arange(n), w):
+            planes, offsets, scales = oracle_result
             check()
             if self.slots.values.dtype != LARGE.values and not _are_small(planes.values, scales):
                 self.slots = self.slots._replace(values=self.slots.values.astype(LARGE.values))
@@ -284,10 +284,18 @@ class CandidatePool(TablePool):
         """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets."""
         self.clock += 1
         sums = np.empty(self.used[1])
-        parts, listed = self._listed()
+        feature_blocks, listed = self._listed()
         return float(
             add_chosen(
-                self.slots, self.used, parts, listed, chosen, weights, self.clock, sums, plane
+                self.slots,
+                self.used,
+                feature_blocks,
+                listed,
+                chosen,
+                weights,
+                self.clock,
+                sums,
+                plane,
             )
         )
 
@@ -301,14 +309,14 @@ class CandidatePool(TablePool):
     def arrays(self) -> Arrays:
         """See `Pool`."""
         # Empty capacity too: when it is used up decides when candidates are rewritten.
-        slots = under("slots", named_arrays(self.slots))
+        slots = add_prefix("slots", named_arrays(self.slots))
         # Weights keep their numbers, which planes go by, when candidates are dropped.
         columns = self.local.columns[: self.local.size]
         return {**slots, "used": self.used, "clock": np.array(self.clock), "columns": columns}
 
     def restore(self, arrays: Arrays) -> None:
         """See `Pool`."""
-        shape, found = self.slots.start.shape, inside("slots", arrays)
+        shape, found = self.slots.start.shape, strip_prefix("slots", arrays)
         n_entries, room = len(found["ids"]), len(found["features"])
         own = checked_arrays(
             arrays,
@@ -325,7 +333,7 @@ class CandidatePool(TablePool):
             "last_used": whole(*shape, low=-1, below=int(own["clock"]) + 1),
             "ids": whole(n_entries, below=max(int(used[1]), 1), types=(np.int32,)),
             "values": numbers(n_entries)._replace(types=(SMALL.values, LARGE.values)),
-            "features": whole(room, below=self.parts.n_parts, types=(np.int32,)),
+            "features": whole(room, below=self.feature_blocks.n_feature_blocks, types=(np.int32,)),
         }
         slots = Slots(**checked_arrays(found, declared))
         stored, listed = slots.last_used >= 0, slots.features[: used[1]]
@@ -340,7 +348,7 @@ class CandidatePool(TablePool):
         self.slots = slots
         self.used, self.clock = used, int(own["clock"])
         self.local.renumber(columns)
-        self._number_parts()
+        self._number_blocks()
 
     def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `Pool`."""
@@ -393,20 +401,20 @@ class CandidatePool(TablePool):
         keep_rows(first, last, kept, slots.ids, slots.values, ids, values, starts)
         listed = slots.features[: self.used[1]]
         place = np.zeros(len(listed), np.int32)
-        count = keep_parts_by_use(ids, starts[-1], listed, place, features)
+        count = keep_blocks_by_use(ids, starts[-1], listed, place, features)
         first[kept] = starts[:-1]
         self.slots = slots._replace(ids=ids, values=values, features=features)
         del slots, listed, place  # what was there before is not needed any more
         self.used[:] = starts[-1], count
-        self._number_parts()
+        self._number_blocks()
 
-    def _number_parts(self) -> None:
+    def _number_blocks(self) -> None:
         """Number the parts that are listed."""
         n_local = int(self.used[1])
         size = 1 << int(2 * len(self.slots.features)).bit_length()
         self.table = np.empty(0, np.int32)  # not two of them
         self.table = np.zeros(size, np.int32)
-        number_parts(self.slots.features, n_local, self.table)
+        number_blocks(self.slots.features, n_local, self.table)
         if self.grows:
             self.local.restart()
             self.local.extend(self.slots.features, n_local)

@@ -5,27 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ..parts import gather_parts, scatter_parts
+from ..feature_blocks import gather_blocks, scatter_blocks
 
 ENTRIES, LOCALS = 0, 1
 EMPTY = -1e30  # value of a slot without a candidate: never the best, and finite in any average
 
 
 @kernel
-def _position(part, features, table):
+def _position(feature_block, features, table):
     """Where the table has the number of a listed part, plus 1, or a 0 where it is to be put.
 
     The table is at least twice as long as the list, and a power of two.
     """
     mask = len(table) - 1
-    at = ((np.int64(part) * 2654435761) >> 15) & mask
-    while table[at] != 0 and features[table[at] - 1] != part:
+    at = ((np.int64(feature_block) * 2654435761) >> 15) & mask
+    while table[at] != 0 and features[table[at] - 1] != feature_block:
         at = (at + 1) & mask
     return at
 
 
 @kernel
-def number_parts(features, n_listed, table):
+def number_blocks(features, n_listed, table):
     """Enter the listed parts into an empty table."""
     for k in range(n_listed):
         table[_position(features[k], features, table)] = k + 1
@@ -66,11 +66,11 @@ def admit_candidates(
             continue
         at = used[ENTRIES]
         for e in range(first, end):
-            part = rows.indices[e]
-            position = _position(part, slots.features, table)
+            feature_block = rows.indices[e]
+            position = _position(feature_block, slots.features, table)
             local = np.int64(table[position])
             if local == 0:
-                slots.features[used[LOCALS]] = part
+                slots.features[used[LOCALS]] = feature_block
                 used[LOCALS] += 1
                 local = used[LOCALS]
                 table[position] = local
@@ -110,9 +110,9 @@ def _same(slots, i, s, offset, at, length):
 
 
 @kernel
-def score_parts(parts, listed, first, end, w, weights):
+def score_parts(feature_blocks, listed, first, end, w, weights):
     """``weights`` of the listed parts from ``first`` to ``end - 1``, at w."""
-    gather_parts(parts, listed, first, end, w, weights)
+    gather_blocks(feature_blocks, listed, first, end, w, weights)
 
 
 @kernel
@@ -133,7 +133,7 @@ def score_candidates(slots, first, end, weights, table):
 
 
 @kernel
-def add_chosen(slots, used, parts, listed, chosen, weights, clock, sums, plane):
+def add_chosen(slots, used, feature_blocks, listed, chosen, weights, clock, sums, plane):
     """Add the chosen candidates, weighted, to ``plane``; returns their weighted offsets.
 
     ``sums`` is scratch, one number per part. The candidates are marked as used at ``clock``.
@@ -151,7 +151,7 @@ def add_chosen(slots, used, parts, listed, chosen, weights, clock, sums, plane):
         start = slots.start[i, s]
         for e in range(start, start + slots.length[i, s]):
             sums[slots.ids[e]] += weights[i] * slots.values[e]
-    scatter_parts(parts, listed, n_local, sums, plane)
+    scatter_blocks(feature_blocks, listed, n_local, sums, plane)
     return offset
 
 
@@ -170,13 +170,13 @@ def sparse_combination(starts, ids, values, m, alpha, first, w):
     """Add sum_k alpha[k] plane k, over the sparse planes k < m, to w: entries from ``first`` on."""
     end = first + len(w)
     for k in range(m):
-        share = alpha[k]
-        if share != 0.0:
+        shard = alpha[k]
+        if shard != 0.0:
             begin = starts[k] + np.searchsorted(ids[starts[k] : starts[k + 1]], first)
             for e in range(np.uint64(begin), np.uint64(starts[k + 1])):
                 if ids[e] >= end:
                     break
-                w[np.uint64(ids[e] - first)] += share * values[e]
+                w[np.uint64(ids[e] - first)] += shard * values[e]
 
 
 @kernel

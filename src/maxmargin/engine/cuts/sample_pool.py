@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...declared import checked_arrays, numbers
 from ...formulation import Formulation
+from ...schema import checked_arrays, numbers
 from ...types import Floats, Ints
 from ..oracle import Oracle
 from ..state import Arrays, StoredPlanes
@@ -86,7 +86,7 @@ class SamplePool:
         """Scores of the rows at ``w``."""
         return self.problem.scores(w)
 
-    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
+    def call(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
         """The hinge value at ``w``, by a pass over the rows."""
         scores = self.values(w)
         self.oracle.count(1)

@@ -12,7 +12,7 @@ import numpy as np
 from ..._jit import kernel
 from ..block_steps import WSS2, block_gap, improve_block
 from ..compaction import keep_products
-from ..parts import clear_parts, gather_parts, scatter_parts
+from ..feature_blocks import clear_blocks, gather_blocks, scatter_blocks
 from .master import fsmo
 
 SLOTS, GRAM, ENTRIES = 0, 1, 2
@@ -21,11 +21,11 @@ UNLIMITED = 1e300  # multiplier of the given output where nothing bounds the oth
 
 
 @kernel
-def _dot(sets, parts, slot, w, products):
+def _dot(sets, feature_blocks, slot, w, products):
     """Product of the plane in a slot with w."""
     first, last = sets.first[slot], sets.last[slot]
     ids, values = sets.ids[first:last], sets.values[first:last]
-    gather_parts(parts, ids, 0, last - first, w, products)
+    gather_blocks(feature_blocks, ids, 0, last - first, w, products)
     product = 0.0
     for e in range(last - first):
         product += values[e] * products[e]
@@ -33,17 +33,29 @@ def _dot(sets, parts, slot, w, products):
 
 
 @kernel
-def _add(sets, parts, slot, step, w, products):
+def _add(sets, feature_blocks, slot, step, w, products):
     """Add step times the plane in a slot to w."""
     first, last = sets.first[slot], sets.last[slot]
     for e in range(last - first):
         products[e] = step * sets.values[first + e]
-    scatter_parts(parts, sets.ids[first:last], last - first, products, w)
+    scatter_blocks(feature_blocks, sets.ids[first:last], last - first, products, w)
 
 
 @kernel
 def examine_rows(
-    sets, parts, used, scratch, w, examples, rows, offsets, scales, epsilon, done, values, slacks
+    sets,
+    feature_blocks,
+    used,
+    scratch,
+    w,
+    examples,
+    rows,
+    offsets,
+    scales,
+    epsilon,
+    done,
+    values,
+    slacks,
 ):
     """Add the constraints of rows[done:] that are violated by more than epsilon.
 
@@ -60,7 +72,7 @@ def examine_rows(
         if sets.count[i] == sets.capacity[i] or used[ENTRIES] + length > len(sets.ids):
             return r, added
         ids = rows.indices[first:end]
-        gather_parts(parts, ids, 0, length, w, scratch.products)
+        gather_blocks(feature_blocks, ids, 0, length, w, scratch.products)
         product = 0.0
         for e in range(length):
             product += rows.values[first + e] * scratch.products[e]
@@ -68,9 +80,11 @@ def examine_rows(
         slack = 0.0
         base = sets.start[i]
         for slot in range(base, base + sets.count[i]):
-            slack = max(slack, sets.offset[slot] - _dot(sets, parts, slot, w, scratch.products))
+            slack = max(
+                slack, sets.offset[slot] - _dot(sets, feature_blocks, slot, w, scratch.products)
+            )
         slacks[r] = slack
-        if values[r] <= slack + epsilon or sets.cap[i] <= 0.0:
+        if values[r] <= slack + epsilon or sets.upper_bound[i] <= 0.0:
             continue
         at, slot, k = used[ENTRIES], base + sets.count[i], sets.count[i]
         for e in range(length):
@@ -80,12 +94,12 @@ def examine_rows(
         sets.offset[slot] = offsets[r]
         sets.alpha[slot] = 0.0
         sets.idle[slot] = 0
-        _add(sets, parts, slot, 1.0, scratch.expanded, scratch.products)
+        _add(sets, feature_blocks, slot, 1.0, scratch.expanded, scratch.products)
         for q in range(k + 1):
-            product = _dot(sets, parts, base + q, scratch.expanded, scratch.products)
+            product = _dot(sets, feature_blocks, base + q, scratch.expanded, scratch.products)
             sets.gram[sets.gram_start[i] + k * sets.capacity[i] + q] = product
             sets.gram[sets.gram_start[i] + q * sets.capacity[i] + k] = product
-        clear_parts(parts, sets.ids[at : at + length], length, scratch.expanded)
+        clear_blocks(feature_blocks, sets.ids[at : at + length], length, scratch.expanded)
         if product <= 0.0 and offsets[r] <= 0.0:
             continue  # the given output, as entries that cancel: its value is rounding
         used[ENTRIES] = at + length
@@ -95,7 +109,7 @@ def examine_rows(
 
 
 @kernel
-def improve_sets(sets, parts, scratch, w, examples, kind, effort, gaps):
+def improve_sets(sets, feature_blocks, scratch, w, examples, kind, effort, gaps):
     """Improve the blocks of ``examples``, one after the other; reports their gaps before.
 
     A block's planes are scored once, steps happen in Gram space, and w is written once. FSMO: as
@@ -107,28 +121,30 @@ def improve_sets(sets, parts, scratch, w, examples, kind, effort, gaps):
     for r in range(len(examples)):
         i = examples[r]
         m, base = sets.count[i], sets.start[i]
-        cap, ridge = sets.cap[i], sets.ridge[i]
+        upper_bound, ridge = sets.upper_bound[i], sets.ridge[i]
         gaps[r] = 0.0
-        if m == 0 or cap <= 0.0:
+        if m == 0 or upper_bound <= 0.0:
             continue
         total = 0.0
         for k in range(m):
             total += sets.alpha[base + k]
         scores[0] = 0.0
-        alpha[0] = max(0.0, cap - total) if ridge == 0.0 and cap < UNLIMITED else UNLIMITED
+        alpha[0] = (
+            max(0.0, upper_bound - total) if ridge == 0.0 and upper_bound < UNLIMITED else UNLIMITED
+        )
         for k in range(m + 1):
             gram[0, k] = 0.0
             gram[k, 0] = 0.0
         for k in range(m):
             slot = base + k
-            product = _dot(sets, parts, slot, w, scratch.products)
+            product = _dot(sets, feature_blocks, slot, w, scratch.products)
             scores[k + 1] = sets.offset[slot] - product - ridge * total
             alpha[k + 1] = sets.alpha[slot]
             for q in range(m):
                 product = sets.gram[sets.gram_start[i] + k * sets.capacity[i] + q]
                 gram[k + 1, q + 1] = product + ridge
-        if cap < UNLIMITED:
-            gaps[r], _ = block_gap(scores, alpha, m + 1, cap, ridge)
+        if upper_bound < UNLIMITED:
+            gaps[r], _ = block_gap(scores, alpha, m + 1, upper_bound, ridge)
         else:
             for k in range(1, m + 1):
                 off = abs(scores[k]) if alpha[k] > 0.0 else max(0.0, scores[k])
@@ -136,25 +152,25 @@ def improve_sets(sets, parts, scratch, w, examples, kind, effort, gaps):
         if gaps[r] <= 0.0:
             continue
         if kind == FSMO:
-            bound = cap if ridge == 0.0 and cap < UNLIMITED else np.inf
+            bound = upper_bound if ridge == 0.0 and upper_bound < UNLIMITED else np.inf
             fsmo(gram[1:, 1:], scores[1:], alpha[1:], m, bound, 0.05 * gaps[r], 0.0, effort)
         else:
-            stop = 0.05 * gaps[r] if cap < UNLIMITED else 0.0
-            improve_block(WSS2, effort, stop, scores, alpha, gram, m + 1, cap, ridge)
+            stop = 0.05 * gaps[r] if upper_bound < UNLIMITED else 0.0
+            improve_block(WSS2, effort, stop, scores, alpha, gram, m + 1, upper_bound, ridge)
         for k in range(m):
             step = alpha[k + 1] - sets.alpha[base + k]
             if step != 0.0:
                 sets.alpha[base + k] = alpha[k + 1]
-                _add(sets, parts, base + k, step, w, scratch.products)
+                _add(sets, feature_blocks, base + k, step, w, scratch.products)
 
 
 @kernel
-def add_weighted(sets, parts, weights, products, w):
+def add_weighted(sets, feature_blocks, weights, products, w):
     """Add the sum of all planes, weighted by slot, to w."""
     for i in range(len(sets.start)):
         for slot in range(sets.start[i], sets.start[i] + sets.count[i]):
             if weights[slot] != 0.0:
-                _add(sets, parts, slot, weights[slot], w, products)
+                _add(sets, feature_blocks, slot, weights[slot], w, products)
 
 
 @kernel

@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...declared import checked_arrays, numbers, whole
+from ...cutting_planes import longest_row
 from ...objective import dual_value, ridges, scale_to_fit
-from ...plane_rows import longest_row
+from ...schema import checked_arrays, numbers, whole
 from ...types import Floats, Ints, Ints32
 from ..arena import MORE_THAN_SAID, grown
 from ..compaction import keep_rows
+from ..cost_model import BLOCK, BLOCK_ENTRY
 from ..joint_planes import PlaneRows, row_values
 from ..joint_qp import JointPlanes, JointSolution, solve_jointly
 from ..oracle import Oracle
@@ -29,13 +30,12 @@ from ..state import (
     FULL,
     Arrays,
     StoredPlanes,
+    add_prefix,
     check_budget,
     check_close,
-    inside,
     named_arrays,
-    under,
+    strip_prefix,
 )
-from ..work import BLOCK, PART_ENTRY
 from .joint_sets import solve_sets_jointly
 from .set_kernels import (
     ENTRIES,
@@ -68,7 +68,7 @@ class Sets(NamedTuple):
     capacity: Ints
     count: Ints  # type: ignore[assignment]
     gram_start: Ints
-    cap: Floats
+    upper_bound: Floats
     ridge: Floats
     first: Ints
     last: Ints
@@ -116,15 +116,15 @@ class WorkingSets:
 
     visits_in_order = False  # see `BlockStore`
 
-    def __init__(self, oracle: Oracle, caps: Floats, cache_bytes: int = 2**62) -> None:
-        n, n_features = len(caps), oracle.n_features
+    def __init__(self, oracle: Oracle, upper_bounds: Floats, cache_bytes: int = 2**62) -> None:
+        n, n_features = len(upper_bounds), oracle.n_features
         self.cache_bytes = cache_bytes
         self._warned_of = 0  # bytes
         self.oracle = oracle
         self.formulation = formulation = oracle.formulation
-        self.parts = oracle.parts
+        self.feature_blocks = oracle.feature_blocks
         self.w: Floats = np.zeros(n_features)
-        self.caps = caps
+        self.upper_bounds = upper_bounds
         self.work = 0.0  # done on blocks, see `work`
         capacity = CAPACITY if SPARE * n * _block_bytes(CAPACITY) <= self._room else 1
         slots, squares = capacity * n, capacity * capacity * n
@@ -136,8 +136,8 @@ class WorkingSets:
             np.full(n, capacity),
             np.zeros(n, np.int64),
             capacity * capacity * np.arange(n),
-            self._bounds(caps),
-            ridges(formulation, caps),
+            self._bounds(upper_bounds),
+            ridges(formulation, upper_bounds),
             np.zeros(slots, np.int64),
             np.zeros(slots, np.int64),
             np.zeros(slots),
@@ -151,9 +151,13 @@ class WorkingSets:
             np.empty(256), np.zeros(n_features), np.empty(9), np.empty(9), np.empty((9, 9))
         )
 
-    def _bounds(self, caps: Floats) -> Floats:
+    def _bounds(self, upper_bounds: Floats) -> Floats:
         """Caps as the kernels want them: beyond any limit for hard margins."""
-        return np.where(caps > 0, UNLIMITED, 0.0) if self.formulation.slack == "none" else caps
+        return (
+            np.where(upper_bounds > 0, UNLIMITED, 0.0)
+            if self.formulation.slack == "none"
+            else upper_bounds
+        )
 
     @property
     def nbytes(self) -> int:
@@ -173,14 +177,14 @@ class WorkingSets:
 
     def examine(self, examples: Ints, epsilon: float) -> Found:
         """Ask the oracle at ``w`` and add constraints violated by more than epsilon."""
-        planes, offsets, scales = self.oracle.ask(examples, self.w)
+        planes, offsets, scales = self.oracle.call(examples, self.w)
         values, slacks = np.empty(len(examples)), np.empty(len(examples))
         done = added = 0
         while True:
             self._reserve_scratch(longest_row(planes))
             done, more = examine_rows(
                 self.sets,
-                self.parts,
+                self.feature_blocks,
                 self.used,
                 self.scratch,
                 self.w,
@@ -202,9 +206,11 @@ class WorkingSets:
     def improve(self, examples: Ints, kind: int, effort: int) -> Floats:
         """Improve the blocks of these examples; returns their gaps before."""
         gaps = np.empty(len(examples))
-        entries = float(self.used[ENTRIES]) / max(len(self.caps), 1)
-        self.work += len(examples) * (BLOCK + PART_ENTRY * entries)
-        improve_sets(self.sets, self.parts, self.scratch, self.w, examples, kind, effort, gaps)
+        entries = float(self.used[ENTRIES]) / max(len(self.upper_bounds), 1)
+        self.work += len(examples) * (BLOCK + BLOCK_ENTRY * entries)
+        improve_sets(
+            self.sets, self.feature_blocks, self.scratch, self.w, examples, kind, effort, gaps
+        )
         return gaps
 
     def solve_jointly(
@@ -226,7 +232,9 @@ class WorkingSets:
     def sums(self, per_slot: Floats) -> Floats:
         """Each block's sum of what is given per slot."""
         slots, owners = self.owners()
-        return np.bincount(owners, per_slot[slots], len(self.caps)).astype(np.float64, copy=False)
+        return np.bincount(owners, per_slot[slots], len(self.upper_bounds)).astype(
+            np.float64, copy=False
+        )
 
     def owners(self) -> tuple[Ints, Ints]:
         """The slots in use, and the example of each."""
@@ -248,7 +256,7 @@ class WorkingSets:
     def combine(self, per_slot: Floats) -> Floats:
         """The sum of all planes, weighted by slot."""
         total = np.zeros(len(self.w))
-        add_weighted(self.sets, self.parts, per_slot, self.scratch.products, total)
+        add_weighted(self.sets, self.feature_blocks, per_slot, self.scratch.products, total)
         return total
 
     def dual_sums(self) -> tuple[float, Floats]:
@@ -265,21 +273,23 @@ class WorkingSets:
         """The dual value; ``w`` is computed afresh before."""
         self.renew()
         linear, sums = self.dual_sums()
-        return dual_value(self.w, linear, self.formulation, 1.0, sums, self.caps)
+        return dual_value(self.w, linear, self.formulation, 1.0, sums, self.upper_bounds)
 
-    def rescale(self, caps: Floats) -> None:
+    def rescale(self, upper_bounds: Floats) -> None:
         """Change ``C * sample_weight``, scaling all multipliers by one factor that fits."""
         slots, _ = self.owners()
         linear, sums = self.dual_sums()
         if self.formulation.slack == "none":
-            factor = float(not np.any((sums > 0) & (caps <= 0)))
+            factor = float(not np.any((sums > 0) & (upper_bounds <= 0)))
         else:
-            factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
+            factor = scale_to_fit(
+                self.w, linear, self.formulation, sums, self.upper_bounds, upper_bounds
+            )
         self.sets.alpha[slots] *= factor
         self.w *= factor
-        self.caps = caps
-        ridge = ridges(self.formulation, caps)
-        self.sets = self.sets._replace(cap=self._bounds(caps), ridge=ridge)
+        self.upper_bounds = upper_bounds
+        ridge = ridges(self.formulation, upper_bounds)
+        self.sets = self.sets._replace(upper_bound=self._bounds(upper_bounds), ridge=ridge)
 
     def count_solution(self, examples: Ints) -> None:
         """Take note of a solution over the working sets of these examples, for `drop`."""
@@ -326,24 +336,24 @@ class WorkingSets:
 
     def arrays(self) -> Arrays:
         """The sets and their multipliers, as arrays by name."""
-        own = {name: getattr(self, name) for name in ("used", "caps", "w")}
+        own = {name: getattr(self, name) for name in ("used", "upper_bounds", "w")}
         numbers = {"work": np.array(self.work), "cache_bytes": np.array(self.cache_bytes)}
-        return {**under("sets", named_arrays(self.sets)), **own, **numbers}
+        return {**add_prefix("sets", named_arrays(self.sets)), **own, **numbers}
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of sets of equal data and formulation has given."""
-        n, d = len(self.caps), len(self.w)
+        n, d = len(self.upper_bounds), len(self.w)
         own = checked_arrays(
             arrays,
             {
                 "used": whole(3),
-                "caps": numbers(n, low=0.0),
+                "upper_bounds": numbers(n, low=0.0),
                 "w": numbers(d),
                 "work": numbers(low=0.0),
                 "cache_bytes": whole(),
             },
         )
-        found = inside("sets", arrays)
+        found = strip_prefix("sets", arrays)
         n_slots, n_gram, n_entries = (len(found[name]) for name in ("alpha", "gram", "ids"))
         declared = {
             **{name: whole(n, below=n_slots + 1) for name in ("start", "capacity", "count")},
@@ -352,13 +362,13 @@ class WorkingSets:
             "offset": numbers(n_slots),
             "alpha": numbers(n_slots, low=0.0),
             "gram": numbers(n_gram),
-            "ids": whole(n_entries, below=self.parts.n_parts, types=(np.int32,)),
+            "ids": whole(n_entries, below=self.feature_blocks.n_feature_blocks, types=(np.int32,)),
             "values": numbers(n_entries),
         }
-        bounds: Arrays = {"cap": self.sets.cap, "ridge": self.sets.ridge}
+        bounds: Arrays = {"upper_bound": self.sets.upper_bound, "ridge": self.sets.ridge}
         sets = Sets(**checked_arrays(found, declared), **bounds)
         self._check_sets(sets, own["used"])
-        if not np.array_equal(own["caps"], self.caps):
+        if not np.array_equal(own["upper_bounds"], self.upper_bounds):
             raise ValueError("caps: expected C times the weights of the examples")
         self.cache_bytes = check_budget(
             int(own["cache_bytes"]), self.cache_bytes, sum(array.nbytes for array in sets)
@@ -384,9 +394,9 @@ class WorkingSets:
         first, last = sets.first[slots], sets.last[slots]
         if not ((first <= last) & (last <= used[ENTRIES])).all():
             raise ValueError("sets.first: planes lie behind the entries in use")
-        sums = np.bincount(owners, sets.alpha[slots], len(self.caps))
-        limited = (self.caps == 0.0) | (self.formulation.slack == "l1")
-        if not (sums <= self.caps * (1.0 + FULL))[limited].all():
+        sums = np.bincount(owners, sets.alpha[slots], len(self.upper_bounds))
+        limited = (self.upper_bounds == 0.0) | (self.formulation.slack == "l1")
+        if not (sums <= self.upper_bounds * (1.0 + FULL))[limited].all():
             raise ValueError("sets.alpha: the sum of a set's multipliers is more than its bound")
 
     def sum_of_multipliers(self) -> Floats:
@@ -400,14 +410,14 @@ class WorkingSets:
         scale = float(largest * self.sets.alpha[slots].max(initial=0.0))
         check_close(self.w, total, scale, "w")
         linear, sums = self.dual_sums()
-        return dual_value(total, linear, self.formulation, 1.0, sums, self.caps)
+        return dual_value(total, linear, self.formulation, 1.0, sums, self.upper_bounds)
 
     def planes_at(self, w: Floats) -> list[StoredPlanes]:
         """See `SolverState`."""
         sets, (slots, owners) = self.sets, self.owners()
         rows = PlaneRows(sets.first[slots], sets.last[slots], sets.ids, sets.values)
         offsets = sets.offset[slots]
-        values = offsets - row_values(rows, self.parts, w)
+        values = offsets - row_values(rows, self.feature_blocks, w)
         return [StoredPlanes(owners, values, offsets, lambda k: self.plane(int(slots[k])))]
 
     # ----- memory --------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...engine.native import NativeProblem, pieces_of
+from ...cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...engine.packed_problem import PackedProblem, chunks_of
 from ...formulation import Rescaling
-from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import as_examples, as_weights
 from ...types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
@@ -37,7 +37,7 @@ class Match(NamedTuple):
     partner: Ints32
 
 
-class HomologueProblem(NativeProblem):
+class HomologueProblem(PackedProblem):
     """Find the homologue of a string among decoys, by the score of the best alignment.
 
     Every decoy has loss 1, so rescalings are all the same.
@@ -98,8 +98,8 @@ class HomologueProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> HomologueProblem:
         """See `Problem.subset`."""
-        letters, _ = pieces_of(self.natives.offsets, indices)
-        decoys, groups = pieces_of(self.groups, indices)
+        letters, _ = chunks_of(self.natives.offsets, indices)
+        decoys, groups = chunks_of(self.groups, indices)
         return HomologueProblem(
             strings_at(self.natives, indices),
             strings_at(self.homologues, indices),

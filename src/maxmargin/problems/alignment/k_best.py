@@ -67,7 +67,7 @@ class Turns(NamedTuple):
 
     value: Floats  # what they are ranked by
     score: Floats
-    level: Ints
+    error_count: Ints
     parent: Ints
     step: Ints
     source: Ints
@@ -76,9 +76,9 @@ class Turns(NamedTuple):
 
 def _no_turns(k: int) -> Turns:
     """An empty list, made for k at most."""
-    level, parent, step, source = np.empty((4, k), np.int64)
+    error_count, parent, step, source = np.empty((4, k), np.int64)
     counts = np.zeros(2, np.int64)
-    return Turns(np.empty(k), np.empty(k), level, parent, step, source, counts)
+    return Turns(np.empty(k), np.empty(k), error_count, parent, step, source, counts)
 
 
 class Table(NamedTuple):
@@ -100,17 +100,17 @@ def rank_alignments(
     ranking: Ranking = PLAIN,
 ) -> list[Ranked]:
     """The k best alignments, best first; fewer if there are not so many."""
-    m, n, levels = len(x), len(y), len(ranking.offsets)
-    n_states = 3 * m * n * levels
+    m, n, error_counts = len(x), len(y), len(ranking.offsets)
+    n_states = 3 * m * n * error_counts
     if 8 * n_states > MOST_TABLE_BYTES:
-        told_apart = ", told apart by number of errors," if levels > 1 else ""
+        told_apart = ", told apart by number of errors," if error_counts > 1 else ""
         raise ValueError(
             f"the search for the k best alignments of strings of {m} and {n} letters{told_apart} "
             f"takes {8 * n_states / 2**30:.1f} GiB; use shorter strings"
-            + (", or rescaling='margin' with sqrt_loss=False" if levels > 1 else "")
+            + (", or rescaling='margin' with sqrt_loss=False" if error_counts > 1 else "")
         )
     table = Table(
-        np.empty(n_states), np.empty(m + 1, np.int64), np.empty(n + 1, np.int64), levels - 1
+        np.empty(n_states), np.empty(m + 1, np.int64), np.empty(n + 1, np.int64), error_counts - 1
     )
     partners, scores = np.empty((k, m), np.int32), np.empty(k)
     if gold is None:
@@ -137,8 +137,8 @@ def _extend(before, value, errors, here):
     """Offer all paths to a state, by number of errors, a step of this value and errors more."""
     cap = len(here) - 1
     for e in range(cap + 1):
-        level = min(e + errors, cap)
-        here[level] = max(here[level], before[e] + value)
+        error_count = min(e + errors, cap)
+        here[error_count] = max(here[error_count], before[e] + value)
 
 
 @kernel
@@ -204,8 +204,8 @@ def _list_ways(x, y, i, j, kind, errors, scoring, gold, unit, work, table, ways)
     cell = (before_i * n + before_j) * 3
     for before in range(2 if kind == 1 else 3):  # skip_x never follows skip_y
         opened = scoring.gaps[0] if before < kind else 0.0
-        for level in range(first, last + 1):
-            source = (cell + before) * (cap + 1) + level
+        for error_count in range(first, last + 1):
+            source = (cell + before) * (cap + 1) + error_count
             if table.best[source] > -np.inf:
                 ways.value[count] = table.best[source] + (opened + score)
                 ways.source[count] = source
@@ -214,7 +214,7 @@ def _list_ways(x, y, i, j, kind, errors, scoring, gold, unit, work, table, ways)
 
 
 @kernel
-def _offer(turns, value, score, level, parent, step, source):
+def _offer(turns, value, score, error_count, parent, step, source):
     """Put a path on the list unless it is full of better ones."""
     k = len(turns.value)
     place = turns.counts[0]
@@ -224,7 +224,7 @@ def _offer(turns, value, score, level, parent, step, source):
             return
     else:
         turns.counts[0] += 1
-    turns.value[place], turns.score[place], turns.level[place] = value, score, level
+    turns.value[place], turns.score[place], turns.error_count[place] = value, score, error_count
     turns.parent[place], turns.step[place], turns.source[place] = parent, step, source
     if turns.counts[0] == k:
         last = 0
@@ -243,7 +243,7 @@ def _take(turns):
             best = p
     for numbers in (turns.value, turns.score):
         numbers[best], numbers[end] = numbers[end], numbers[best]
-    for codes in (turns.level, turns.parent, turns.step, turns.source):
+    for codes in (turns.error_count, turns.parent, turns.step, turns.source):
         codes[best], codes[end] = codes[end], codes[best]
     turns.counts[0] = end
     return end
@@ -261,12 +261,12 @@ def _offer_last_pairs(m, n, ranking, work, table, turns):
             end = end_x[i + 1] + end_y[j + 1]
             for e in range(cap + 1):
                 state = (i * n + j) * 3 * (cap + 1) + e
-                level = min(e + behind, cap)
+                error_count = min(e + behind, cap)
                 score = best[state] + end
-                scale = scales[level]
-                value = plane_value(offsets[level], scale, score) if scale > 0.0 else -np.inf
+                scale = scales[error_count]
+                value = plane_value(offsets[error_count], scale, score) if scale > 0.0 else -np.inf
                 if value > -np.inf and (counts[0] < k or value > values[counts[1]]):
-                    _offer(turns, value, score, level, -1, -1, state)
+                    _offer(turns, value, score, error_count, -1, -1, state)
 
 
 @kernel
@@ -288,17 +288,17 @@ def k_best_alignments(
     sum_errors(work.left_y, n, table.before_y)
     turns.counts[0] = 0
     score = work.begin_x[m] + work.begin_y[n]  # nothing is paired
-    level = min(table.before_x[m] + table.before_y[n], cap)
-    if ranking.scales[level] > 0.0:
-        value = plane_value(ranking.offsets[level], ranking.scales[level], score)
-        _offer(turns, value, score, level, -1, -1, NOWHERE)
+    error_count = min(table.before_x[m] + table.before_y[n], cap)
+    if ranking.scales[error_count] > 0.0:
+        value = plane_value(ranking.offsets[error_count], ranking.scales[error_count], score)
+        _offer(turns, value, score, error_count, -1, -1, NOWHERE)
     _fill_table(x, y, scoring, gold, unit, work, table)
     _offer_last_pairs(m, n, ranking, work, table, turns)
     for found in range(k):
         if turns.counts[0] == 0:
             return found
         turn = _take(turns)
-        score, level, state = turns.score[turn], turns.level[turn], turns.source[turn]
+        score, error_count, state = turns.score[turn], turns.error_count[turn], turns.source[turn]
         scores[found] = score
         length = turns.step[turn] + 1
         for p in range(length):
@@ -316,8 +316,10 @@ def k_best_alignments(
             for c in range(count):
                 if c != way:
                     other = score - (ways.value[way] - ways.value[c])
-                    value = plane_value(ranking.offsets[level], ranking.scales[level], other)
-                    _offer(turns, value, other, level, found, length, ways.source[c])
+                    value = plane_value(
+                        ranking.offsets[error_count], ranking.scales[error_count], other
+                    )
+                    _offer(turns, value, other, error_count, found, length, ways.source[c])
             state = ways.source[way]
             length += 1
         partner = partners[found]

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...engine.native import pieces_of
+from ...cutting_planes import Planes, empty_planes, trim
+from ...engine.packed_problem import chunks_of
 from ...engine.threads import each_range
-from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_weights
 from ...types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
@@ -105,7 +105,7 @@ def pack_strings(strings: Sequence[ArrayLike]) -> Strings:
 
 def strings_at(strings: Strings, indices: Ints) -> Strings:
     """The listed strings alone."""
-    letters, offsets = pieces_of(strings.offsets, indices)
+    letters, offsets = chunks_of(strings.offsets, indices)
     return Strings(strings.letters[letters], offsets)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._jit import kernel
-from ...search.modes import ADDITIVE, DEVIATION
+from ...search.modes import ADDITIVE, BEST_NON_GOLD
 from ...search.violation import violation
 from ...types import Floats, Ints, Ints32
 from .kernels import (
@@ -43,8 +43,8 @@ class TruePairs(NamedTuple):
     zero_one: bool
 
 
-class LevelScratch(NamedTuple):
-    """Work arrays of `best_by_level`, with the number of errors as last axis."""
+class ErrorCountScratch(NamedTuple):
+    """Work arrays of `best_by_error_count`, with the number of errors as last axis."""
 
     back: NDArray[np.uint16]
     rows: Floats  # states, columns, errors
@@ -58,15 +58,15 @@ class LevelScratch(NamedTuple):
 @kernel
 def _enter(values, errors, cap, value, source, from_errors, shift, back):
     """Offer a way into a state at ``errors``, or at the cap, with what leads back from there."""
-    level = min(errors, cap)
-    if value > values[level]:
-        values[level] = value
-        kept = back[level] & ~np.uint16(15 << shift)
-        back[level] = kept | np.uint16((source | (level - from_errors) << 2) << shift)
+    error_count = min(errors, cap)
+    if value > values[error_count]:
+        values[error_count] = value
+        kept = back[error_count] & ~np.uint16(15 << shift)
+        back[error_count] = kept | np.uint16((source | (error_count - from_errors) << 2) << shift)
 
 
 @kernel
-def best_by_level(x, y, scoring, gold, cap, work, levels):
+def best_by_error_count(x, y, scoring, gold, cap, work, error_counts):
     """Score of the best alignment for each number of errors; ``cap`` stands for cap or more.
 
     As `best_alignment`, with the number of errors so far in every state: time and memory
@@ -78,30 +78,36 @@ def best_by_level(x, y, scoring, gold, cap, work, levels):
     end_open, end_extend = scoring.gaps[2], scoring.gaps[3]
     score_ends(m, work.left_x, 0.0, end_open, end_extend, work.begin_x, work.end_x)
     score_ends(n, work.left_y, 0.0, end_open, end_extend, work.begin_y, work.end_y)
-    before_x, before_y = levels.before_x, levels.before_y
+    before_x, before_y = error_counts.before_x, error_counts.before_y
     sum_errors(work.left_x, m, before_x)
     sum_errors(work.left_y, n, before_y)
     for e in range(cap + 1):
-        levels.score[e] = -np.inf
+        error_counts.score[e] = -np.inf
         for j in range(n + 1):
-            levels.rows[0, j, e] = levels.rows[1, j, e] = levels.rows[2, j, e] = -np.inf
+            error_counts.rows[0, j, e] = error_counts.rows[1, j, e] = error_counts.rows[
+                2, j, e
+            ] = -np.inf
     nothing = min(before_x[m] + before_y[n], cap)
-    levels.score[nothing] = work.begin_x[m] + work.begin_y[n]
-    levels.last[nothing, 0] = -1
+    error_counts.score[nothing] = work.begin_x[m] + work.begin_y[n]
+    error_counts.last[nothing, 0] = -1
     for i in range(m):
         missed = np.int64(work.left_x[i])
         for e in range(cap + 1):
             for state in range(3):
-                levels.above[0, state, e] = -np.inf
+                error_counts.above[0, state, e] = -np.inf
         for j in range(n):
             pair, skip_x, skip_y = (
-                levels.rows[0, j + 1],
-                levels.rows[1, j + 1],
-                levels.rows[2, j + 1],
+                error_counts.rows[0, j + 1],
+                error_counts.rows[1, j + 1],
+                error_counts.rows[2, j + 1],
             )
-            left_pair, left_x, left_y = levels.rows[0, j], levels.rows[1, j], levels.rows[2, j]
-            above, diagonal = levels.above[0], levels.above[1]
-            back = levels.back[i, j]
+            left_pair, left_x, left_y = (
+                error_counts.rows[0, j],
+                error_counts.rows[1, j],
+                error_counts.rows[2, j],
+            )
+            above, diagonal = error_counts.above[0], error_counts.above[1]
+            back = error_counts.back[i, j]
             for e in range(cap + 1):
                 for state in range(3):
                     diagonal[state, e] = above[state, e]
@@ -131,23 +137,27 @@ def best_by_level(x, y, scoring, gold, cap, work, levels):
             behind = before_x[m] - before_x[i + 1] + before_y[n] - before_y[j + 1]
             end = work.end_x[i + 1] + work.end_y[j + 1]
             for e in range(cap + 1):
-                level = min(e + behind, cap)
-                if pair[e] + end > levels.score[level]:
-                    levels.score[level] = pair[e] + end
-                    levels.last[level, 0] = i
-                    levels.last[level, 1] = j
-                    levels.last[level, 2] = e
+                error_count = min(e + behind, cap)
+                if pair[e] + end > error_counts.score[error_count]:
+                    error_counts.score[error_count] = pair[e] + end
+                    error_counts.last[error_count, 0] = i
+                    error_counts.last[error_count, 1] = j
+                    error_counts.last[error_count, 2] = e
 
 
 @kernel
-def _trace_level(levels, level, m, partner):
+def _trace_error_count(error_counts, error_count, m, partner):
     """Follow the sources back from the last pair of the best alignment of a level."""
     for k in range(m):
         partner[k] = -1
-    i, j, e = levels.last[level, 0], levels.last[level, 1], levels.last[level, 2]
+    i, j, e = (
+        error_counts.last[error_count, 0],
+        error_counts.last[error_count, 1],
+        error_counts.last[error_count, 2],
+    )
     state = PAIR
     while i >= 0:
-        way = levels.back[i, j, e] >> (4 * (state - PAIR)) & 15
+        way = error_counts.back[i, j, e] >> (4 * (state - PAIR)) & 15
         e -= way >> 2
         if state == PAIR:
             partner[i] = j
@@ -161,21 +171,21 @@ def _trace_level(levels, level, m, partner):
 
 
 @kernel
-def _worst_level(levels, cap, gold_score, unit, mode):
+def _worst_error_count(error_counts, cap, gold_score, unit, mode):
     """The level with the largest rescaled violation, and that violation."""
-    best_level, best = 0, -np.inf
+    best_error_count, best = 0, -np.inf
     for e in range(cap + 1):
-        gain = levels.score[e] - gold_score
-        if gain == -np.inf or (mode.kind == DEVIATION and e < cap):
+        gain = error_counts.score[e] - gold_score
+        if gain == -np.inf or (mode.kind == BEST_NON_GOLD and e < cap):
             continue
-        value = violation(1.0 if mode.kind == DEVIATION else e * unit, gain, mode)
+        value = violation(1.0 if mode.kind == BEST_NON_GOLD else e * unit, gain, mode)
         if value > best:
-            best_level, best = e, value
-    return best_level, best
+            best_error_count, best = e, value
+    return best_error_count, best
 
 
 @kernel
-def alignment_oracle(xs, ys, true_pairs, examples, w, scoring, mode, work, levels, out):
+def alignment_oracle(xs, ys, true_pairs, examples, w, scoring, mode, work, error_counts, out):
     """Most violated alignment of each listed pair of strings, as a sparse row of dpsi.
 
     Problem solved for strings x, y with the true alignment t, over all alignments a:
@@ -202,12 +212,12 @@ def alignment_oracle(xs, ys, true_pairs, examples, w, scoring, mode, work, level
         if mode.kind == ADDITIVE:
             best_alignment(x, y, scoring, gold, unit, work)
         else:
-            cap = 1 if mode.kind == DEVIATION else true_pairs.most_errors[i]
-            best_by_level(x, y, scoring, gold, cap, work, levels)
-            level, value = _worst_level(levels, cap, gold_score, unit, mode)
+            cap = 1 if mode.kind == BEST_NON_GOLD else true_pairs.most_errors[i]
+            best_by_error_count(x, y, scoring, gold, cap, work, error_counts)
+            error_count, value = _worst_error_count(error_counts, cap, gold_score, unit, mode)
             violated = value > 0.0
             if violated:
-                _trace_level(levels, level, len(x), partner)
+                _trace_error_count(error_counts, error_count, len(x), partner)
         errors = 0
         if violated:
             errors = count_errors(x, y, gold, partner, true_pairs.residues)

@@ -7,16 +7,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engine.native import NativeProblem, pieces_of
+from ...cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...engine.packed_problem import PackedProblem, chunks_of
 from ...formulation import Rescaling
-from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
-from ...search.modes import ADDITIVE, DEVIATION, SearchMode, level_terms, search_mode
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, SearchMode, error_count_terms, search_mode
 from ...types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
-from .oracles import LevelScratch, TruePairs, alignment_oracle
+from .oracles import ErrorCountScratch, TruePairs, alignment_oracle
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
@@ -70,7 +70,7 @@ def check_examples(xs: Strings, ys: Strings, partners: NDArray[Any]) -> None:
         raise ValueError(f"example {int(np.argmin(lengths))} has an empty string")
 
 
-class AlignmentProblem(NativeProblem):
+class AlignmentProblem(PackedProblem):
     """Predict the alignment of two strings, with exact oracles for every rescaling.
 
     Parameters
@@ -137,7 +137,7 @@ class AlignmentProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> AlignmentProblem:
         """See `Problem.subset`."""
-        letters, _ = pieces_of(self.xs.offsets, indices)
+        letters, _ = chunks_of(self.xs.offsets, indices)
         partners = self.true_pairs.partners[letters]
         xs, ys = strings_at(self.xs, indices), strings_at(self.ys, indices)
         return AlignmentProblem(xs, ys, partners, self.layout, self.loss_name)
@@ -194,7 +194,7 @@ class AlignmentProblem(NativeProblem):
             self.layout.scoring(w),
             mode,
             self.aligner.scratch(self.xs, self.ys),
-            self._level_scratch(examples, mode),
+            self._error_count_scratch(examples, mode),
             out,
         )
         return trim(out)
@@ -236,34 +236,36 @@ class AlignmentProblem(NativeProblem):
         kind = search_mode(rescaling, sqrt_loss, given.zero_one).kind
         if kind == ADDITIVE:
             return PLAIN._replace(unit=float(given.units[i]), residues=given.residues)
-        if kind == DEVIATION:  # no errors, or any
+        if kind == BEST_NON_GOLD:  # no errors, or any
             return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), given.residues)
         losses = np.arange(given.most_errors[i] + 1) * given.units[i]
         own = slice(given.indptr[i], given.indptr[i + 1])
         gold_score = float(w[given.indices[own]] @ given.values[own])
-        terms = level_terms(losses, gold_score, rescaling, sqrt_loss)
+        terms = error_count_terms(losses, gold_score, rescaling, sqrt_loss)
         return Ranking(0.0, *terms, given.residues)
 
-    def _level_scratch(self, examples: Ints, mode: SearchMode) -> LevelScratch:
+    def _error_count_scratch(self, examples: Ints, mode: SearchMode) -> ErrorCountScratch:
         """Work arrays for searches by number of errors; empty where there is none."""
-        m = n = levels = 0
+        m = n = error_counts = 0
         if mode.kind != ADDITIVE and len(examples):
             m = int(np.diff(self.xs.offsets)[examples].max())
             n = int(np.diff(self.ys.offsets)[examples].max())
-            whole = mode.kind == DEVIATION
-            levels = 2 if whole else int(self.true_pairs.most_errors[examples].max()) + 1
-        if 2 * m * n * levels > MOST_TABLE_BYTES:  # 2 bytes for each cell and number of errors
+            whole = mode.kind == BEST_NON_GOLD
+            error_counts = 2 if whole else int(self.true_pairs.most_errors[examples].max()) + 1
+        if (
+            2 * m * n * error_counts > MOST_TABLE_BYTES
+        ):  # 2 bytes for each cell and number of errors
             raise ValueError(
                 f"slack rescaling and square-root losses search by number of errors, which takes "
-                f"{2 * m * n * levels / 2**30:.1f} GiB for strings of {m} and {n} letters; use "
+                f"{2 * m * n * error_counts / 2**30:.1f} GiB for strings of {m} and {n} letters; use "
                 "rescaling='margin' with sqrt_loss=False, or shorter strings"
             )
-        return LevelScratch(
-            np.empty((m, n, levels), np.uint16),
-            np.empty((3, n + 1, levels)),
-            np.empty((2, 3, levels)),
-            np.empty(levels),
-            np.empty((levels, 3), np.int64),
+        return ErrorCountScratch(
+            np.empty((m, n, error_counts), np.uint16),
+            np.empty((3, n + 1, error_counts)),
+            np.empty((2, 3, error_counts)),
+            np.empty(error_counts),
+            np.empty((error_counts, 3), np.int64),
             np.empty(m + 1, np.int64),
             np.empty(n + 1, np.int64),
         )

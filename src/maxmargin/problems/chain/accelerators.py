@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...engine.accelerators import PartAccelerators
+from ...engine.accelerators import FactoredAccelerators
+from ...engine.cost_model import scoring_work
 from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
-from ...engine.work import scoring_work
 from ...formulation import Formulation
 from ...types import Floats, Ints
 from .store import ChainStore
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ChainAccelerators"]
 
 
-class ChainAccelerators(PartAccelerators):
+class ChainAccelerators(FactoredAccelerators):
     """Tokens under labels as parts; searches inside stores and online passes."""
 
     def __init__(self, problem: ChainProblem, formulation: Formulation) -> None:
@@ -32,12 +32,12 @@ class ChainAccelerators(PartAccelerators):
             formulation.rescaling == "margin" and not formulation.uses_sqrt_loss
         )
 
-    def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> ChainStore | None:
+    def store(self, oracle: Oracle, upper_bounds: Floats, cache_bytes: int) -> ChainStore | None:
         """A store with the oracle inside, where the loss adds up over tokens."""
         adds_up = self.offsets_are_losses and not self.problem.data.zero_one
-        if not adds_up or self.parts is None:
+        if not adds_up or self.feature_blocks is None:
             return None
-        return ChainStore(oracle, self.problem, caps, cache_bytes)
+        return ChainStore(oracle, self.problem, upper_bounds, cache_bytes)
 
     def online_pass(
         self, examples: Ints, weights: Floats, rule: OnlineRule, state: OnlineState

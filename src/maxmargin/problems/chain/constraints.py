@@ -8,7 +8,7 @@ import numpy as np
 
 from ...types import Bools, Floats, Ints, Ints32
 
-__all__ = ["ChainConstraints", "bio_constraints", "forbidden_moves", "refuse_impossible"]
+__all__ = ["ChainConstraints", "bio_constraints", "check_possible", "forbidden_moves"]
 
 
 class ChainConstraints(NamedTuple):
@@ -62,7 +62,7 @@ def forbidden_moves(constraints: ChainConstraints | None, K: int) -> Floats:
     return np.where(np.vstack(constraints), 0.0, -np.inf)
 
 
-def refuse_impossible(impossible: Bools, before: int = 0) -> None:
+def check_possible(impossible: Bools, before: int = 0) -> None:
     """Raise ValueError for the first sequence, behind others, that no labelling is allowed for."""
     if impossible.any():
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
-from ...search.modes import LEVELS, SearchMode
+from ...search.modes import ERROR_COUNTS, SearchMode
 from ...types import Floats, Ints, Ints32
 from .cost_kernels import best_between, costly_labellings, labelling_score
 from .kernels import ChainScratch, chain_scores
@@ -64,7 +64,7 @@ def costed_labellings(problem: ChainProblem, examples: Ints, w: Floats, mode: Se
     found = np.empty(int(lengths.sum()), np.int32)
     transition, start, stop = problem.decoder.potentials(w)
     work = problem.decoder.scratch(int(lengths.max(initial=1)), start, stop)
-    if mode.kind != LEVELS:
+    if mode.kind != ERROR_COUNTS:
         costly_labellings(data, examples, w, transition, not mode.slack, work, found)
         return found
     violation = Violation(mode.slack, mode.sqrt_loss)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...engine.native import entries_per_row
+from ...engine.cost_model import scoring_work
+from ...engine.packed_problem import entries_per_row
 from ...engine.rows import Rows, row_scores
-from ...engine.work import scoring_work
 from ...search.limits import as_weights
 from ...types import Bools, Floats, Ints, Ints32
-from .constraints import ChainConstraints, forbidden_moves, refuse_impossible
+from .constraints import ChainConstraints, check_possible, forbidden_moves
 from .k_best import decode_k_best, make_k_best_scratch
 from .kernels import ChainScratch, decode_chains
 from .layout import ChainLayout
@@ -57,7 +57,7 @@ class ChainDecoder:
     def decode(self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None) -> Ints32:
         """Best labels of all tokens, of those that ``allowed`` (n_tokens, n_labels) marks."""
         paths = self.decode_possible(rows, offsets, w, allowed)
-        refuse_impossible(paths[offsets[:-1]] < 0)
+        check_possible(paths[offsets[:-1]] < 0)
         return paths
 
     def decode_possible(

@@ -10,7 +10,7 @@ import numpy as np
 from ..._jit import kernel
 from ...search.distribution import Distribution, Tables
 from ...types import Floats, Ints
-from .constraints import refuse_impossible
+from .constraints import check_possible
 
 __all__ = ["LabellingDistribution"]
 
@@ -60,9 +60,9 @@ class LabellingDistribution(Distribution):
         normalise(found)
         return self._by_sequence(found)
 
-    def refuse_impossible(self, example: int) -> None:
+    def check_possible(self, example: int) -> None:
         """See `Distribution`."""
-        refuse_impossible(np.arange(len(self.offsets) - 1) == example, self.before)
+        check_possible(np.arange(len(self.offsets) - 1) == example, self.before)
 
     def _by_sequence(self, found: Floats) -> Tables:
         """The table of each sequence."""

@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
-from ...search.choice import first_argmax
 from ...search.limits import MOST_TABLE_BYTES
-from ...search.modes import ADDITIVE, LEVELS
+from ...search.modes import ADDITIVE, ERROR_COUNTS
+from ...search.ties import argmax
 from ...search.violation import plane_terms, plane_value
 from ...types import Floats, Ints32
 from .kernels import (
     add_loss,
     best_predecessor,
     chain_scores,
-    fill_levels,
+    fill_error_counts,
     forbid_labels,
     loss_of,
     viterbi,
@@ -59,17 +59,17 @@ class KBestScratch(NamedTuple):
     label_scores: Floats
 
 
-def make_k_best_scratch(longest: int, K: int, k: int, by_level: bool = False) -> KBestScratch:
+def make_k_best_scratch(longest: int, K: int, k: int, by_error_count: bool = False) -> KBestScratch:
     """Work arrays for k paths through sequences of at most ``longest`` tokens."""
-    levels = longest + 1 if by_level else 1
-    states = levels * K
+    error_counts = longest + 1 if by_error_count else 1
+    states = error_counts * K
     size = longest * states * (12 * K + 16 * k + 12)
     if size > MOST_TABLE_BYTES:
-        told_apart = ", told apart by number of errors," if by_level else ""
+        told_apart = ", told apart by number of errors," if by_error_count else ""
         raise ValueError(
             f"the search for the {k} best labellings of {longest} tokens with {K} labels"
             f"{told_apart} takes {size / 2**30:.1f} GiB; use shorter sequences or a smaller k"
-            + (", or rescaling='margin' with sqrt_loss=False" if by_level else "")
+            + (", or rescaling='margin' with sqrt_loss=False" if by_error_count else "")
         )
     return KBestScratch(
         np.empty((longest, states)),
@@ -80,8 +80,8 @@ def make_k_best_scratch(longest: int, K: int, k: int, by_level: bool = False) ->
         np.empty((longest, states, K)),
         np.empty((longest, states, K), np.int32),
         np.empty(longest, np.int32),
-        np.zeros(levels),
-        np.ones(levels),
+        np.zeros(error_counts),
+        np.ones(error_counts),
         np.empty(states),
         np.empty(states, np.int32),
         np.empty((k, longest), np.int32),
@@ -139,7 +139,7 @@ def _next_path(unary, transition, K, gold, end, state, paths):
             paths.next_rank[s, state, used % K] = rank
         else:
             candidates[used % K] = -np.inf
-        j = first_argmax(candidates, K)
+        j = argmax(candidates, K)
         if candidates[j] > -np.inf:
             found = True
             paths.scores[s, state, last + 1] = candidates[j] + unary[s, label]
@@ -166,8 +166,8 @@ def k_best_labellings(unary, length, transition, K, k, gold, path, paths):
     n_states = K
     if len(paths.offsets) > 1:
         n_states = (length + 1) * K
-        levels = paths.forward.reshape(len(paths.forward), len(paths.offsets), K)
-        fill_levels(unary, length, transition, K, gold, levels)
+        error_counts = paths.forward.reshape(len(paths.forward), len(paths.offsets), K)
+        fill_error_counts(unary, length, transition, K, gold, error_counts)
     else:
         viterbi(unary, length, transition, K, paths.forward, path)
     end = length - 1
@@ -179,7 +179,7 @@ def k_best_labellings(unary, length, transition, K, k, gold, path, paths):
         paths.end_value[state] = _end_value(paths, state, paths.forward[end, state], K)
         paths.end_rank[state] = 0
     for found in range(k):
-        state = first_argmax(paths.end_value, n_states)
+        state = argmax(paths.end_value, n_states)
         if paths.end_value[state] == -np.inf:
             return found
         rank = paths.end_rank[state]
@@ -248,7 +248,7 @@ def chain_k_best(chain, examples, w, transition, k, mode, work, paths, out):
         chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
         if mode.kind == ADDITIVE:
             add_loss(chain, unary, first, length, gold, loss_unit)
-        elif mode.kind == LEVELS:
+        elif mode.kind == ERROR_COUNTS:
             gold_score = unary[0, gold[0]]
             for t in range(1, length):
                 gold_score += transition[gold[t - 1], gold[t]] + unary[t, gold[t]]

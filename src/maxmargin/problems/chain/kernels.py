@@ -8,11 +8,11 @@ start and stop weights folded into the first and last row of ``unary``; a forbid
 -inf. Three searches, each over all K^L labellings:
 
 * `viterbi`          the best labelling;
-* `best_deviation`   the best labelling but the gold one (zero-one loss, and no rescaling);
-* `best_by_level`    the best labelling for each number of wrong labels, then the best level
+* `best_non_gold`   the best labelling but the gold one (zero-one loss, and no rescaling);
+* `best_by_error_count`    the best labelling for each number of wrong labels, then the best level
                      (slack rescaling and square-root losses; Tsochantaridis et al. 2005, sec. 3.2).
 
-All take time O(L K^2), `best_by_level` O(L^2 K^2). None stores back-pointers: scores are kept and
+All take time O(L K^2), `best_by_error_count` O(L^2 K^2). None stores back-pointers: scores are kept and
 the maximiser is found again on the way back.
 """
 
@@ -25,8 +25,8 @@ import numpy as np
 from ..._jit import kernel
 from ..._numba import prefetch
 from ...engine.rows import add_scores, add_sparse_scores, write_pair, write_row
-from ...search.choice import first_argmax
-from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, PREDICTION
+from ...search.ties import argmax
 from ...search.violation import violation
 from ...types import Floats, Ints32
 
@@ -177,7 +177,7 @@ def viterbi(unary, length, transition, K, forward, path):
         advance(forward[t - 1], transition, K, forward[t])
         for k in range(K):
             forward[t, k] += unary[t, k]
-    label = first_argmax(forward[length - 1], K)
+    label = argmax(forward[length - 1], K)
     score = forward[length - 1, label]
     path[length - 1] = label
     for t in range(length - 2, -1, -1):
@@ -187,7 +187,7 @@ def viterbi(unary, length, transition, K, forward, path):
 
 
 @kernel
-def best_deviation(unary, length, transition, K, gold, forward, path):
+def best_non_gold(unary, length, transition, K, gold, forward, path):
     """Best labelling other than ``gold``; returns its score minus that of gold, or -inf if none.
 
     forward[t, k] is the best prefix score that ends in k and has left the gold labelling at or
@@ -206,7 +206,7 @@ def best_deviation(unary, length, transition, K, gold, forward, path):
                 if leave > forward[t, k]:
                     forward[t, k] = leave
             forward[t, k] += unary[t, k]
-    label = first_argmax(forward[length - 1], K)
+    label = argmax(forward[length - 1], K)
     score = forward[length - 1, label]
     if score == -np.inf:
         return -np.inf
@@ -228,53 +228,53 @@ def best_deviation(unary, length, transition, K, gold, forward, path):
 
 
 @kernel
-def fill_levels(unary, length, transition, K, gold, levels):
+def fill_error_counts(unary, length, transition, K, gold, error_counts):
     """levels[t, m, k] = best score of a prefix that ends in k at t with m wrong labels."""
-    levels[:length, : length + 1] = -np.inf
+    error_counts[:length, : length + 1] = -np.inf
     reached = np.empty(K)
     for k in range(K):
-        levels[0, int(k != gold[0]), k] = unary[0, k]
+        error_counts[0, int(k != gold[0]), k] = unary[0, k]
     for t in range(1, length):
         for m in range(t + 1):
-            advance(levels[t - 1, m], transition, K, reached)
+            advance(error_counts[t - 1, m], transition, K, reached)
             for k in range(K):
-                levels[t, m + int(k != gold[t]), k] = reached[k] + unary[t, k]
+                error_counts[t, m + int(k != gold[t]), k] = reached[k] + unary[t, k]
 
 
 @kernel
-def best_by_level(unary, length, transition, K, gold, loss_unit, mode, path):
+def best_by_error_count(unary, length, transition, K, gold, loss_unit, mode, path):
     """Labelling that maximises the rescaled violation; returns that maximum (0: gold)."""
-    levels = np.empty((length, length + 1, K))
-    fill_levels(unary, length, transition, K, gold, levels)
-    gold_score = levels[length - 1, 0, gold[length - 1]]
-    best_value, best_level, best_label = 0.0, 0, gold[length - 1]
+    error_counts = np.empty((length, length + 1, K))
+    fill_error_counts(unary, length, transition, K, gold, error_counts)
+    gold_score = error_counts[length - 1, 0, gold[length - 1]]
+    best_value, best_error_count, best_label = 0.0, 0, gold[length - 1]
     for m in range(1, length + 1):
-        label = first_argmax(levels[length - 1, m], K)
-        gain = levels[length - 1, m, label] - gold_score
+        label = argmax(error_counts[length - 1, m], K)
+        gain = error_counts[length - 1, m, label] - gold_score
         if gain == -np.inf:
             continue
         value = violation(m * loss_unit, gain, mode)
         if value > best_value:
-            best_value, best_level, best_label = value, m, label
-    m, label = best_level, best_label
+            best_value, best_error_count, best_label = value, m, label
+    m, label = best_error_count, best_label
     path[length - 1] = label
     for t in range(length - 1, 0, -1):
         if label != gold[t]:
             m -= 1
-        label = best_predecessor(levels[t - 1, m], transition, label, K)
+        label = best_predecessor(error_counts[t - 1, m], transition, label, K)
         path[t - 1] = label
     return best_value
 
 
 @kernel
-def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
+def chain_oracle(chain, examples, w, transition, mode, as_blocks, work, out):
     """Most violated labelling of each example as a sparse row of dpsi, in features or in parts.
 
     Problem solved for example i, gold labelling y, over all labellings z:
 
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels, or costs
         DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
-        LEVELS      max  the rescaled violation of `best_by_level`
+        LEVELS      max  the rescaled violation of `best_by_error_count`
         PREDICTION  max  -<dpsi(z), w>
 
     In: ``chain`` (ChainData), ``transition`` (K, K) with -inf where forbidden, ``work``
@@ -296,34 +296,34 @@ def chain_oracle(chain, examples, w, transition, mode, as_parts, work, out):
         if mode.kind == ADDITIVE:
             add_loss(chain, unary, first, length, gold, loss_unit)
             viterbi(unary, length, transition, K, forward, path)
-        elif mode.kind == DEVIATION:
-            gain = best_deviation(unary, length, transition, K, gold, forward, path)
+        elif mode.kind == BEST_NON_GOLD:
+            gain = best_non_gold(unary, length, transition, K, gold, forward, path)
             violated = violation(1.0, gain, mode) > 0.0
         elif mode.kind == PREDICTION:
             viterbi(unary, length, transition, K, forward, path)
         else:
-            value = best_by_level(unary, length, transition, K, gold, loss_unit, mode, path)
+            value = best_by_error_count(unary, length, transition, K, gold, loss_unit, mode, path)
             violated = value > 0.0
         out.losses[r] = 0.0
         if violated:
             wrong, out.losses[r] = loss_of(chain, first, length, gold, path, loss_unit)
             if wrong > 0:
-                filled = write_difference(chain, first, length, gold, path, as_parts, out, filled)
+                filled = write_difference(chain, first, length, gold, path, as_blocks, out, filled)
         out.indptr[r + 1] = filled
 
 
 @kernel(allocates=False)
-def write_difference(chain, first, length, gold, path, as_parts, out, filled):
+def write_difference(chain, first, length, gold, path, as_blocks, out, filled):
     """Append psi(x, gold) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
     # In parts, what is behind the token features keeps its order and moves.
-    shift = len(chain.labels) * K - chain.at.transitions if as_parts else 0
+    shift = len(chain.labels) * K - chain.at.transitions if as_blocks else 0
     for t in range(length):
         good, bad = gold[t], path[t]
         if good == bad:
             continue
         row = first + t
-        if as_parts:
+        if as_blocks:
             filled = write_pair(out, filled, row * K + good, row * K + bad, 1.0)
         else:
             filled = write_row(rows, row, K, good, bad, out, filled)

@@ -12,27 +12,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...engine.native import (
-    PartProblem,
+from ...cutting_planes import Planes, empty_planes, trim
+from ...engine.online_steps import OnlineRule, OnlineState
+from ...engine.packed_problem import (
+    FactoredProblem,
+    chunks_of,
     counted_loss,
     entries_of,
+    feature_blocks_of,
     matrix_of,
-    parts_of,
-    pieces_of,
     rows_at,
     rows_of,
     same_columns,
     sparse_row,
     sparse_rows,
 )
-from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.rows import Rows, check_codes, is_mapped
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, empty_planes, trim
 from ...problem import Problem
 from ...search.bounded_search import common_unit
 from ...search.limits import as_examples, as_weights, check_number_of_weights
-from ...search.modes import DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
+from ...search.modes import BEST_NON_GOLD, ERROR_COUNTS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
 from .accelerators import ChainAccelerators
 from .constraints import ChainConstraints
@@ -65,7 +65,7 @@ class ChainData(NamedTuple):
     cost_rows: Ints32  # rows of costs, one for each token; empty where wrong labels cost 1
 
 
-class ChainProblem(PartProblem):
+class ChainProblem(FactoredProblem):
     """Label sequences with exact oracles for every rescaling.
 
     Parameters
@@ -144,22 +144,22 @@ class ChainProblem(PartProblem):
         self._lengths = np.diff(data.offsets)
         self.longest = int(self._lengths.max(initial=0))
         self._row_bounds = self._longest_rows()
-        self._part_bounds = 4 * self._lengths + 4
+        self._block_bounds = 4 * self._lengths + 4
         self.read_together = 0
         if is_mapped(data.rows.indices):
             entries = int(data.rows.indptr[-1]) // max(len(self._lengths), 1)
             self.read_together = max(READ_AT_ONCE // (12 * max(entries, 1)), 1)
-        self.parts = parts_of(data.rows, data.n_labels, self.layout.size)
+        self.feature_blocks = feature_blocks_of(data.rows, data.n_labels, self.layout.size)
 
     def subset(self, indices: Ints) -> ChainProblem:
         """See `Problem.subset`."""
-        return self._at(*pieces_of(self.data.offsets, indices))
+        return self._at(*chunks_of(self.data.offsets, indices))
 
     def _at(self, tokens: Ints, offsets: Ints) -> ChainProblem:
         """The sequences that these tokens make."""
-        data, part = self.data, copy.copy(self)
+        data, feature_block = self.data, copy.copy(self)
         cost_rows = data.cost_rows[tokens] if len(data.cost_rows) else data.cost_rows
-        part._hold(
+        feature_block._hold(
             data._replace(
                 rows=rows_at(data.rows, tokens),
                 offsets=offsets,
@@ -167,11 +167,15 @@ class ChainProblem(PartProblem):
                 cost_rows=cost_rows,
             )
         )
-        return part
+        return feature_block
 
     def is_renumbered(self, other: Problem) -> bool:
-        """See `NativeProblem`."""
-        if not isinstance(other, ChainProblem) or self.parts is None or other.parts is None:
+        """See `PackedProblem`."""
+        if (
+            not isinstance(other, ChainProblem)
+            or self.feature_blocks is None
+            or other.feature_blocks is None
+        ):
             return False
         own, its = self.data._asdict(), other.data._asdict()
         return (
@@ -182,11 +186,16 @@ class ChainProblem(PartProblem):
 
     def pieces(self, tokens: Ints, offsets: Ints) -> ChainProblem:
         """Pieces of the sequences: cuts are no ends, so there are neither ends nor constraints."""
-        part = self._at(tokens, offsets)
-        part.layout = self.layout._replace(boundary=False)
-        part.decoder, part.n_features = ChainDecoder(part.layout), part.layout.size
-        part._hold(part.data._replace(at=part.layout.offsets, boundary=False))
-        return part
+        feature_block = self._at(tokens, offsets)
+        feature_block.layout = self.layout._replace(boundary=False)
+        feature_block.decoder, feature_block.n_features = (
+            ChainDecoder(feature_block.layout),
+            feature_block.layout.size,
+        )
+        feature_block._hold(
+            feature_block.data._replace(at=feature_block.layout.offsets, boundary=False)
+        )
+        return feature_block
 
     def with_labels(self, labels: Ints32) -> ChainProblem:
         """The same sequences with other true labels, which must be free of costs."""
@@ -200,7 +209,7 @@ class ChainProblem(PartProblem):
         return len(self.data.offsets) - 1
 
     def accelerators(self, formulation: Formulation) -> ChainAccelerators:
-        """Parts, a store with the oracle inside and steps of online solvers."""
+        """FeatureBlocks, a store with the oracle inside and steps of online solvers."""
         return ChainAccelerators(self, formulation)
 
     def input_of(self, i: int) -> Any:
@@ -265,7 +274,7 @@ class ChainProblem(PartProblem):
         transition, start, stop = self.decoder.potentials(w)
         longest = int(self._lengths[examples].max(initial=1))
         work = self.decoder.scratch(longest, start, stop)
-        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode.kind == LEVELS)
+        paths = make_k_best_scratch(longest, self.data.n_labels, k + 1, mode.kind == ERROR_COUNTS)
         chain_k_best(self.data, examples, w, transition, k, mode, work, paths, out)
         return trim(out)
 
@@ -282,7 +291,7 @@ class ChainProblem(PartProblem):
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
         """What to search for; see `costs.costed_labellings` for labellings without costs."""
         mode = search_mode(rescaling, sqrt_loss, self.data.zero_one)
-        if mode.kind == DEVIATION and self.has_free_labels:
+        if mode.kind == BEST_NON_GOLD and self.has_free_labels:
             return mode._replace(slack=rescaling != "margin")
         return mode
 
@@ -290,21 +299,21 @@ class ChainProblem(PartProblem):
         """Whether labellings are found by `costs.costed_labellings`."""
         has_costs = len(self.data.cost_rows) > 0
         return has_costs and (
-            mode.kind == LEVELS or (mode.kind == DEVIATION and self.has_free_labels)
+            mode.kind == ERROR_COUNTS or (mode.kind == BEST_NON_GOLD and self.has_free_labels)
         )
 
-    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_blocks: bool) -> Planes:
         """Labellings; parts are tokens under labels, and the single weights behind those."""
-        bounds = self._part_bounds if as_parts else self._row_bounds
+        bounds = self._block_bounds if as_blocks else self._row_bounds
         capacity = int(bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
         if self._needs_own_search(mode):
             found = costed_labellings(self, examples, w, mode)
-            write_labellings(self.data, examples, found, as_parts, out)
+            write_labellings(self.data, examples, found, as_blocks, out)
             return trim(out)
         transition, start, stop = self.decoder.potentials(w)
         work = self.decoder.scratch(self.longest, start, stop)
-        chain_oracle(self.data, examples, w, transition, mode, as_parts, work, out)
+        chain_oracle(self.data, examples, w, transition, mode, as_blocks, work, out)
         return trim(out)
 
     def _longest_rows(self) -> Ints:

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...given import is_one_of
 from ...types import Ints, Ints32
+from ...validation import is_one_of
 
 __all__ = ["ChainLoss", "check_loss", "labelled_tokens"]
 

@@ -14,13 +14,13 @@ from ..._jit import kernel
 from ...engine.block_steps import block_gap
 from ...engine.plane_kernels import (
     append_plane,
-    ask_ahead,
     enter_plane,
     gap_with_plane,
     has_capacity,
     improve_and_write,
     is_new,
     list_block,
+    prefetch_blocks,
     score_block,
     score_planes,
 )
@@ -71,17 +71,17 @@ def path_score(unary, length, transition, path):
 
 
 @kernel(inline=True)
-def take_weights(parts, first, unary, chosen, n, w, out):
-    """`gather_parts` where the scores of all labels are known: out[f] = the weight of a part."""
-    K = np.uint64(parts.n_labels)
-    n_row_parts = np.uint64(parts.n_row_parts)
+def take_weights(feature_blocks, first, unary, chosen, n, w, out):
+    """`gather_blocks` where the scores of all labels are known: out[f] = the weight of a part."""
+    K = np.uint64(feature_blocks.n_labels)
+    n_row_blocks = np.uint64(feature_blocks.n_row_blocks)
     for f in range(n):
-        part = np.uint64(chosen[f])
-        if part >= n_row_parts:
-            out[f] = w[np.uint64(parts.first_single) + part - n_row_parts]
+        feature_block = np.uint64(chosen[f])
+        if feature_block >= n_row_blocks:
+            out[f] = w[np.uint64(feature_blocks.first_single) + feature_block - n_row_blocks]
         else:
-            row = part // K
-            out[f] = unary[row - np.uint64(first), part - row * K]
+            row = feature_block // K
+            out[f] = unary[row - np.uint64(first), feature_block - row * K]
 
 
 @kernel(inline=True)
@@ -97,7 +97,7 @@ def search_chain(chain, first, length, gold, loss_unit, w, work):
 
 @kernel(inline=True)
 def search_lattice(
-    chain, first, length, gold, loss_unit, scratch, n_local, n_row_parts, originals, w, work
+    chain, first, length, gold, loss_unit, scratch, n_local, n_row_blocks, originals, w, work
 ):
     """The same over the labels that the block's parts use; returns the hinge value.
 
@@ -113,20 +113,20 @@ def search_lattice(
         labels[t, 0] = gold[t]
         unary[t, 0] = 0.0
     for f in range(n_local):
-        part = scratch.features[f]
-        if part >= n_row_parts:
+        feature_block = scratch.features[f]
+        if feature_block >= n_row_blocks:
             continue
-        named = originals[part] if len(originals) > 0 else part
+        named = originals[feature_block] if len(originals) > 0 else feature_block
         row = named // K
         label = named - row * K
         t = row - first
         if label == gold[t]:
             unary[t, 0] = scratch.weights[f]
-            work.parts[t, 0] = part
+            work.feature_blocks[t, 0] = feature_block
         else:
             a = n_labels[t]
             labels[t, a] = label
-            work.parts[t, a] = part
+            work.feature_blocks[t, a] = feature_block
             unary[t, a] = scratch.weights[f]
             if len(chain.cost_rows) > 0:
                 unary[t, a] += loss_unit * chain.costs[chain.cost_rows[row], label]
@@ -168,51 +168,53 @@ def search_lattice(
 
 
 @kernel(inline=True)
-def write_recombination(chain, length, gold, n_row_parts, work, out):
+def write_recombination(chain, length, gold, n_row_blocks, work, out):
     """Write what `search_lattice` has found as a plane in parts; returns its length."""
     filled = 0
     for t in range(length):
         a = work.columns[t]
         if a > 0:
-            filled = write_pair(out, filled, work.parts[t, 0], work.parts[t, a], 1.0)
-    shift = n_row_parts - chain.at.transitions
+            filled = write_pair(
+                out, filled, work.feature_blocks[t, 0], work.feature_blocks[t, a], 1.0
+            )
+    shift = n_row_blocks - chain.at.transitions
     return write_moves(chain, length, gold, work.path, shift, out, filled)
 
 
 @kernel(inline=True)
-def search_block(arena, parts, blocks, scratch, w, rule, chain, work, i):
+def search_block(arena, feature_blocks, blocks, scratch, w, rule, chain, work, i):
     """Score the planes of block i, and find its most violated labelling, into ``work.path``.
 
     Returns the block's gap, the hinge value found, the plane's value in the dual, whether it is
     worth storing, and how many planes and parts the block has.
     """
-    cap, ridge = blocks.cap[i], blocks.ridge[i]
+    upper_bound, ridge = blocks.upper_bound[i], blocks.ridge[i]
     first = chain.offsets[i]
     length = chain.offsets[i + 1] - first
     gold = chain.labels[first : first + length]
     n_live, n_known = list_block(arena, blocks, i, scratch)
     token_scores(chain.rows, first, length, w, chain.n_labels, work.unary)
-    take_weights(parts, first, work.unary, scratch.features, n_known, w, scratch.weights)
-    shift = score_planes(arena, scratch, n_live, cap, ridge)
-    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+    take_weights(feature_blocks, first, work.unary, scratch.features, n_known, w, scratch.weights)
+    shift = score_planes(arena, scratch, n_live, upper_bound, ridge)
+    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, upper_bound, ridge)
     best = scratch.scores[u]
     hinge = search_chain(chain, first, length, gold, loss_unit(chain, length), w, work)
     value = hinge - shift
-    gap = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+    gap = gap_with_plane(scratch, n_live, upper_bound, ridge, gap, best, value)
     new = is_new(value, best) and value >= rule.delta
     return gap, hinge, value, new, n_live, n_known
 
 
 @kernel(inline=True)
-def recombine_block(arena, parts, blocks, scratch, w, rule, chain, originals, work, i):
+def recombine_block(arena, feature_blocks, blocks, scratch, w, rule, chain, originals, work, i):
     """The same for the best recombination of the block's planes, if it makes much of the gap."""
-    cap, ridge = blocks.cap[i], blocks.ridge[i]
+    upper_bound, ridge = blocks.upper_bound[i], blocks.ridge[i]
     first = chain.offsets[i]
     length = chain.offsets[i + 1] - first
     gold = chain.labels[first : first + length]
     n_live, n_known = list_block(arena, blocks, i, scratch)
-    shift = score_block(arena, parts, scratch, n_live, n_known, w, cap, ridge)
-    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+    shift = score_block(arena, feature_blocks, scratch, n_live, n_known, w, upper_bound, ridge)
+    gap, u = block_gap(scratch.scores, scratch.alpha, n_live + 1, upper_bound, ridge)
     best = scratch.scores[u]
     hinge = search_lattice(
         chain,
@@ -222,13 +224,13 @@ def recombine_block(arena, parts, blocks, scratch, w, rule, chain, originals, wo
         loss_unit(chain, length),
         scratch,
         n_known,
-        parts.n_row_parts,
+        feature_blocks.n_row_blocks,
         originals,
         w,
         work,
     )
     value = hinge - shift
-    found = gap_with_plane(scratch, n_live, cap, ridge, gap, best, value)
+    found = gap_with_plane(scratch, n_live, upper_bound, ridge, gap, best, value)
     if found - gap < WORTHWHILE * found:
         return gap, hinge, value, False, n_live, n_known
     new = is_new(value, best) and value >= rule.delta
@@ -242,7 +244,7 @@ def loss_unit(chain, length):
 
 
 @kernel(inline=True)
-def enter_found(parts, scratch, chain, work, row, i, n_known, cached):
+def enter_found(feature_blocks, scratch, chain, work, row, i, n_known, cached):
     """Put the plane that was found into the local vector; returns its offset and all parts' number.
 
     ``row`` is scratch for one sparse row.
@@ -252,7 +254,7 @@ def enter_found(parts, scratch, chain, work, row, i, n_known, cached):
     gold = chain.labels[first : first + length]
     _, offset = loss_of(chain, first, length, gold, work.path, loss_unit(chain, length))
     if cached:
-        filled = write_recombination(chain, length, gold, parts.n_row_parts, work, row)
+        filled = write_recombination(chain, length, gold, feature_blocks.n_row_blocks, work, row)
     else:
         filled = write_difference(chain, first, length, gold, work.path, True, row, 0)
     row.indptr[1] = filled
@@ -266,7 +268,7 @@ def most_entries(chain, i):
 
 
 @kernel(allocates=False)
-def visit_chains(
+def oracle_pass_chains(
     store, near, examples, rule, done, report, chain, originals, work, row, cached, found
 ):
     """Visit the blocks of examples[done:], by true oracle calls or (``cached``) recombination.
@@ -277,36 +279,38 @@ def visit_chains(
     With a negative number of steps nothing is changed: labels of new planes are in ``found`` then,
     for `store_found`.
     """
-    arena, parts, blocks, used, scratch, w, dual = store
+    arena, feature_blocks, blocks, used, scratch, w, dual = store
     gaps, hinges = report
     for r in range(done, len(examples)):
-        ask_ahead(arena, blocks, used, examples, r)
+        prefetch_blocks(arena, blocks, used, examples, r)
         i = examples[r]
-        cap, ridge = blocks.cap[i], blocks.ridge[i]
+        upper_bound, ridge = blocks.upper_bound[i], blocks.ridge[i]
         if cached and blocks.count[i] == 0:
             gaps[r] = 0.0
             continue
         if cached:
             gap, hinge, value, new, n_live, n_known = recombine_block(
-                arena, parts, blocks, scratch, w, rule, chain, originals, work, i
+                arena, feature_blocks, blocks, scratch, w, rule, chain, originals, work, i
             )
         else:
             gap, hinge, value, new, n_live, n_known = search_block(
-                arena, parts, blocks, scratch, w, rule, chain, work, i
+                arena, feature_blocks, blocks, scratch, w, rule, chain, work, i
             )
         gaps[r] = gap
         hinges[r] = max(hinge, 0.0)
-        new = new and gap > rule.threshold * cap
+        new = new and gap > rule.threshold * upper_bound
         if rule.max_steps < 0:
             for t in range(chain.offsets[i + 1] - chain.offsets[i]):
                 found.labels[found.starts[r] + t] = work.path[t] if new else NOTHING
             continue
-        if gap <= rule.threshold * cap:
+        if gap <= rule.threshold * upper_bound:
             continue
         if new:
             if not has_capacity(arena, blocks, used, scratch, i, most_entries(chain, i)):
                 return r
-            offset, n_local = enter_found(parts, scratch, chain, work, row, i, n_known, cached)
+            offset, n_local = enter_found(
+                feature_blocks, scratch, chain, work, row, i, n_known, cached
+            )
             append_plane(
                 arena, near, blocks, used, scratch, i, offset, value, n_live, n_known, n_local
             )
@@ -314,18 +318,18 @@ def visit_chains(
             n_known = n_local
         if rule.max_steps > 0:
             dual[0] += improve_and_write(
-                arena, parts, scratch, n_live, n_known, w, cap, ridge, rule, gap
+                arena, feature_blocks, scratch, n_live, n_known, w, upper_bound, ridge, rule, gap
             )
     return len(examples)
 
 
 @kernel(allocates=False)
 def store_found(store, near, examples, done, found, chain, work, row):
-    """Store new planes of examples[done:] that were found by `visit_chains`.
+    """Store new planes of examples[done:] that were found by `oracle_pass_chains`.
 
     Returns how many examples are done: fewer than all where the arrays are too small.
     """
-    arena, parts, blocks, used, scratch, _, _ = store
+    arena, feature_blocks, blocks, used, scratch, _, _ = store
     for r in range(done, len(examples)):
         if found.labels[found.starts[r]] == NOTHING:
             continue
@@ -335,6 +339,6 @@ def store_found(store, near, examples, done, found, chain, work, row):
         for t in range(chain.offsets[i + 1] - chain.offsets[i]):
             work.path[t] = found.labels[found.starts[r] + t]
         n_live, n_known = list_block(arena, blocks, i, scratch)
-        offset, n_local = enter_found(parts, scratch, chain, work, row, i, n_known, False)
+        offset, n_local = enter_found(feature_blocks, scratch, chain, work, row, i, n_known, False)
         append_plane(arena, near, blocks, used, scratch, i, offset, 0.0, n_live, n_known, n_local)
     return len(examples)

@@ -16,22 +16,22 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
-from ...engine.accelerators import PartAccelerators
-from ...engine.native import (
-    NativeProblem,
+from ...cutting_planes import Planes, empty_planes, trim
+from ...engine.accelerators import FactoredAccelerators
+from ...engine.cost_model import scoring_work
+from ...engine.feature_blocks import write_block
+from ...engine.packed_problem import (
+    PackedProblem,
     entries_of,
+    feature_blocks_of,
     matrix_of,
-    parts_of,
     rows_at,
     rows_of,
     sparse_row,
     sparse_rows,
 )
-from ...engine.parts import write_part
 from ...engine.rows import Rows, add_scores, check_codes
-from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.violation import plane_value
 from ...sparse_format import check_sparse
@@ -52,7 +52,7 @@ class OutputFeatures(NamedTuple):
     n_columns: int
 
 
-class ClassFeatureProblem(NativeProblem):
+class ClassFeatureProblem(PackedProblem):
     """Classes with output features and any costs.
 
     Parameters
@@ -113,7 +113,7 @@ class ClassFeatureProblem(NativeProblem):
     def _hold(self, rows: Rows, labels: Ints) -> None:
         """Take the examples, and note how long their planes may be."""
         self.rows, self.labels = rows, labels
-        self.parts = parts_of(rows, self.output.n_columns, self.n_features)
+        self.feature_blocks = feature_blocks_of(rows, self.output.n_columns, self.n_features)
         lengths = np.diff(self.output.indptr)
         self._longest_parts = lengths[labels] + int(lengths.max())
         inputs = np.diff(rows.indptr) + int(rows.bias != 0.0)
@@ -125,9 +125,9 @@ class ClassFeatureProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> ClassFeatureProblem:
         """See `Problem.subset`; the allowed classes stay those of all examples."""
-        part = copy.copy(self)
-        part._hold(rows_at(self.rows, indices), self.labels[indices])
-        return part
+        feature_block = copy.copy(self)
+        feature_block._hold(rows_at(self.rows, indices), self.labels[indices])
+        return feature_block
 
     @property
     def n_examples(self) -> int:
@@ -176,13 +176,13 @@ class ClassFeatureProblem(NativeProblem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """Most violated class of each listed example; see `Problem.oracle`."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False)
+        return self._search(indices, w, rescaling, sqrt_loss, as_blocks=False)
 
-    def part_oracle(
+    def factored_oracle(
         self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
         """The oracle in parts: an example's whole input under an output feature."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=True)
+        return self._search(indices, w, rescaling, sqrt_loss, as_blocks=True)
 
     def k_best(
         self,
@@ -193,7 +193,7 @@ class ClassFeatureProblem(NativeProblem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong classes of each listed example; see `Problem.k_best`."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_parts=False, k=k)
+        return self._search(indices, w, rescaling, sqrt_loss, as_blocks=False, k=k)
 
     def _search(
         self,
@@ -201,7 +201,7 @@ class ClassFeatureProblem(NativeProblem):
         w: Floats,
         rescaling: Rescaling,
         sqrt_loss: bool,
-        as_parts: bool,
+        as_blocks: bool,
         k: int = 0,
     ) -> Planes:
         """Run the oracle kernel for the listed examples, or with k > 0 that for the k best."""
@@ -212,18 +212,18 @@ class ClassFeatureProblem(NativeProblem):
             self._terms[key] = pair_terms(self.costs, Formulation(rescaling, sqrt_loss=sqrt_loss))
         offsets, scales = self._terms[key]
         n_each = max(k, 1)
-        bounds = self._longest_parts if as_parts else self._longest_rows
+        bounds = self._longest_parts if as_blocks else self._longest_rows
         capacity = n_each * int(bounds[examples].sum())
         out = empty_planes(n_each * len(examples), capacity)
         described_class_oracle(
-            self.rows, self.labels, examples, w, self.output, offsets, scales, k, as_parts, out
+            self.rows, self.labels, examples, w, self.output, offsets, scales, k, as_blocks, out
         )
         gold = np.repeat(self.labels[examples], n_each)
         losses = self.costs[gold, out.losses.astype(np.int64)]
         return trim(out._replace(losses=losses))
 
 
-class ClassFeatureAccelerators(PartAccelerators):
+class ClassFeatureAccelerators(FactoredAccelerators):
     """An input under an output feature is a part."""
 
     def __init__(self, problem: ClassFeatureProblem, formulation: Formulation) -> None:
@@ -242,7 +242,7 @@ def described_class_scores(
 
 
 @kernel
-def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k, as_parts, out):
+def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k, as_blocks, out):
     """Most violated class of each example, and its row of dpsi in features or in parts.
 
     Problem solved for example i of class t, over the allowed classes y:
@@ -282,13 +282,13 @@ def described_class_oracle(rows, labels, examples, w, output, offsets, scales, k
             out.losses[row] = best[c]
             if best[c] != gold:
                 filled = _write_difference(
-                    rows, i, gold, best[c], output, difference, as_parts, out, filled
+                    rows, i, gold, best[c], output, difference, as_blocks, out, filled
                 )
             out.indptr[row + 1] = filled
 
 
 @kernel
-def _write_difference(rows, i, gold, candidate, output, difference, as_parts, out, filled):
+def _write_difference(rows, i, gold, candidate, output, difference, as_blocks, out, filled):
     """Append the row of dpsi of a candidate; ``difference`` is zeros, and left so."""
     for e in range(output.indptr[gold], output.indptr[gold + 1]):
         difference[output.indices[e]] += output.values[e]
@@ -300,7 +300,7 @@ def _write_difference(rows, i, gold, candidate, output, difference, as_parts, ou
             column = output.indices[e]
             if difference[column] != 0.0:
                 value = difference[column]
-                filled = write_part(rows, i, m, column, value, as_parts, out, filled)
+                filled = write_block(rows, i, m, column, value, as_blocks, out, filled)
                 difference[column] = 0.0
     return filled
 

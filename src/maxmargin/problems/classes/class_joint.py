@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._jit import kernel
+from ...engine.cost_model import PLANE_ENTRY
 from ...engine.joint_planes import MOST_BLOCKS, MOST_PLANES, taken_if_better
 from ...engine.joint_qp import JointPlanes, joint_work, solve_jointly
 from ...engine.rows import Rows, add_row, add_scores
-from ...engine.work import PLANE_ENTRY
 from ...types import Floats
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def solve_classes_jointly(
     None, and nothing is changed, where that takes too much work, or where products of inputs are
     rounded too much.
     """
-    n, K = len(store.caps), store.problem.n_classes
+    n, K = len(store.upper_bounds), store.problem.n_classes
     everything = recombine and n * (K - 1) <= ALL_PAIRS
     # What is refused is refused by its number alone, where no example has weight 0.
     if n > MOST_BLOCKS or joint_work(n * (K - 1) if everything else store.n_planes) > most_work:
@@ -38,7 +38,7 @@ def solve_classes_jointly(
     m = len(examples)
     work = joint_work(m) + PLANE_ENTRY * m * m
     if store.products is None:
-        work += len(store.caps) * store.visit_work
+        work += len(store.upper_bounds) * store.visit_work
     if m == 0 or m > MOST_PLANES or work > most_work:
         return None
     if store.products is None:
@@ -49,11 +49,11 @@ def solve_classes_jointly(
     pair_products(store.products, examples, truths, classes, scales, gram)
     number, block = np.unique(examples, return_inverse=True)
     alpha = store.alpha
-    cap, before = store.caps[number], alpha[examples, classes]
+    upper_bound, before = store.upper_bounds[number], alpha[examples, classes]
     if store.formulation.slack != "l1":
-        cap = np.full(len(cap), np.inf)
+        upper_bound = np.full(len(upper_bound), np.inf)
     offset = store.terms.offsets[rows, classes]
-    planes = JointPlanes(gram, offset, before, block, cap, store.ridges[number])
+    planes = JointPlanes(gram, offset, before, block, upper_bound, store.ridges[number])
     solution = solve_jointly(planes, stop_gap, most_work)
     store.work += work - joint_work(m) + solution.work
     after = alpha.copy()
@@ -64,10 +64,10 @@ def solve_classes_jointly(
 
 def _usable(store: ClassStore, everything: bool) -> np.ndarray:
     """Pairs that may get weight: those that were met, or all."""
-    n, K = len(store.caps), store.problem.n_classes
+    n, K = len(store.upper_bounds), store.problem.n_classes
     if not everything:
-        return store.listed & (store.caps > 0.0)[:, None]
-    usable = np.repeat((store.caps > 0.0)[:, None], K, axis=1)
+        return store.listed & (store.upper_bounds > 0.0)[:, None]
+    usable = np.repeat((store.upper_bounds > 0.0)[:, None], K, axis=1)
     usable[np.arange(n), store.problem.labels] = False
     return usable
 

@@ -55,7 +55,7 @@ class ClassPool(TablePool):
         scores_to_values(table, self.problem.labels, self.terms)
         return table
 
-    def ask(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
+    def call(self, w: Floats, check: Callable[[], None]) -> tuple[Floats, Ints]:
         """Hinge values and most violated classes at ``w``."""
         table = self.values(w)
         self.oracle.count(len(table))

@@ -8,40 +8,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...declared import checked_arrays, flags, numbers, whole
 from ...engine.block_steps import ALL_PLANES
+from ...engine.cost_model import BLOCK, WEIGHT, scoring_work
 from ...engine.joint_planes import MOST_BLOCKS
 from ...engine.oracle import Oracle
 from ...engine.planes import BlockReport, BlockStore, StepRule, visits
 from ...engine.rows import row_square_norms
 from ...engine.state import FULL, Arrays, StoredPlanes, check_close, named_arrays
-from ...engine.work import BLOCK, WEIGHT, scoring_work
 from ...objective import dual_value, line_step, ridges, scale_to_fit
+from ...schema import checked_arrays, flags, numbers, whole
 from ...types import Bools, Floats, Ints
 from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_change
 from .class_joint import input_products, solve_classes_jointly
-from .class_rows import by_class_layout, class_stride, feature_major, no_class_weights
-from .class_shares import (
-    SURVEYED,
-    Share,
-    average,
-    blocks_of,
-    in_threads,
-    least_share,
-    lists_of,
-    rows_of,
-    shares_that_pay,
-    stepping_shares,
-)
-from .class_visits import (
+from .class_passes import (
     ClassBlocks,
     ClassLists,
     Scratch,
     block_scratch,
     forget_idle_classes,
     new_scratch,
-    visit_classes,
-    visit_two_classes,
+    oracle_pass_classes,
+    oracle_pass_two_classes,
+)
+from .class_rows import by_class_layout, class_stride, feature_major, no_class_weights
+from .class_sharding import (
+    CERTIFIED,
+    Shard,
+    average,
+    blocks_of,
+    in_threads,
+    least_shard,
+    lists_of,
+    rows_of,
+    shards_that_pay,
+    stepping_shards,
 )
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class ClassStore:
     """The blocks of a multiclass dual as lists of classes with multipliers; see `BlockStore`."""
 
     visits_in_order = True
-    n_shares = 1
+    n_shards = 1
 
-    def __init__(self, oracle: Oracle, problem: MulticlassProblem, caps: Floats) -> None:
+    def __init__(self, oracle: Oracle, problem: MulticlassProblem, upper_bounds: Floats) -> None:
         self.oracle = oracle
         self.problem = problem
         self.formulation = formulation = oracle.formulation
@@ -70,8 +70,8 @@ class ClassStore:
         inputs = problem.rows
         size = inputs.dense.size if inputs.dense.shape[0] else len(inputs.values)
         mean_size = size / max(n, 1)
-        self.caps = caps
-        self.ridges = ridges(formulation, caps)
+        self.upper_bounds = upper_bounds
+        self.ridges = ridges(formulation, upper_bounds)
         most = max(K - 1, 1)
         self.lists = ClassLists(
             np.zeros((n, most), np.int32),
@@ -82,14 +82,14 @@ class ClassStore:
         )
         self.two = K == 2
         self.scratch = self._new_scratch()
-        self._of_threads: list[Share] = []  # once they are needed
+        self._of_threads: list[Shard] = []  # once they are needed
         self.weights: Floats = self._no_weights()
         self.weights_before: Floats = self._no_weights()  # at the last extrapolation
         self.dual_now = np.zeros(1)
         self.products: Floats | None = None  # of all pairs of inputs, once they are needed
         self.work = 0.0
         self.visit_work = BLOCK + scoring_work(mean_size, K)
-        self.revisit_work = BLOCK + scoring_work(mean_size, min(K, 3))
+        self.cached_pass_work = BLOCK + scoring_work(mean_size, min(K, 3))
         # A visit takes about so many nanoseconds: by that threads are said to pay.
         entry_time = DENSE_TIME if inputs.dense.shape[0] else ENTRY_TIME
         self.visit_time = VISIT_TIME + entry_time * mean_size * (1 if self.two else K)
@@ -104,8 +104,8 @@ class ClassStore:
         def norms(_: int, first: int, end: int) -> Floats:
             return row_square_norms(rows_of(rows, first, end))
 
-        n = len(self.caps)
-        count = shares_that_pay(self.oracle.threads, SQUARE_TIME * self.visit_time * n)
+        n = len(self.upper_bounds)
+        count = shards_that_pay(self.oracle.threads, SQUARE_TIME * self.visit_time * n)
         return np.concatenate(in_threads(self.oracle.threads, n, count, norms))
 
     @property
@@ -127,94 +127,94 @@ class ClassStore:
         rows, K = self.problem.rows, self.problem.n_classes
         return new_scratch(K, K if rows.dense.shape[0] else class_stride(rows, K))
 
-    def _shares(self, count: int) -> list[Share]:
+    def _shards(self, count: int) -> list[Shard]:
         """What so many threads have for themselves; a single one has what the store has."""
         if count == 1:
-            return [Share(self.weights, self.dual_now, self.scratch)]
+            return [Shard(self.weights, self.dual_now, self.scratch)]
         for _ in range(count - len(self._of_threads)):
-            self._of_threads.append(Share(self._no_weights(), np.zeros(1), self._new_scratch()))
+            self._of_threads.append(Shard(self._no_weights(), np.zeros(1), self._new_scratch()))
         return self._of_threads[:count]
 
     @property
     def least_batch(self) -> int:
         """See `BlockStore`."""
         threads = self.oracle.threads
-        return 0 if threads is None else threads.count * least_share(self.visit_time)
+        return 0 if threads is None else threads.count * least_shard(self.visit_time)
 
-    def _stepping_shares(self, n_visits: int) -> int:
+    def _stepping_shards(self, n_visits: int) -> int:
         """Into how many shares so many visits with steps are cut."""
         threads = self.oracle.threads
-        return stepping_shares(threads, n_visits, self.visit_time, len(self.weights))
+        return stepping_shards(threads, n_visits, self.visit_time, len(self.weights))
 
     def shortens_steps(self, n_visits: int) -> bool:
         """See `BlockStore`."""
-        return self._stepping_shares(n_visits) > 1
+        return self._stepping_shards(n_visits) > 1
 
     @property
     def n_planes(self) -> int:
         """Pairs of an example and a class that are listed."""
         return int(self.lists.counts.sum())
 
-    def arranged(self, order: Ints) -> Ints:
+    def visit_order(self, order: Ints) -> Ints:
         """See `BlockStore`."""
         return order
 
-    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+    def oracle_pass(self, examples: Ints, rule: StepRule) -> BlockReport:
         """Find each example's most violated class and improve its block."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         self._pass(examples, rule, False, report)
         self.oracle.count(len(examples))
         return report
 
-    def survey(
+    def certify_pass(
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """See `BlockStore`."""
         threads = self.oracle.threads
         if threads is not None:
-            size *= SURVEYED * threads.count
+            size *= CERTIFIED * threads.count
         return visits(self, examples, size, rule)
 
-    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+    def cached_pass(self, examples: Ints, rule: StepRule) -> Floats:
         """Improve blocks over the classes already met."""
         report = BlockReport(np.empty(len(examples)), np.empty(0))
         self._pass(examples, rule, True, report)
         return report.gaps
 
-    def prepare_revisits(self) -> None:
+    def prepare_cached_passes(self) -> None:
         """See `BlockStore`."""
 
     def _pass(self, examples: Ints, rule: StepRule, cached: bool, report: BlockReport) -> None:
         """Visit the blocks of ``examples``, in threads where they are many."""
-        self.work += (self.revisit_work if cached else self.visit_work) * (len(examples) + 1)
+        self.work += (self.cached_pass_work if cached else self.visit_work) * (len(examples) + 1)
         examples = np.ascontiguousarray(examples, dtype=np.int64)
         threads, steps = self.oracle.threads, rule.max_steps > 0
         if steps:
-            count = self._stepping_shares(len(examples))
+            count = self._stepping_shards(len(examples))
         else:
-            count = shares_that_pay(threads, len(examples) * self.visit_time)
-        shares, all_blocks = self._shares(count), self._blocks()
+            count = shards_that_pay(threads, len(examples) * self.visit_time)
+        shards, all_blocks = self._shards(count), self._blocks()
         apart = steps and count > 1
         exact = rule.kind == ALL_PLANES and self.terms.unit_scales
 
-        def visit(k: int, first: int, end: int) -> None:
-            own, blocks = shares[k], all_blocks
+        def oracle_pass(k: int, first: int, end: int) -> None:
+            own, blocks = shards[k], all_blocks
             if apart:
                 own.weights[:] = self.weights
                 own.dual[0] = 0.0
-                blocks = blocks._replace(weights=own.weights, dual=own.dual, shares=float(count))
-            part = BlockReport(report.gaps[first:end], report.hinges[first:end])
+                blocks = blocks._replace(weights=own.weights, dual=own.dual, shards=float(count))
+            feature_block = BlockReport(report.gaps[first:end], report.hinges[first:end])
             visited = examples[first:end]
             if self.two:
-                visit_two_classes(blocks, visited, rule, cached, part)
+                oracle_pass_two_classes(blocks, visited, rule, cached, feature_block)
                 return
             scratch = None if exact else block_scratch(self.problem.n_classes)
-            visit_classes(blocks, visited, rule, cached, part, own.scratch, scratch)
+            oracle_pass_classes(blocks, visited, rule, cached, feature_block, own.scratch, scratch)
 
-        in_threads(threads, len(examples), count, visit)
+        in_threads(threads, len(examples), count, oracle_pass)
         if apart:
-            distance = average(threads, shares, self.weights) * (2.0 if self.two else 1.0)
-            gains = sum(float(share.dual[0]) for share in shares)
+            distance = average(threads, shards, self.weights) * (2.0 if self.two else 1.0)
+            gains = sum(float(shard.dual[0]) for shard in shards)
             self.dual_now[0] += gains + 0.5 * distance / count
 
     def _blocks(self) -> ClassBlocks:
@@ -229,7 +229,7 @@ class ClassStore:
             self.dual_now,
             self.terms,
             self.lists,
-            self.caps,
+            self.upper_bounds,
             self.ridges,
             1.0,
         )
@@ -238,9 +238,9 @@ class ClassStore:
         """See `planes.PlaneStore.extrapolate`."""
         step, gain = 0.0, 0.0
         squared = self.formulation.slack == "l2"
-        limits = np.full(len(self.caps), np.inf) if squared else self.caps
+        limits = np.full(len(self.upper_bounds), np.inf) if squared else self.upper_bounds
         if factor:
-            self.work += 0.1 * BLOCK * len(self.caps) + WEIGHT * len(self.weights)
+            self.work += 0.1 * BLOCK * len(self.upper_bounds) + WEIGHT * len(self.weights)
             direction = np.subtract(self.weights, self.weights_before, out=self.weights_before)
             direction *= factor
             linear, slope, curvature = self._extrapolated_change(limits, factor, direction)
@@ -248,13 +248,13 @@ class ClassStore:
             curvature += self._product(direction, direction)
             step, gain = line_step(slope, curvature, float(self.dual_now[0]))
             direction *= step
-        shares, n = self._shares(self._count_for_all()), len(self.caps)
+        shards, n = self._shards(self._count_for_all()), len(self.upper_bounds)
 
         def go_on(k: int, first: int, end: int) -> None:
             lists = lists_of(self.lists, first, end)
-            extrapolate_lists(lists, limits[first:end], factor, step, shares[k].scratch.new)
+            extrapolate_lists(lists, limits[first:end], factor, step, shards[k].scratch.new)
 
-        in_threads(self.oracle.threads, n, len(shares), go_on)
+        in_threads(self.oracle.threads, n, len(shards), go_on)
         if step:
             # Where the weights were, and where they are now: the vectors change places.
             self.weights_before += self.weights
@@ -268,25 +268,25 @@ class ClassStore:
         self, limits: Floats, factor: float, direction: Floats
     ) -> tuple[float, float, float]:
         """See `class_changes`; each thread adds up the clipped planes of its own examples."""
-        shares = self._shares(self._count_for_all())
+        shards = self._shards(self._count_for_all())
 
         def change(k: int, first: int, end: int) -> tuple[float, float, float]:
-            own, blocks = shares[k], blocks_of(self._blocks(), first, end)
+            own, blocks = shards[k], blocks_of(self._blocks(), first, end)
             if k > 0:
                 own.weights[:] = 0.0
             carried = own.weights if k > 0 else direction
             return extrapolated_change(blocks, limits[first:end], factor, carried, own.scratch)
 
-        found = in_threads(self.oracle.threads, len(self.caps), len(shares), change)
-        for share in shares[1:]:
-            direction += share.weights
+        found = in_threads(self.oracle.threads, len(self.upper_bounds), len(shards), change)
+        for shard in shards[1:]:
+            direction += shard.weights
         linear, slope, curvature = (sum(values) for values in zip(*found, strict=True))
         return linear, slope, curvature
 
     def _count_for_all(self) -> int:
         """Into how many shares the lists of all examples are cut, with sums of weights."""
-        work = LISTED_TIME * self.visit_time * len(self.caps)
-        return shares_that_pay(self.oracle.threads, work, len(self.weights))
+        work = LISTED_TIME * self.visit_time * len(self.upper_bounds)
+        return shards_that_pay(self.oracle.threads, work, len(self.weights))
 
     def _product(self, a: Floats, b: Floats) -> float:
         """Product of two vectors of weights in the store's layout."""
@@ -315,8 +315,10 @@ class ClassStore:
 
     def _by_class(self, of_places: Floats | Bools) -> Floats:
         """Values of the places in lists, which are 0 beyond their ends, by example and class."""
-        by_class = np.zeros((len(self.caps), self.problem.n_classes))
-        np.add.at(by_class, (np.arange(len(self.caps))[:, None], self.lists.classes), of_places)
+        by_class = np.zeros((len(self.upper_bounds), self.problem.n_classes))
+        np.add.at(
+            by_class, (np.arange(len(self.upper_bounds))[:, None], self.lists.classes), of_places
+        )
         return by_class
 
     def take(self, alpha: Floats) -> float:
@@ -335,18 +337,18 @@ class ClassStore:
 
     def rebuild(self) -> None:
         """Compute ``w`` afresh from the multipliers."""
-        shares = self._shares(self._count_for_all())
+        shards = self._shards(self._count_for_all())
         weights = self._no_weights()
 
         def add(k: int, first: int, end: int) -> None:
-            own, blocks = shares[k], blocks_of(self._blocks(), first, end)
+            own, blocks = shards[k], blocks_of(self._blocks(), first, end)
             if k > 0:
                 own.weights[:] = 0.0
             add_listed_classes(blocks, own.weights if k > 0 else weights, own.scratch)
 
-        in_threads(self.oracle.threads, len(self.caps), len(shares), add)
-        for share in shares[1:]:
-            weights += share.weights
+        in_threads(self.oracle.threads, len(self.upper_bounds), len(shards), add)
+        for shard in shards[1:]:
+            weights += shard.weights
         self.weights = weights
 
     def move_to(self, w: Floats) -> None:
@@ -362,7 +364,7 @@ class ClassStore:
         """The dual value, from the multipliers and ``w``."""
         linear, sums = self.dual_sums()
         w = self.w if self.two else self.weights  # padding is zero
-        self.dual_now[0] = dual_value(w, linear, self.formulation, 1.0, sums, self.caps)
+        self.dual_now[0] = dual_value(w, linear, self.formulation, 1.0, sums, self.upper_bounds)
         return float(self.dual_now[0])
 
     def dual_sums(self) -> tuple[float, Floats]:
@@ -375,15 +377,17 @@ class ClassStore:
         listed = offsets[self.terms.rows[:, None], self.lists.classes]
         return float(np.vdot(self.lists.alpha, listed)), sums
 
-    def rescale(self, caps: Floats) -> None:
+    def rescale(self, upper_bounds: Floats) -> None:
         """Change the bounds of the blocks, scaling all multipliers by one factor that fits."""
         linear, sums = self.dual_sums()
-        factor = scale_to_fit(self.w, linear, self.formulation, sums, self.caps, caps)
+        factor = scale_to_fit(
+            self.w, linear, self.formulation, sums, self.upper_bounds, upper_bounds
+        )
         self.lists.alpha[:] *= factor
         self.lists.moved[:] = True
         self.weights *= factor
-        self.caps = caps
-        self.ridges = ridges(self.formulation, caps)
+        self.upper_bounds = upper_bounds
+        self.ridges = ridges(self.formulation, upper_bounds)
         self.products = None  # their work is counted anew in every run, from arrays or not
         self.dual()
 
@@ -392,14 +396,14 @@ class ClassStore:
         assert isinstance(earlier, ClassStore)
         for name, known in named_arrays(earlier.lists).items():
             getattr(self.lists, name)[: len(known)] = known
-        self.caps = np.zeros(len(self.caps))
-        self.caps[: len(earlier.caps)] = earlier.caps
+        self.upper_bounds = np.zeros(len(self.upper_bounds))
+        self.upper_bounds[: len(earlier.upper_bounds)] = earlier.upper_bounds
         self.rebuild()
 
     def arrays(self) -> Arrays:
         """See `BlockStore`."""
         return {
-            "caps": self.caps,
+            "upper_bounds": self.upper_bounds,
             "dual_now": self.dual_now,
             **self.lists._asdict(),
             "weights": np.ascontiguousarray(self.weights),
@@ -412,7 +416,7 @@ class ClassStore:
         """See `BlockStore`."""
         (n, most), size = self.lists.classes.shape, len(self.weights)
         declared = {
-            "caps": numbers(n, low=0.0),
+            "upper_bounds": numbers(n, low=0.0),
             "dual_now": numbers(1),
             "classes": whole(n, most, below=self.problem.n_classes, types=(np.int32,)),
             "alpha": numbers(n, most, low=0.0),
@@ -427,7 +431,7 @@ class ClassStore:
         own = checked_arrays(arrays, declared)
         lists = ClassLists(*(own[name] for name in ClassLists._fields))
         self._check_lists(lists)
-        if not np.array_equal(own["caps"], self.caps):
+        if not np.array_equal(own["upper_bounds"], self.upper_bounds):
             raise ValueError("caps: expected C times the weights of the examples")
         if own["has_products"] and n > MOST_BLOCKS:
             raise ValueError(f"has_products: expected none of {n} examples")
@@ -443,13 +447,13 @@ class ClassStore:
         # What is not listed is a class of its own, each time.
         distinct = np.where(listed, lists.classes, self.problem.n_classes + np.arange(most))
         distinct = np.sort(np.column_stack((distinct, self.problem.labels)), axis=1)
-        limited = (self.caps == 0.0) | (self.formulation.slack == "l1")
+        limited = (self.upper_bounds == 0.0) | (self.formulation.slack == "l1")
         sums = lists.alpha.sum(axis=1)
         for fits, what in (
             ((np.diff(distinct, axis=1) > 0).all(), "classes: expected different wrong classes"),
             (not lists.alpha[~listed].any(), "alpha: multipliers of classes that are not listed"),
             (
-                (sums <= self.caps * (1.0 + FULL))[limited].all(),
+                (sums <= self.upper_bounds * (1.0 + FULL))[limited].all(),
                 "alpha: the sum of a block's multipliers is more than its bound",
             ),
             (
@@ -474,7 +478,7 @@ class ClassStore:
                 check_close(weights, self.weights, scale, "weights")
             linear, sums = self.dual_sums()
             w = self.w if self.two else self.weights
-            return dual_value(w, linear, self.formulation, 1.0, sums, self.caps)
+            return dual_value(w, linear, self.formulation, 1.0, sums, self.upper_bounds)
         finally:
             self.weights, self.lists = kept, lists
 

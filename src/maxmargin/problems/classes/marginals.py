@@ -24,7 +24,7 @@ class ClassDistribution(Distribution):
         reduce = np.logaddexp.reduce if soft else np.maximum.reduce
         return [scaled - reduce(scaled, axis=1, keepdims=True)], np.zeros(1)
 
-    def refuse_impossible(self, example: int) -> None:
+    def check_possible(self, example: int) -> None:
         """See `Distribution`: some class is always possible."""
 
     def lengths(self) -> Ints:

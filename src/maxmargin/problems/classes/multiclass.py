@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...cutting_planes import Planes, empty_planes
 from ...engine.accelerators import Accelerators
-from ...engine.native import (
-    NativeProblem,
+from ...engine.online_steps import OnlineRule, OnlineState
+from ...engine.oracle import Oracle
+from ...engine.packed_problem import (
+    PackedProblem,
     entries_of,
     matrix_of,
     rows_at,
@@ -21,11 +24,8 @@ from ...engine.native import (
     scores_of_rows,
     sparse_row,
 )
-from ...engine.online_steps import OnlineRule, OnlineState
-from ...engine.oracle import Oracle
 from ...engine.rows import Rows, check_codes, make_rows
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .class_pool import ClassPool
@@ -36,7 +36,7 @@ from .multiclass_online import best_classes, class_online
 __all__ = ["MulticlassProblem", "checked_costs", "class_scores"]
 
 
-class MulticlassProblem(NativeProblem):
+class MulticlassProblem(PackedProblem):
     """Classes with zero-one loss or a cost matrix.
 
     Parameters
@@ -100,10 +100,12 @@ class MulticlassProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> MulticlassProblem:
         """See `Problem.subset`."""
-        part = copy.copy(self)
-        part.rows, part.labels = rows_at(self.rows, indices), self.labels[indices]
-        part.cost_rows = self.cost_rows[indices] if self._own_rows else part.labels
-        return part
+        feature_block = copy.copy(self)
+        feature_block.rows, feature_block.labels = rows_at(self.rows, indices), self.labels[indices]
+        feature_block.cost_rows = (
+            self.cost_rows[indices] if self._own_rows else feature_block.labels
+        )
+        return feature_block
 
     def input_of(self, i: int) -> Any:
         """Row i of the inputs, an array or CSR matrix of one row."""
@@ -236,10 +238,10 @@ class ClassAccelerators(Accelerators):
         )
         return True
 
-    def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> ClassStore | None:
+    def store(self, oracle: Oracle, upper_bounds: Floats, cache_bytes: int) -> ClassStore | None:
         """Blocks as multipliers per class, without copies of x."""
         has_slack = self.formulation.slack != "none"
-        return ClassStore(oracle, self.problem, caps) if has_slack else None
+        return ClassStore(oracle, self.problem, upper_bounds) if has_slack else None
 
     def pool(self, oracle: Oracle) -> ClassPool:
         """All classes as candidates, scored by one product with the inputs."""

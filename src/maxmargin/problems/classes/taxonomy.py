@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ...given import is_at_least
 from ...types import Floats
+from ...validation import is_at_least
 
 __all__ = ["Taxonomy"]
 
@@ -238,7 +238,7 @@ class Taxonomy:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Taxonomy:
         """The inverse of `to_state`."""
-        from ...declared import from_values
+        from ...schema import from_values
 
         known = from_values(_State, state, "taxonomy")
         return cls(dict(known.parents), dict(known.classes), dict(known.weights))
@@ -343,6 +343,8 @@ def _parents_first(parents: dict[Hashable, tuple[Hashable, ...]]) -> list[Hashab
             if missing[child] == 0:
                 order.append(child)
     if len(order) < len(parents):
-        inside = next(node for node, count in missing.items() if count > 0)
-        raise ValueError(f"the taxonomy has a cycle: node {inside!r:.40} is on it or below it")
+        strip_prefix = next(node for node, count in missing.items() if count > 0)
+        raise ValueError(
+            f"the taxonomy has a cycle: node {strip_prefix!r:.40} is on it or below it"
+        )
     return order

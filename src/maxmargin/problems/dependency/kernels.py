@@ -8,7 +8,7 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
     PREDICTION  max  -<dpsi(z), w>, and among equals the largest Delta
 
 ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
-others go through `levels`. For arborescences DEVIATION is the best of n trees, each
+others go through `error_counts`. For arborescences DEVIATION is the best of n trees, each
 without one of the true arcs; LEVELS, for which no polynomial search is known, is the branch and
 bound of `bounded`.
 """
@@ -19,11 +19,11 @@ import numpy as np
 
 from ..._jit import kernel
 from ...problem import LARGE
-from ...search.modes import ADDITIVE, DEVIATION, PREDICTION
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, PREDICTION
 from ...search.violation import violation
 from .edmonds import edmonds
 from .eisner import eisner
-from .levels import make_levels, trace_levels
+from .error_counts import make_error_counts, trace_error_counts
 from .scores import (
     arc_features,
     count_fixed,
@@ -104,23 +104,25 @@ def _search(n, gold, gold_score, options, mode, loss_unit, work, heads):
             loss_unit *= TIE_BREAKER
         return search_sum(n, gold, gold_score, options, loss_unit, work, heads)
     if not options.projective:  # LEVELS of these is searched elsewhere
-        return _search_deviation(n, gold, gold_score, options, work, heads)
+        return _search_non_gold(n, gold, gold_score, options, work, heads)
     gold_scores, single_root = work.gold_scores[RIGHT_LABEL], options.single_root
-    cap = 1 if mode.kind == DEVIATION else n
-    chart = make_levels(work.scores, gold_scores, gold, n, single_root, cap)
-    best_value, best_level = 0.0, 0
-    for level in range(1, cap + 1):
-        gain = chart[0, 0, n, level] - gold_score
+    cap = 1 if mode.kind == BEST_NON_GOLD else n
+    chart = make_error_counts(work.scores, gold_scores, gold, n, single_root, cap)
+    best_value, best_error_count = 0.0, 0
+    for error_count in range(1, cap + 1):
+        gain = chart[0, 0, n, error_count] - gold_score
         if gain == -np.inf:
             continue
-        value = violation(1.0 if mode.kind == DEVIATION else level * loss_unit, gain, mode)
+        value = violation(
+            1.0 if mode.kind == BEST_NON_GOLD else error_count * loss_unit, gain, mode
+        )
         if value > best_value:
-            best_value, best_level = value, level
-    if best_level == 0:
+            best_value, best_error_count = value, error_count
+    if best_error_count == 0:
         return False
     wrong = work.wrong[ANY_ERROR]
-    trace_levels(
-        chart, work.scores, gold_scores, gold, n, single_root, cap, best_level, heads, wrong
+    trace_error_counts(
+        chart, work.scores, gold_scores, gold, n, single_root, cap, best_error_count, heads, wrong
     )
     return True
 
@@ -156,7 +158,7 @@ def _mark_wrong(n, gold, left_out, wrong, heads):
 
 
 @kernel
-def _search_deviation(n, gold, gold_score, options, work, heads):
+def _search_non_gold(n, gold, gold_score, options, work, heads):
     """The best arborescence with a gain above -1 that lacks at least one of the true arcs."""
     scores = work.scores
     _join_gold_arcs(n, gold, 0.0, work)

@@ -17,7 +17,7 @@ from ...types import Bools, Floats
 from .edmonds import edmonds
 from .eisner import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT
 from .features import TokenFields
-from .problem import ARC_WORK, DependencyDecoder, refuse_impossible, sentence_scores
+from .problem import ARC_WORK, DependencyDecoder, check_possible, sentence_scores
 from .work import make_work
 
 __all__ = ["TreeDistribution"]
@@ -84,9 +84,9 @@ class TreeDistribution(Distribution):
             return float(spanning_sums(arcs, n, single_root, found))
         return float(best_spanning_trees(arcs, n, single_root, found))
 
-    def refuse_impossible(self, example: int) -> None:
+    def check_possible(self, example: int) -> None:
         """See `Distribution`."""
-        refuse_impossible(example, [], self.options.projective)
+        check_possible(example, [], self.options.projective)
 
     def shown(self, tables: Tables) -> Any:
         """Of each sentence an array (token, head), or (token, head, label)."""

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from ...cutting_planes import Planes
 from ...formulation import Rescaling
-from ...plane_rows import Planes
 from ...problem import Problem
 from ...search.bounded_search import Candidate, Violation, best_with_loss, most_violated
 from ...search.limits import as_examples, as_weights
-from ...search.modes import ADDITIVE, LEVELS, search_mode
+from ...search.modes import ADDITIVE, ERROR_COUNTS, search_mode
 from ...types import Bools, Floats, Ints, Ints32
 from .k_best import rank_trees
 from .kernels import best_tree
-from .problem import Arcs, DependencyProblem, refuse_impossible, sentence_scores
+from .problem import Arcs, DependencyProblem, check_possible, sentence_scores
 
 __all__ = ["ANY", "ArcChoices", "PartialDependencies", "PartialDependencyProblem"]
 
@@ -49,10 +49,10 @@ class PartialDependencyProblem(DependencyProblem):
         cls, problem: DependencyProblem, choices: Sequence[ArcChoices]
     ) -> PartialDependencyProblem:
         """The sentences of a problem, with what is known of their arcs."""
-        part = cls.__new__(cls)
-        part.__dict__.update(vars(problem))
-        part.choices = choices
-        return part
+        feature_block = cls.__new__(cls)
+        feature_block.__dict__.update(vars(problem))
+        feature_block.choices = choices
+        return feature_block
 
     def subset(self, indices: Ints) -> PartialDependencyProblem:
         """See `Problem.subset`."""
@@ -85,7 +85,7 @@ class PartialDependencyProblem(DependencyProblem):
             if mode.kind == ADDITIVE:
                 best = search.decode(search.lowest, search.largest, 1.0)
                 best = best if best.loss + best.gain > 0.0 else None
-            elif mode.kind == LEVELS:
+            elif mode.kind == ERROR_COUNTS:
                 violation = Violation(mode.slack, mode.sqrt_loss)
                 best = most_violated(search.decode, search.largest, violation, search.unit)
             else:
@@ -199,7 +199,7 @@ class PartialDependencies:
                 labels[~right] = -np.inf
             arcs[~right.any(axis=2)] = -np.inf
             ranked = rank_trees(arcs, labels, 1, problem.options, work)
-            refuse_impossible(i, ranked, problem.options.projective)
+            check_possible(i, ranked, problem.options.projective)
             own = slice(int(problem.arcs.bounds[i]), int(problem.arcs.bounds[i + 1]))
             completion[0, own], completion[1, own] = ranked[0].heads, ranked[0].labels
         return completion

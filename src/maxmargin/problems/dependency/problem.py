@@ -15,19 +15,27 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...cutting_planes import Planes, empty_planes, trim
 from ...engine.accelerators import Accelerators
-from ...engine.native import NativeProblem, counted_loss, pieces_of, sparse_row
 from ...engine.oracle import Oracle
+from ...engine.packed_problem import PackedProblem, chunks_of, counted_loss, sparse_row
 from ...engine.rows import check_codes
 from ...engine.threads import cubes, each_range
 from ...formulation import Formulation, Rescaling
-from ...given import is_one_of
-from ...plane_rows import Planes, empty_planes, trim
 from ...search.bounded_search import Violation
 from ...search.limits import as_examples, as_weights, check_number_of_weights
-from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, level_terms, search_mode
+from ...search.modes import (
+    ADDITIVE,
+    ERROR_COUNTS,
+    PREDICT,
+    SearchMode,
+    error_count_terms,
+    search_mode,
+)
 from ...types import Bools, Floats, Ints, Ints32
+from ...validation import is_one_of
 from .bounded import bounded_dependency_oracle
+from .error_count_k_best import rank_trees_by_error_count
 from .features import (
     DEFAULT_TEMPLATES,
     ArcKeys,
@@ -44,7 +52,6 @@ from .kernels import (
     dependency_oracle,
     write_differences,
 )
-from .level_k_best import rank_trees_by_level
 from .scores import arc_features
 from .store import TreeStore
 from .work import (
@@ -162,7 +169,7 @@ class DependencyDecoder:
                     arcs[~mask[0]] = -np.inf
                     labels[~mask[1]] = -np.inf
                 ranked.append(rank_trees(arcs, labels, k, self.options, work))
-                refuse_impossible(i, ranked[-1], self.options.projective)
+                check_possible(i, ranked[-1], self.options.projective)
             return ranked
 
         return list(chain.from_iterable(each_range(n_jobs, cubes(lengths), k * ARC_WORK, rank)))
@@ -189,7 +196,7 @@ def decoding_work(lengths: Ints) -> Floats:
     return np.concatenate([[0.0], np.cumsum(n * n * (SCORED_ARC + SEARCHED_SPAN * n))])
 
 
-def refuse_impossible(i: int, ranked: Sequence[RankedTree], projective: bool) -> None:
+def check_possible(i: int, ranked: Sequence[RankedTree], projective: bool) -> None:
     """Raise ValueError for a sentence without trees."""
     if not ranked:
         kind = "projective tree" if projective else "tree"
@@ -211,7 +218,7 @@ class Arcs(NamedTuple):
     labels: Ints32
 
 
-class DependencyProblem(NativeProblem):
+class DependencyProblem(PackedProblem):
     """Dependency trees with exact oracles.
 
     Parameters
@@ -283,13 +290,13 @@ class DependencyProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> DependencyProblem:
         """See `Problem.subset`."""
-        nodes, bounds = pieces_of(self.arcs.bounds, indices)
-        part = copy.copy(self)
-        part.arcs = self.arcs._replace(
+        nodes, bounds = chunks_of(self.arcs.bounds, indices)
+        feature_block = copy.copy(self)
+        feature_block.arcs = self.arcs._replace(
             bounds=bounds, keys=self.arcs.keys[nodes], same=self.arcs.same[nodes]
         )
-        part.gold, part.gold_labels = self.gold[nodes], self.gold_labels[nodes]
-        return part
+        feature_block.gold, feature_block.gold_labels = self.gold[nodes], self.gold_labels[nodes]
+        return feature_block
 
     def input_of(self, i: int) -> ArcKeys:
         """Keys of the nodes of sentence i alone."""
@@ -363,7 +370,7 @@ class DependencyProblem(NativeProblem):
     ) -> Planes:
         """The k best wrong trees of each listed sentence; see `Problem.k_best`."""
         kind = search_mode(rescaling, sqrt_loss, self.options.zero_one).kind
-        if kind == LEVELS and not self.options.projective:
+        if kind == ERROR_COUNTS and not self.options.projective:
             raise ValueError(
                 "there is no search for the k best non-projective trees where the loss does not "
                 "add up over arcs; use rescaling='margin' with sqrt_loss=False, loss='zero-one', "
@@ -379,11 +386,11 @@ class DependencyProblem(NativeProblem):
             gold, gold_labels = self.gold[own], self.gold_labels[own]
             arcs, labels = sentence_scores(self.arcs, i, w, work)
             unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
-            if kind == LEVELS:
+            if kind == ERROR_COUNTS:
                 gold_score = _tree_score(arcs, labels, gold, gold_labels)
                 losses = np.arange(len(gold), dtype=np.float64) * unit
-                terms = level_terms(losses, gold_score, rescaling, sqrt_loss)
-                listed = rank_trees_by_level(
+                terms = error_count_terms(losses, gold_score, rescaling, sqrt_loss)
+                listed = rank_trees_by_error_count(
                     arcs, labels, k + 1, self.options, gold, gold_labels, *terms
                 )
             else:
@@ -413,7 +420,7 @@ class DependencyProblem(NativeProblem):
         work = self._work(examples)
         starts, found = self._allocate(examples)
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
-        if mode.kind == LEVELS and not self.options.projective:
+        if mode.kind == ERROR_COUNTS and not self.options.projective:
             violation = Violation(mode.slack, mode.sqrt_loss)
             bounded_dependency_oracle(*given, self.options, violation, work, found)
         else:
@@ -457,11 +464,15 @@ class DependencyAccelerators(Accelerators):
         kind = self.formulation
         return self.problem.oracle_at_scale(indices, v, scale, kind.rescaling, kind.uses_sqrt_loss)
 
-    def store(self, oracle: Oracle, caps: Floats, cache_bytes: int) -> TreeStore | None:
+    def store(self, oracle: Oracle, upper_bounds: Floats, cache_bytes: int) -> TreeStore | None:
         """A store with the oracle inside, where the loss adds up over arcs."""
         kind, zero_one = self.formulation, self.problem.options.zero_one
         mode = search_mode(kind.rescaling, kind.uses_sqrt_loss, zero_one)
-        return TreeStore(oracle, self.problem, caps, cache_bytes) if mode.kind == ADDITIVE else None
+        return (
+            TreeStore(oracle, self.problem, upper_bounds, cache_bytes)
+            if mode.kind == ADDITIVE
+            else None
+        )
 
 
 def _tree_score(arcs: Floats, labels: Floats, heads: Ints32, its_labels: Ints32) -> float:

@@ -17,8 +17,8 @@ def crossing_trees(heads: Ints32, bounds: Ints) -> Bools:
         tree = heads[starts[i] : starts[i + 1]]
         tokens = np.arange(1, len(tree) + 1)
         low, high = np.minimum(tree, tokens), np.maximum(tree, tokens)
-        inside = (low[:, None] < low) & (low < high[:, None]) & (high > high[:, None])
-        crosses[i] = inside.any()
+        strip_prefix = (low[:, None] < low) & (low < high[:, None]) & (high > high[:, None])
+        crosses[i] = strip_prefix.any()
     return crosses
 
 

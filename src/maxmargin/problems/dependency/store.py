@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...cutting_planes import empty_planes
 from ...engine.arena import Arena, new_places, new_scratch
+from ...engine.cost_model import BLOCK_ENTRY
+from ...engine.feature_blocks import FeatureBlocks
 from ...engine.joint_planes import PlaneRows
 from ...engine.oracle import Oracle
-from ...engine.parts import Parts
 from ...engine.planes import BlockReport, PlaneStore, StepRule, visits
-from ...engine.work import PART_ENTRY
-from ...plane_rows import empty_planes
 from ...types import Floats, Ints, Ints32
 from .features import LABEL_ALONE_MODIFIER, LABEL_PAIR_MODIFIER, ArcKeys
 from .scores import count_fixed
 from .store_kernels import (
     add_weighted_trees,
+    cached_pass_trees,
     count_row_features,
-    revisit_trees,
-    visit_trees,
+    oracle_pass_trees,
     write_row_features,
 )
 from .work import DependencyOptions, make_work
@@ -54,16 +54,16 @@ class TreeStore(PlaneStore):
     visits_in_order = True
 
     def __init__(
-        self, oracle: Oracle, problem: DependencyProblem, caps: Floats, cache_bytes: int
+        self, oracle: Oracle, problem: DependencyProblem, upper_bounds: Floats, cache_bytes: int
     ) -> None:
         arcs = problem.arcs
         self.trees = Trees(arcs, problem.gold, problem.gold_labels, problem.options)
-        super().__init__(oracle, caps, cache_bytes)
+        super().__init__(oracle, upper_bounds, cache_bytes)
         self.entry_size = float(count_fixed(arcs))
-        self._part_work = PART_ENTRY * self.entry_size
+        self._block_work = BLOCK_ENTRY * self.entry_size
 
     @property
-    def counts_parts(self) -> bool:
+    def counts_blocks(self) -> bool:
         """See `PlaneStore`; an arc is in the true tree, or in the other one."""
         return True
 
@@ -90,13 +90,13 @@ class TreeStore(PlaneStore):
         self._row = empty_planes(1, self._longest_row)
         self._row.indptr[0] = 0
 
-    def visit(self, examples: Ints, rule: StepRule) -> BlockReport:
+    def oracle_pass(self, examples: Ints, rule: StepRule) -> BlockReport:
         """True oracle calls, new planes and steps, one sentence after the other."""
         report = BlockReport(np.empty(len(examples)), np.empty(len(examples)))
         self.work += self.work_on(examples) + len(examples) * self.oracle.work
 
-        def visit(done: int) -> int:
-            return visit_trees(
+        def oracle_pass(done: int) -> int:
+            return oracle_pass_trees(
                 self._arrays,
                 examples,
                 rule,
@@ -109,22 +109,22 @@ class TreeStore(PlaneStore):
                 self._row,
             )
 
-        self._until_done(examples, self._longest_row, visit)
+        self._until_done(examples, self._longest_row, oracle_pass)
         self.oracle.count(len(examples))
         return report
 
-    def survey(
+    def certify_pass(
         self, examples: Ints, size: int, rule: StepRule
     ) -> Iterator[tuple[Ints, BlockReport]]:
         """See `BlockStore`; the oracle outside has no planes in arcs."""
         return visits(self, examples, size, rule)
 
-    def revisit(self, examples: Ints, rule: StepRule) -> Floats:
+    def cached_pass(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""
         gaps = np.empty(len(examples))
         self.reserve_scratch(examples, 0)
         self.work += self.work_on(examples)
-        revisit_trees(self._arrays, examples, rule, gaps, self.trees.arcs, self._features)
+        cached_pass_trees(self._arrays, examples, rule, gaps, self.trees.arcs, self._features)
         return gaps
 
     @property
@@ -148,17 +148,17 @@ class TreeStore(PlaneStore):
 
     def add_planes(self, weights: Floats, total: Floats) -> None:
         """See `PlaneStore`."""
-        self.reserve_scratch(np.arange(len(self.caps)), 0)
+        self.reserve_scratch(np.arange(len(self.upper_bounds)), 0)
         given = self.arena, self.blocks, weights, self.scratch, self.trees.arcs, self._features
         add_weighted_trees(*given, total)
 
-    def plane_rows(self, planes: Ints) -> tuple[PlaneRows, Parts]:
+    def plane_rows(self, planes: Ints) -> tuple[PlaneRows, FeatureBlocks]:
         """See `PlaneStore`; in single weights."""
-        in_arcs, parts = super().plane_rows(planes)
+        in_arcs, feature_blocks = super().plane_rows(planes)
         block, sizes = self.arena.block[planes], np.empty(len(planes), np.int64)
         count_row_features(self.trees.arcs, block, in_arcs, self._features, sizes)
         ends = np.cumsum(sizes)
         size = int(ends[-1]) if len(ends) else 0
         rows = PlaneRows(ends - sizes, ends, np.empty(size, np.int32), np.empty(size))
         write_row_features(self.trees.arcs, block, in_arcs, self._features, rows)
-        return rows, parts
+        return rows, feature_blocks

@@ -15,9 +15,9 @@ from ...engine.plane_kernels import (
     enter_plane,
     has_capacity,
     improve_planes,
-    judge_plane,
     list_block,
     local_product,
+    rate_plane,
     score_planes,
     sum_block,
 )
@@ -125,7 +125,7 @@ def _write_row(n, n_labels, gold, gold_labels, heads, work, row):
 
 
 @kernel(allocates=False)
-def visit_trees(store, examples, rule, done, report, trees, work, kept, heads, row):
+def oracle_pass_trees(store, examples, rule, done, report, trees, work, kept, heads, row):
     """Visit the blocks of examples[done:] by true oracle calls.
 
     Like `plane_kernels.absorb_planes`, with the plane found here, at the weights of the moment.
@@ -137,7 +137,7 @@ def visit_trees(store, examples, rule, done, report, trees, work, kept, heads, r
     gaps, hinges = report
     for r in range(done, len(examples)):
         i = examples[r]
-        cap, ridge = blocks.cap[i], blocks.ridge[i]
+        upper_bound, ridge = blocks.upper_bound[i], blocks.ridge[i]
         first = arcs.bounds[i]
         n = arcs.bounds[i + 1] - first - 1
         if not has_capacity(arena, blocks, used, scratch, i, 2 * n):
@@ -155,10 +155,10 @@ def visit_trees(store, examples, rule, done, report, trees, work, kept, heads, r
         n_live, n_known = list_block(arena, blocks, i, scratch)
         n_local = enter_plane(scratch, row, 0, 1.0, n_known)
         _weigh(arcs, i, scratch, 0, n_local, w, kept, features)
-        shift = score_planes(arena, scratch, n_live, cap, ridge)
+        shift = score_planes(arena, scratch, n_live, upper_bound, ridge)
         hinges[r] = n_wrong * unit - local_product(scratch, n_local)
         value = hinges[r] - shift
-        gap, steps, new = judge_plane(scratch, n_live, cap, ridge, rule, value)
+        gap, steps, new = rate_plane(scratch, n_live, upper_bound, ridge, rule, value)
         gaps[r] = gap
         if new:
             _arc_products(arcs, i, scratch, n_local, features)
@@ -180,7 +180,7 @@ def visit_trees(store, examples, rule, done, report, trees, work, kept, heads, r
             for f in range(n_local):
                 scratch.dense[f] = 0.0
         if steps and rule.max_steps > 0:
-            gain, changed = improve_planes(arena, scratch, n_live, cap, ridge, rule, gap)
+            gain, changed = improve_planes(arena, scratch, n_live, upper_bound, ridge, rule, gap)
             dual[0] += gain
             if changed:
                 _write_change(arcs, i, scratch, n_known, w, features)
@@ -188,7 +188,7 @@ def visit_trees(store, examples, rule, done, report, trees, work, kept, heads, r
 
 
 @kernel(allocates=False)
-def revisit_trees(store, examples, rule, gaps, arcs, features):
+def cached_pass_trees(store, examples, rule, gaps, arcs, features):
     """Improve the blocks of ``examples`` from their stored planes; reports gaps before that."""
     arena, _, blocks, _, scratch, w, dual = store
     for r in range(len(examples)):
@@ -196,14 +196,14 @@ def revisit_trees(store, examples, rule, gaps, arcs, features):
         gaps[r] = 0.0
         if blocks.count[i] == 0:
             continue
-        cap, ridge = blocks.cap[i], blocks.ridge[i]
+        upper_bound, ridge = blocks.upper_bound[i], blocks.ridge[i]
         n_live, n_local = list_block(arena, blocks, i, scratch)
         gather_arcs(arcs, i, scratch.features, 0, n_local, w, features, scratch.weights)
-        score_planes(arena, scratch, n_live, cap, ridge)
-        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, cap, ridge)
+        score_planes(arena, scratch, n_live, upper_bound, ridge)
+        gap, _ = block_gap(scratch.scores, scratch.alpha, n_live + 1, upper_bound, ridge)
         gaps[r] = gap
-        if gap > rule.threshold * cap and rule.max_steps > 0:
-            gain, changed = improve_planes(arena, scratch, n_live, cap, ridge, rule, gap)
+        if gap > rule.threshold * upper_bound and rule.max_steps > 0:
+            gain, changed = improve_planes(arena, scratch, n_live, upper_bound, ridge, rule, gap)
             dual[0] += gain
             if changed:
                 _write_change(arcs, i, scratch, n_local, w, features)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ...given import first_unusable, unusable
 from ...search.limits import as_numbers
 from ...types import Floats, Ints
+from ...validation import first_unusable, unusable
 from .slots import NoOutput, SlotLoss, SlotProblem
 
 __all__ = ["AssignmentProblem"]

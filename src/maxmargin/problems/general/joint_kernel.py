@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from ...cutting_planes import Planes, Row, entries, stack, stack_k_best
 from ...engine.state import Arrays
 from ...formulation import Formulation, Rescaling
-from ...given import is_at_least
-from ...plane_rows import Planes, Row, entries, stack, stack_k_best
 from ...problem import Problem
 from ...search.limits import as_examples, as_weights
 from ...types import Floats, Ints
+from ...validation import is_at_least
 from .kernel_points import Expansion, KernelPoints, KernelReport, output_key
 from .output_texts import OutputTexts
 
@@ -311,7 +311,7 @@ class JointKernelProblem(Problem):
         without._report = self.kernel_report
         return without, coefficients
 
-    # ----- checkpoints: see `engine.growing.Growing` ----------------------------------------------
+    # ----- checkpoints: see `engine.adaptive_features.AdaptiveFeatures` ----------------------------------------------
 
     def before_training(self) -> Problem:
         """The same problem without points."""
@@ -319,11 +319,11 @@ class JointKernelProblem(Problem):
         fresh._space = self._training_space.empty()
         return fresh
 
-    def grown_arrays(self) -> Arrays:
+    def feature_arrays(self) -> Arrays:
         """The points, and the coordinates that are known."""
         return self._training_space.arrays(self._texts)
 
-    def restore_grown(self, arrays: Arrays) -> None:
+    def restore_features(self, arrays: Arrays) -> None:
         """Take them over, in place of those there are."""
         self._training_space.restore(arrays, self._texts)
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from ..._warn import warn_user
-from ...declared import Amount, Count, checked_arrays, from_values, numbers, whole
-from ...engine.state import Arrays, check_budget, from_text, to_text, under
+from ...engine.state import Arrays, add_prefix, check_budget, from_text, to_text
+from ...schema import Amount, Count, checked_arrays, from_values, numbers, whole
 from ...types import Bools, Floats, Ints
 
 __all__ = ["Expansion", "KernelPoints", "KernelReport", "KernelValues", "output_key"]
@@ -274,7 +274,7 @@ class KernelPoints:
             "factor": self.factor,
         }
         for i, seen in self._seen.items():
-            arrays |= under(f"seen {i}", seen.arrays(i, texts))
+            arrays |= add_prefix(f"seen {i}", seen.arrays(i, texts))
         return arrays
 
     def restore(self, arrays: Arrays, texts: Texts) -> None:

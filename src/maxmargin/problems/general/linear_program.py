@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from ...cutting_planes import BoundedPlanes, Planes, difference, stack
 from ...formulation import Rescaling
-from ...plane_rows import BoundedPlanes, Planes, difference, stack
 from ...search.limits import as_examples, as_numbers, as_weights
 from ...sparse_format import check_sparse
 from ...types import Floats, Ints

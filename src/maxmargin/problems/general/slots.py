@@ -19,12 +19,12 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from ...cutting_planes import BoundedPlanes, Planes, difference, stack
 from ...formulation import Rescaling
-from ...plane_rows import BoundedPlanes, Planes, difference, stack
 from ...problem import Problem
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.limits import as_examples, as_weights
-from ...search.modes import ADDITIVE, DEVIATION, search_mode
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
 from ...types import Floats, Ints
 
 __all__ = ["LOSSES", "SlotLoss", "SlotProblem", "SlotScores"]
@@ -166,7 +166,7 @@ class SlotProblem(Problem):
         scores = self.scores_of(x, w)
         if mode.kind == ADDITIVE:
             return scores.best(losses)
-        if mode.kind == DEVIATION:
+        if mode.kind == BEST_NON_GOLD:
             other = self.best_other(x, scores, gold)
             better = other is not None and 1.0 + scores.score(other) - scores.score(gold) > 0.0
             return other if better and other is not None else gold
@@ -205,8 +205,8 @@ def _decoder(scores: SlotScores, losses: Floats, gold: Ints) -> Decoder:
     gold_score = scores.score(gold)
 
     def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
-        inside = (lower[:, None] < losses) & (losses <= upper[:, None])
-        labels = scores.best(np.where(inside, multiplier * losses, -np.inf))
+        strip_prefix = (lower[:, None] < losses) & (losses <= upper[:, None])
+        labels = scores.best(np.where(strip_prefix, multiplier * losses, -np.inf))
         found = losses[slots, labels]
         gain = 0.0 if not found.any() else scores.score(labels) - gold_score
         return Candidate(labels, found, float(found.sum()), gain)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...engine.threads import cubes, in_ranges
+from ...engine.threads import cubes, parallel_chunks
 from ...search.limits import as_weights
 from ...types import Floats, Ints, Ints32
 from .features import N_BUCKETS, list_features
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-TOGETHER = 16  # sentences that are parsed in a row
+JOINT = 16  # sentences that are parsed in a row
 
 
 class Sentences(NamedTuple):
@@ -187,8 +187,8 @@ class GrammarDecoder:
             work, found = spare.pop() if spare else new_scratch()
             derivations = []
             # The GIL is taken rarely, for others make trees with it, and often enough for Ctrl-C.
-            for begin in range(first, end, TOGETHER):
-                own = lengths[begin : min(begin + TOGETHER, end)]
+            for begin in range(first, end, JOINT):
+                own = lengths[begin : min(begin + JOINT, end)]
                 bases = np.concatenate([[0], np.cumsum(2 * own - 1)])
                 kept, scores = empty_nodes(int(bases[-1])), np.empty(len(own))
                 given = self.grammar.arrays, sentences, begin, begin + len(own), w
@@ -201,7 +201,7 @@ class GrammarDecoder:
             return derivations
 
         unit = 0.2 * len(self.grammar.arrays.left)
-        yield from chain.from_iterable(in_ranges(n_jobs, cubes(lengths), unit, parse))
+        yield from chain.from_iterable(parallel_chunks(n_jobs, cubes(lengths), unit, parse))
 
     def psi(self, sentences: Sentences, i: int, nodes: Nodes, base: int) -> Ints:
         """Features of a derivation of sentence i, each as often as it counts."""

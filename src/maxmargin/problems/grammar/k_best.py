@@ -2,7 +2,7 @@
 
 Places of the chart are ``(layer, start, end, symbol, level)``. Where derivations are ranked by a
 loss that does not add up, the level is the number of right nodes, and the chart that of
-`levels`; otherwise it is 0.
+`error_counts`; otherwise it is 0.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from ...formulation import Formulation
 from ...search.lazy_k_best import LazyRanking, Place, Way
 from ...search.limits import as_weights
-from ...search.modes import level_terms
+from ...search.modes import error_count_terms
 from ...types import Floats, Ints32
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes
+from .error_counts import ROUNDING, Lists, list_error_counts
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
-from .levels import ROUNDING, Lists, list_levels
 
 __all__ = ["GoldDerivation", "best_derivations", "best_rescaled_derivations"]
 
 LOW, TOP = 0, 1  # layers: a symbol without, and with what may be a unary rule on top
-ANY_LEVEL = 0
+ANY_ERROR_COUNT = 0
 
 
 class GoldDerivation(NamedTuple):
@@ -80,7 +80,7 @@ def best_rescaled_derivations(
     arrays, n_nodes = decoder.grammar.arrays, 2 * n - 1
     losses = np.arange(n_nodes, -1, -1) / n_nodes  # by number of right nodes
     rescaling, sqrt_loss = formulation.rescaling, formulation.uses_sqrt_loss
-    offsets, scales = level_terms(losses, gold_score, rescaling, sqrt_loss)
+    offsets, scales = error_count_terms(losses, gold_score, rescaling, sqrt_loss)
     # Derivations that are best with the loss added are candidates: what is among the k best has
     # no smaller a violation than the k-th of them.
     unit = 1.0 / n_nodes
@@ -95,7 +95,7 @@ def best_rescaled_derivations(
     needed -= ROUNDING * (1.0 + abs(needed))
     work = decoder.scratch(n, len(sentences.view_sizes), outside=True)
     work.gold_label[:] = gold_label[: len(work.gold_label)]
-    lists = list_levels(arrays, sentences, first, n, nodes, base, w, needed, True, work)
+    lists = list_error_counts(arrays, sentences, first, n, nodes, base, w, needed, True, work)
     search = _Search(decoder, sentences, int(first), n, w, work, 0.0, lists)
     return search.best(k, offsets, scales)
 
@@ -125,10 +125,10 @@ class _Search(LazyRanking):
         """The k best derivations with their scores, ranked by the terms of their levels."""
         start, roots = self.arrays.start, []
         for root in np.flatnonzero(start >= 0).tolist():
-            for level in self._scores(TOP, 0, self.n, root):
-                offset = offsets[level] + scales[level] * self.w[start[root]]
-                if scales[level] > 0.0:
-                    roots.append((offset, scales[level], (TOP, 0, self.n, root, level)))
+            for error_count in self._scores(TOP, 0, self.n, root):
+                offset = offsets[error_count] + scales[error_count] * self.w[start[root]]
+                if scales[error_count] > 0.0:
+                    roots.append((offset, scales[error_count], (TOP, 0, self.n, root, error_count)))
         return [
             (self._nodes(place, rank), score + float(self.w[start[place[3]]]))
             for place, rank, score in islice(self.rank(roots), k)
@@ -157,13 +157,13 @@ class _Search(LazyRanking):
             cell = cell_of(start, end, self.n)
             if self.lists is None:
                 score = float(self.charts[layer][cell, symbol])
-                self.listed[place] = {ANY_LEVEL: score} if score > -np.inf else {}
+                self.listed[place] = {ANY_ERROR_COUNT: score} if score > -np.inf else {}
             else:
                 lists = self.lists[layer]
                 first = lists.ptr[cell, symbol]
                 own = slice(first, first + lists.size[cell, symbol])
-                levels, scores = lists.levels[own].tolist(), lists.scores[own].tolist()
-                self.listed[place] = dict(zip(levels, scores, strict=True))
+                error_counts, scores = lists.error_counts[own].tolist(), lists.scores[own].tolist()
+                self.listed[place] = dict(zip(error_counts, scores, strict=True))
         return self.listed[place]
 
     def _is_right(self, start: int, end: int, symbol: int, unary: int) -> bool:
@@ -172,20 +172,20 @@ class _Search(LazyRanking):
         label = arrays.symbol_label[symbol] if unary < 0 else arrays.unary_label[unary]
         return bool(label == self.gold_label[cell_of(start, end, self.n)])
 
-    def _top_ways(self, start: int, end: int, symbol: int, level: int) -> list[Way]:
+    def _top_ways(self, start: int, end: int, symbol: int, error_count: int) -> list[Way]:
         """No unary rule, or any."""
         arrays = self.arrays
         unaries = range(arrays.unary_ptr[symbol], arrays.unary_ptr[symbol + 1])
         found = []
         for u, B in [(-1, symbol)] + [(u, int(arrays.unary_bottom[u])) for u in unaries]:
-            below = level
+            below = error_count
             if self.lists is not None:
                 below -= self._is_right(start, end, symbol, u)
             if below in self._scores(LOW, start, end, B):
                 found.append(Way((u, -1), ((LOW, start, end, B, below),), (0,)))
         return found
 
-    def _low_ways(self, start: int, end: int, symbol: int, level: int) -> list[Way]:
+    def _low_ways(self, start: int, end: int, symbol: int, error_count: int) -> list[Way]:
         """The lexical rule of a word, or all binary rules at all splits."""
         arrays, n, (low, top) = self.arrays, self.n, self.charts
         place = (LOW, start, end, symbol)
@@ -205,7 +205,7 @@ class _Search(LazyRanking):
                 B, C = int(arrays.left[r]), int(arrays.right[r])
                 on_right = self._scores(TOP, split, end, C)
                 for a in self._scores(TOP, start, split, B):
-                    b = level - a
+                    b = error_count - a
                     if b in on_right:
                         children = (TOP, start, split, B, a), (TOP, split, end, C, b)
                         found.append(Way((r, split), children, (0, 0)))

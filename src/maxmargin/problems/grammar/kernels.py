@@ -11,8 +11,8 @@ nodes, so that with m right ones precision, recall and F1 are all m / (2n - 1), 
 adds up over the nodes.
 
 Two searches here, each over all derivations: `fill_chart` with `recover` finds the best one, and
-with `fill_deviations` the best but the gold one (what a list of the two best is needed for). Where
-the loss does not add up, `levels` searches.
+with `fill_non_gold` the best but the gold one (what a list of the two best is needed for). Where
+the loss does not add up, `error_counts` searches.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def best_root(grammar, w, top, n):
 
 
 @kernel
-def fill_deviations(grammar, sentences, first, gold, base, n, w, work):
+def fill_non_gold(grammar, sentences, first, gold, base, n, w, work):
     """Best scores of derivations that differ from the gold derivation's, for each of its nodes.
 
     ``work.low_other[t]``: of node t's symbol over its span, by other steps than the gold ones;

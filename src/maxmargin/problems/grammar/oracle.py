@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ..._jit import kernel
-from ...search.modes import DEVIATION, LEVELS
+from ...search.modes import BEST_NON_GOLD, ERROR_COUNTS
 from ...search.violation import violation
+from .error_counts import best_by_error_count
 from .features import list_features, score_nodes
 from .kernels import (
     best_root,
     count_right,
     fill_chart,
-    fill_deviations,
+    fill_non_gold,
     is_same,
     mark_gold,
     recover,
 )
-from .levels import best_by_level
 
 
 @kernel
@@ -27,7 +27,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
 
         ADDITIVE    max  Delta(y, z) - <dpsi(z), w>
         DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1 with ``zero_one``
-        LEVELS      max  the rescaled violation (`best_by_level`)
+        LEVELS      max  the rescaled violation (`best_by_error_count`)
 
     In: ``grammar`` (GrammarArrays), ``sentences`` (Sentences), ``gold`` (Nodes of all examples),
     ``work`` (GrammarScratch), ``found`` (Nodes of one derivation). Out: CSR rows, large enough
@@ -44,9 +44,9 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
         mark_gold(grammar, gold, base, n, gold_label)
         gold_score = score_nodes(grammar, sentences, first, n, gold, base, w, work)
         violated = False
-        if mode.kind == DEVIATION:
+        if mode.kind == BEST_NON_GOLD:
             fill_chart(grammar, sentences, first, n, w, gold_label, 0.0, work)
-            root, score = fill_deviations(grammar, sentences, first, gold, base, n, w, work)
+            root, score = fill_non_gold(grammar, sentences, first, gold, base, n, w, work)
             violated = violation(1.0, score - gold_score, mode) > 0.0
             if violated:
                 recover(
@@ -58,7 +58,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
             root, score = best_root(grammar, w, work.top, n)
             recover(grammar, sentences, first, n, w, gold_label, unit, root, gold, -1, work, found)
             violated = not is_same(found, gold, base, n)
-        if mode.kind == LEVELS:
+        if mode.kind == ERROR_COUNTS:
             known = 0.0
             if violated:
                 loss = 1.0 - count_right(grammar, found, n, gold_label) / (2.0 * n - 1.0)
@@ -66,7 +66,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
                 known = violation(loss, score - gold_score, mode)
                 if known <= 0.0:
                     violated, known = False, 0.0
-            value = best_by_level(
+            value = best_by_error_count(
                 grammar,
                 sentences,
                 first,

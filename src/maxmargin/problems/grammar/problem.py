@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...engine.native import NativeProblem, pieces_of, sparse_row
+from ...cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...engine.packed_problem import PackedProblem, chunks_of, sparse_row
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, Row, empty_planes, stack_k_best, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
-from ...search.modes import ADDITIVE, LEVELS, search_mode
+from ...search.modes import ADDITIVE, ERROR_COUNTS, search_mode
 from ...types import Floats, Ints
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes, longest_row
 from .k_best import GoldDerivation, best_derivations, best_rescaled_derivations
@@ -29,7 +29,7 @@ __all__ = ["GrammarProblem"]
 GrammarLoss = Literal["f1", "zero-one"]
 
 
-class GrammarProblem(NativeProblem):
+class GrammarProblem(PackedProblem):
     """Derivations of a grammar, with exact oracles for every rescaling.
 
     Parameters
@@ -86,9 +86,9 @@ class GrammarProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> GrammarProblem:
         """See `Problem.subset`."""
-        words, offsets = pieces_of(self.sentences.offsets, indices)
+        words, offsets = chunks_of(self.sentences.offsets, indices)
         first_nodes = 2 * self.sentences.offsets - np.arange(self.n_examples + 1)
-        nodes, _ = pieces_of(first_nodes, indices)
+        nodes, _ = chunks_of(first_nodes, indices)
         sentences = self.sentences._replace(
             offsets=offsets,
             terminals=self.sentences.terminals[words],
@@ -151,7 +151,7 @@ class GrammarProblem(NativeProblem):
         mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         capacity = int(self._row_bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
-        work, found = self._work(mode.kind == LEVELS)
+        work, found = self._work(mode.kind == ERROR_COUNTS)
         grammar_oracle(
             self.decoder.grammar.arrays,
             self.sentences,
@@ -197,7 +197,7 @@ class GrammarProblem(NativeProblem):
         kind = search_mode(
             formulation.rescaling, formulation.uses_sqrt_loss, self.loss_name == "zero-one"
         ).kind
-        if kind == LEVELS:
+        if kind == ERROR_COUNTS:
             given = GoldDerivation(gold, base, gold_label, float(w[true].sum()))
             ranked = best_rescaled_derivations(decoder, sentences, w, k + 1, i, given, formulation)
         else:

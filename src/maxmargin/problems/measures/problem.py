@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...cutting_planes import Planes
 from ...engine.accelerators import Accelerators
 from ...engine.cuts.sample_pool import Candidate, SamplePool
-from ...engine.native import NativeProblem, entries_of, matrix_of
 from ...engine.oracle import Oracle
+from ...engine.packed_problem import PackedProblem, entries_of, matrix_of
 from ...engine.row_sums import add_rows, score_rows
 from ...engine.rows import make_rows
 from ...formulation import Formulation, Rescaling
-from ...given import as_floats
-from ...plane_rows import Planes
 from ...problem import LARGE
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Bools, Floats, Ints
+from ...validation import as_floats
 from .measure import Measure
 from .search import LabelSearch, RankingSearch
 from .table_kernels import AT_LEAST, AT_MOST, BREAK_EVEN
@@ -39,7 +39,7 @@ __all__ = ["MeasureProblem"]
 COUNTED = (BREAK_EVEN, AT_LEAST, AT_MOST)
 
 
-class MeasureProblem(NativeProblem):
+class MeasureProblem(PackedProblem):
     """One example: all rows.
 
     Parameters

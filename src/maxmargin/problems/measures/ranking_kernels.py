@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._jit import kernel
 from ...search.average_precision import write_swaps
-from ...search.modes import DEVIATION
+from ...search.modes import BEST_NON_GOLD
 from ...search.violation import violation
 
 
@@ -76,12 +76,12 @@ def place_negatives_at(a, mode, scores, positive, negative, sums, places, out):
         i = max(higher, a)
         gain += ((P - i) * score - (sums[P] - sums[i])) / pairs
     best, most = 0.0, 0
-    if mode.kind != DEVIATION and not mode.slack:
+    if mode.kind != BEST_NON_GOLD and not mode.slack:
         best = gain  # with m = 0 there is no loss
     for m in range(1, N + 1):
         score, i, k = scores[negative[m - 1]], min(places[m], a - 1), max(places[m], a)
         gain += ((k - i) * score - (sums[k] - sums[i])) / pairs
-        if mode.kind == DEVIATION:
+        if mode.kind == BEST_NON_GOLD:
             value = 1.0 + gain
         else:
             value = violation(m / (a + m), gain, mode)

@@ -13,7 +13,7 @@ import numpy as np
 from ...engine.cuts.sample_pool import Candidate
 from ...formulation import Formulation
 from ...search.average_precision import harmonic_numbers, place_negatives, write_swaps
-from ...search.modes import ADDITIVE, DEVIATION, search_mode
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
 from ...types import Bools, Floats, Ints
 from .measure import Measure
 from .ranking_kernels import place_negatives_at, precision_loss, swap_pairs
@@ -195,7 +195,7 @@ class RankingSearch:
                 self.row, mode, scores, above, below, sums, places, coefficients
             )
             return Candidate(float(loss), coefficients)
-        if mode.kind == DEVIATION and not self.weighted:
+        if mode.kind == BEST_NON_GOLD and not self.weighted:
             return self._best_wrong(scores)
         if mode.kind != ADDITIVE:
             raise ValueError(

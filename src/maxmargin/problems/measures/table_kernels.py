@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...search.modes import DEVIATION
+from ...search.modes import BEST_NON_GOLD
 from ...search.violation import violation
 
 ERROR, F_BETA, BREAK_EVEN, AT_LEAST, AT_MOST, RECALL_AT_PRECISION = 0, 1, 2, 3, 4, 5
@@ -52,7 +52,7 @@ def table_loss(terms, a, b):
 def table_value(terms, mode, a, b, gain):
     """Violation of the best labels with a table; those without loss are the truth's equals."""
     loss = table_loss(terms, a, b)
-    if mode.kind == DEVIATION:
+    if mode.kind == BEST_NON_GOLD:
         return 1.0 + gain if loss > 0.0 else NOTHING
     return violation(loss, gain, mode)
 

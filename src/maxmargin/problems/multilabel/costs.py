@@ -18,10 +18,10 @@ from ...search.bounded_search import (
     common_unit,
     most_violated,
 )
-from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode
+from ...search.modes import ADDITIVE, ERROR_COUNTS, PREDICT, SearchMode
 from ...types import Bools, Floats
-from .finding import find_labels
 from .graph import LabelGraph
+from .inference import find_labels
 
 __all__ = ["checked_costs", "find_with_costs", "flip_costs"]
 
@@ -56,13 +56,13 @@ def find_with_costs(
     wrong = flip_costs(gold, costs)
     if mode.kind == ADDITIVE:
         return find_labels(_with_costs(scores, gold, wrong), graph, pairs, gold, 0, PREDICT)
-    if mode.kind != LEVELS and np.all(wrong > 0.0):
+    if mode.kind != ERROR_COUNTS and np.all(wrong > 0.0):
         return find_labels(scores, graph, pairs, gold, 0, mode)
     unit = common_unit(costs)
     found = gold.copy()
     for r in range(len(gold)):
         decode = _decoder(scores[r], graph, pairs, gold[r], wrong[r])
-        if mode.kind == LEVELS:
+        if mode.kind == ERROR_COUNTS:
             violation = Violation(mode.slack, mode.sqrt_loss)
             best = most_violated(decode, wrong[r], violation, unit)
         else:

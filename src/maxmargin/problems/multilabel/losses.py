@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ..._jit import kernel
-from ...search.modes import DEVIATION, PREDICTION
+from ...search.modes import BEST_NON_GOLD, PREDICTION
 from ...search.violation import violation
 from ...types import Bools
 
@@ -36,7 +36,7 @@ def value_of_counts(loss, mode, n_on, missed, added, gain):
     """Violation of a set of labels by its counts and its gain."""
     if mode.kind == PREDICTION:
         return gain
-    if mode.kind == DEVIATION:
+    if mode.kind == BEST_NON_GOLD:
         return 1.0 + gain
     return violation(label_loss(loss, n_on, missed, added), gain, mode)
 

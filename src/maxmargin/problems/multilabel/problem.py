@@ -13,36 +13,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
-from ...engine.accelerators import PartAccelerators
-from ...engine.native import (
-    PartProblem,
+from ...cutting_planes import Planes, empty_planes, trim
+from ...engine.accelerators import FactoredAccelerators
+from ...engine.cost_model import scoring_work
+from ...engine.feature_blocks import write_block
+from ...engine.packed_problem import (
+    FactoredProblem,
     entries_of,
+    feature_blocks_of,
     matrix_of,
-    parts_of,
     rows_at,
     rows_of,
     scores_of_rows,
     sparse_row,
     sparse_rows,
 )
-from ...engine.parts import write_part
 from ...engine.rows import Rows, add_scores
 from ...engine.threads import each_range
-from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_weights, check_number_of_weights
-from ...search.modes import ADDITIVE, LEVELS, PREDICT, SearchMode, search_mode
+from ...search.modes import ADDITIVE, ERROR_COUNTS, PREDICT, SearchMode, search_mode
 from ...types import Bools, Floats, Ints
 from .costs import checked_costs, find_with_costs, flip_costs
-from .finding import find_labels
 from .graph import LabelGraph, make_graph
+from .inference import find_labels
 from .losses import LOSSES, LabelLoss, label_loss, loss_of
 
 __all__ = ["MultilabelProblem", "label_scores", "predict_labels"]
 
 
-class MultilabelProblem(PartProblem):
+class MultilabelProblem(FactoredProblem):
     """Labels that are on or off, any number of them at once.
 
     Joint features of x and a set of labels are x under each label of the set, and a 1 for each edge
@@ -99,7 +99,7 @@ class MultilabelProblem(PartProblem):
     def _hold(self, rows: Rows, gold: Bools) -> None:
         """Take the examples."""
         self.rows, self.gold = rows, gold
-        self.parts = parts_of(rows, self.n_labels, self.n_features)
+        self.feature_blocks = feature_blocks_of(rows, self.n_labels, self.n_features)
 
     @property
     def n_labels(self) -> int:
@@ -113,9 +113,9 @@ class MultilabelProblem(PartProblem):
 
     def subset(self, indices: Ints) -> MultilabelProblem:
         """See `Problem.subset`."""
-        part = copy.copy(self)
-        part._hold(rows_at(self.rows, indices), self.gold[indices])
-        return part
+        feature_block = copy.copy(self)
+        feature_block._hold(rows_at(self.rows, indices), self.gold[indices])
+        return feature_block
 
     # ----- one example at a time ----------------------------------------------------------------
 
@@ -156,13 +156,13 @@ class MultilabelProblem(PartProblem):
     # ----- the search ---------------------------------------------------------------------------
 
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
-        """See `PartProblem`."""
+        """See `FactoredProblem`."""
         mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         if self.loss_name == "f1" and mode.kind == ADDITIVE:  # it does not add up over labels
-            return SearchMode(LEVELS, False, False)
+            return SearchMode(ERROR_COUNTS, False, False)
         return mode
 
-    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_blocks: bool) -> Planes:
         """Sets of labels; parts are an example's whole input under a label, and edges."""
         gold = self.gold[examples]
         loss = LOSSES.index(self.loss_name)
@@ -176,12 +176,12 @@ class MultilabelProblem(PartProblem):
         entries, edges = np.count_nonzero(found != gold, axis=1), self.graph.edges
         first_pair = self.rows.n_rows * self.n_labels
         n_pairs = len(edges) * int(np.count_nonzero(entries))
-        if not as_parts:
+        if not as_blocks:
             rows = self.rows
             entries *= (rows.indptr[1:] - rows.indptr[:-1])[examples] + int(rows.bias != 0.0)
             first_pair = self.n_features - len(edges)
         out = empty_planes(len(examples), int(entries.sum()) + n_pairs)
-        _write_planes(self.rows, examples, gold, found, edges, loss, as_parts, first_pair, out)
+        _write_planes(self.rows, examples, gold, found, edges, loss, as_blocks, first_pair, out)
         if self.costs is not None:
             out.losses[:] = (flip_costs(gold, self.costs) * (found != gold)).sum(axis=1)
         return trim(out)
@@ -191,7 +191,7 @@ class MultilabelProblem(PartProblem):
         return MultilabelAccelerators(self, formulation)
 
 
-class MultilabelAccelerators(PartAccelerators):
+class MultilabelAccelerators(FactoredAccelerators):
     """An input under a label is a part."""
 
     def __init__(self, problem: MultilabelProblem, formulation: Formulation) -> None:
@@ -239,7 +239,7 @@ def _add_all_scores(rows, examples, w, scores):
 
 
 @kernel(allocates=False)
-def _write_planes(rows, examples, gold, found, edges, loss, as_parts, first_pair, out):
+def _write_planes(rows, examples, gold, found, edges, loss, as_blocks, first_pair, out):
     """Rows of dpsi, in features or in parts, and the losses.
 
     In: ``gold[r], found[r]`` are the labels of row ``examples[r]``; ``first_pair`` is the weight,
@@ -257,7 +257,7 @@ def _write_planes(rows, examples, gold, found, edges, loss, as_parts, first_pair
             sign = 1.0 if gold[r, label] else -1.0
             missed += gold[r, label]
             added += found[r, label]
-            filled = write_part(rows, i, L, label, sign, as_parts, out, filled)
+            filled = write_block(rows, i, L, label, sign, as_blocks, out, filled)
         if missed + added > 0:
             for e in range(len(edges)):
                 a, b = edges[e, 0], edges[e, 1]

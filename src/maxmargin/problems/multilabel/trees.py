@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._jit import kernel
 from ...search.limits import MOST_TABLE_BYTES
-from ...search.modes import ADDITIVE, DEVIATION, PREDICTION, SearchMode
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, PREDICTION, SearchMode
 from ...types import Bools, Floats, Ints
 from .graph import Forest
 from .losses import F1, value_of_counts
@@ -91,7 +91,7 @@ def _counted(label, r, gold, loss, mode):
     """Counts (missed, added) that a wrong label adds to, as 0 or 1 each."""
     if label == gold.shape[1] or mode.kind == ADDITIVE or mode.kind == PREDICTION:
         return 0, 0
-    if loss == F1 and mode.kind != DEVIATION and gold[r, label]:
+    if loss == F1 and mode.kind != BEST_NON_GOLD and gold[r, label]:
         return 1, 0
     return 0, 1
 
@@ -100,7 +100,7 @@ def _counted(label, r, gold, loss, mode):
 def _merged_counts(v, p, mode, most_missed, most_added):
     """Largest counts of p with the subtree v; where all that counts is any error, at most 1."""
     missed, added = most_missed[v] + most_missed[p], most_added[v] + most_added[p]
-    return missed, min(added, 1) if mode.kind == DEVIATION else added
+    return missed, min(added, 1) if mode.kind == BEST_NON_GOLD else added
 
 
 @kernel(allocates=False)

@@ -9,14 +9,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...cutting_planes import Planes, empty_planes, trim
 from ...engine.accelerators import Accelerators
 from ...engine.cuts.sample_pool import Candidate, SamplePool
-from ...engine.native import NativeProblem, matrix_of, pieces_of, rows_at
 from ...engine.oracle import Oracle
+from ...engine.packed_problem import PackedProblem, chunks_of, matrix_of, rows_at
 from ...engine.row_sums import add_rows, score_rows
 from ...engine.rows import make_rows, row_scores
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, search_mode
 from ...types import Floats, Ints
@@ -50,7 +50,7 @@ class Query(NamedTuple):
     weights: Floats
 
 
-class RankingProblem(NativeProblem):
+class RankingProblem(PackedProblem):
     """Rank the documents of each query by a linear score.
 
     An output is a number for each document; larger ones stand first. That of the training data is
@@ -101,7 +101,7 @@ class RankingProblem(NativeProblem):
         check_number_of_weights(self.n_features)
         _check_queries(rows.n_rows, self.relevance, bounds, loss)
         self.gains = gain_tables(self.relevance, bounds, k) if loss == "ndcg" else None
-        grades, n_grades = grades_of(self._judged(self.relevance), bounds)
+        grades, n_grades = grades_of(self._evaluated(self.relevance), bounds)
         n_pairs = pairs_of(grades, bounds)
         weights: Floats = np.empty(0)
         if document_weights is not None:
@@ -118,10 +118,10 @@ class RankingProblem(NativeProblem):
 
     def subset(self, indices: Ints) -> RankingProblem:
         """See `Problem.subset`."""
-        documents, offsets = pieces_of(self.queries.offsets, indices)
-        part = copy.copy(self)
-        part.relevance = self.relevance[documents]
-        part.queries = Queries(
+        documents, offsets = chunks_of(self.queries.offsets, indices)
+        feature_block = copy.copy(self)
+        feature_block.relevance = self.relevance[documents]
+        feature_block.queries = Queries(
             rows_at(self.queries.rows, documents),
             offsets,
             self.queries.grades[documents],
@@ -130,8 +130,8 @@ class RankingProblem(NativeProblem):
             self.queries.weights[documents] if len(self.queries.weights) else self.queries.weights,
         )
         if self.gains is not None:
-            part.gains = gain_tables(part.relevance, offsets, self.k)
-        return part
+            feature_block.gains = gain_tables(feature_block.relevance, offsets, self.k)
+        return feature_block
 
     # ----- one query at a time ------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class RankingProblem(NativeProblem):
         """The scores; see `Problem.predict`."""
         return row_scores(make_rows(x.documents), as_weights(w, self.n_features))
 
-    def _judged(self, relevance: Floats) -> Floats:
+    def _evaluated(self, relevance: Floats) -> Floats:
         """What the loss makes of relevances; documents in which it is the same are not compared."""
         if self.loss_name == "average-precision":
             return (relevance > 0.0).astype(np.float64)
@@ -184,7 +184,7 @@ class RankingProblem(NativeProblem):
 
     def _compared(self, relevance: Floats) -> Floats:
         """1 or -1 for the pairs of documents that are compared, 0 for others."""
-        return _signs(self._judged(relevance))
+        return _signs(self._evaluated(relevance))
 
     # ----- the search ---------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...search.modes import ADDITIVE, DEVIATION
+from ...search.modes import ADDITIVE, BEST_NON_GOLD
 from ...search.violation import violation
 from ...types import Floats, Ints
 from .queries import add_grade, clear_tree, count_below
@@ -126,7 +126,7 @@ def _swap_weighted(scores, order, grades, n_grades, weights, sums, counts):
 @kernel(allocates=False)
 def _value(k, D, unit, mode):
     """Violation of k swaps; without rescaling there has to be one."""
-    if mode.kind == DEVIATION:
+    if mode.kind == BEST_NON_GOLD:
         return 1.0 - D * unit if k > 0 else -np.inf
     return violation(k * unit, -D * unit, mode)
 

@@ -19,30 +19,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._jit import kernel
-from ...engine.accelerators import PartAccelerators
-from ...engine.native import (
-    PartProblem,
+from ...cutting_planes import Planes, empty_planes, trim
+from ...engine.accelerators import FactoredAccelerators
+from ...engine.cost_model import scoring_work
+from ...engine.feature_blocks import write_block
+from ...engine.packed_problem import (
+    FactoredProblem,
     entries_of,
+    feature_blocks_of,
     matrix_of,
-    parts_of,
     rows_at,
     sparse_row,
     sparse_rows,
 )
-from ...engine.parts import write_part
 from ...engine.rows import Rows, add_scores, check_codes
-from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import as_weights, check_number_of_weights
-from ...search.modes import ADDITIVE, DEVIATION, SearchMode, search_mode
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, SearchMode, search_mode
 from ...search.violation import violation
 from ...types import Bools, Floats, Ints
 
 __all__ = ["ThresholdProblem", "best_thresholds"]
 
 
-class ThresholdProblem(PartProblem):
+class ThresholdProblem(FactoredProblem):
     """Grades of examples, by thresholds on a linear score.
 
     An output says of each threshold whether the score is above it. Weights are those of the inputs,
@@ -77,7 +77,7 @@ class ThresholdProblem(PartProblem):
     def _hold(self, rows: Rows, grades: Ints) -> None:
         """Take the examples."""
         self.rows, self.grades = rows, grades
-        self.parts = parts_of(rows, 1, self.n_features)
+        self.feature_blocks = feature_blocks_of(rows, 1, self.n_features)
 
     @property
     def n_examples(self) -> int:
@@ -86,9 +86,9 @@ class ThresholdProblem(PartProblem):
 
     def subset(self, indices: Ints) -> ThresholdProblem:
         """See `Problem.subset`."""
-        part = copy.copy(self)
-        part._hold(rows_at(self.rows, indices), self.grades[indices])
-        return part
+        feature_block = copy.copy(self)
+        feature_block._hold(rows_at(self.rows, indices), self.grades[indices])
+        return feature_block
 
     # ----- one example at a time ----------------------------------------------------------------
 
@@ -126,17 +126,17 @@ class ThresholdProblem(PartProblem):
     # ----- the search ---------------------------------------------------------------------------
 
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
-        """See `PartProblem`."""
+        """See `FactoredProblem`."""
         return search_mode(rescaling, sqrt_loss)
 
-    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_blocks: bool) -> Planes:
         """Decisions; parts are an example's whole input, and thresholds."""
         n_entries = len(examples) * (1 + self.n_thresholds)
-        if not as_parts:
+        if not as_blocks:
             n_entries += int((self.rows.indptr[examples + 1] - self.rows.indptr[examples]).sum())
         out = empty_planes(len(examples), n_entries)
         work = np.empty(self.n_thresholds), np.empty(self.n_thresholds, np.int64), np.empty(1)
-        _find_wrong(self.rows, self.grades, examples, w, mode, as_parts, *work, out)
+        _find_wrong(self.rows, self.grades, examples, w, mode, as_blocks, *work, out)
         return trim(out)
 
     def accelerators(self, formulation: Formulation) -> ThresholdAccelerators:
@@ -144,7 +144,7 @@ class ThresholdProblem(PartProblem):
         return ThresholdAccelerators(self, formulation)
 
 
-class ThresholdAccelerators(PartAccelerators):
+class ThresholdAccelerators(FactoredAccelerators):
     """An input is a part, and so is a threshold."""
 
     def __init__(self, problem: ThresholdProblem, formulation: Formulation) -> None:
@@ -155,7 +155,7 @@ class ThresholdAccelerators(PartAccelerators):
 
 
 @kernel(allocates=False)
-def _find_wrong(rows, grades, examples, w, mode, as_parts, margins, order, score, out):
+def _find_wrong(rows, grades, examples, w, mode, as_blocks, margins, order, score, out):
     """The most violated decisions of each listed example: rows of dpsi, and losses.
 
     The decisions of the smallest margins s_k (<w, x> - b_k) are wrong: those below 1 where losses
@@ -177,10 +177,10 @@ def _find_wrong(rows, grades, examples, w, mode, as_parts, margins, order, score
         for place in range(n_wrong):
             n_above += 1 if grades[i] > order[place] else -1
         if n_above != 0:
-            filled = write_part(rows, i, 1, 0, 1.0 * n_above, as_parts, out, filled)
+            filled = write_block(rows, i, 1, 0, 1.0 * n_above, as_blocks, out, filled)
         for place in range(n_wrong):
             k = order[place]
-            out.indices[filled] = (first_part if as_parts else first_weight) + k
+            out.indices[filled] = (first_part if as_blocks else first_weight) + k
             out.values[filled] = -1.0 if grades[i] > k else 1.0
             filled += 1
         out.losses[r] = n_wrong
@@ -207,7 +207,7 @@ def _choose(margins, order, mode):
     total, best, n_wrong = 0.0, 0.0, 0
     for count in range(1, T + 1):
         total += margins[order[count - 1]]
-        value = 1.0 - total if mode.kind == DEVIATION else violation(1.0 * count, -total, mode)
+        value = 1.0 - total if mode.kind == BEST_NON_GOLD else violation(1.0 * count, -total, mode)
         if value > best:
             best, n_wrong = value, count
     return n_wrong

@@ -10,10 +10,10 @@ import numpy as np
 from ...types import Floats
 from .layout import Pieces, Segment, SegmentLayout
 
-__all__ = ["best_without", "list_pieces"]
+__all__ = ["best_without", "list_chunks"]
 
 
-def list_pieces(pieces: Pieces) -> list[Segment]:
+def list_chunks(pieces: Pieces) -> list[Segment]:
     """Start, stop and label of all pieces, those outside of segments too, from left to right."""
     starts = np.flatnonzero(pieces.lengths > 0)
     stops = starts + pieces.lengths[starts]

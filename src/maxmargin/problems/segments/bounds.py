@@ -17,18 +17,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
-from ...search.choice import first_argmax
+from ...search.ties import argmax
 from ...search.violation import plane_terms, violation
 from ...types import Floats, Ints
 
-__all__ = ["Levels", "bound_levels", "level_loss", "piece_terms", "prepare"]
+__all__ = ["ErrorCounts", "bound_error_counts", "error_count_loss", "piece_terms", "prepare"]
 
 HAMMING, SEGMENTS, F1, ZERO_ONE = 0, 1, 2, 3
 ROUNDS = 4  # searches with prices
 PRECISION = 1e-11  # of scores, relative to the largest: rounding of their sums
 
 
-class Levels(NamedTuple):
+class ErrorCounts(NamedTuple):
     """What is known of a sequence: best scores of what follows a place, with prices in them.
 
     ``open[t, c]`` has a piece of label c that begins at t, ``after[t, c]`` one that ends before t;
@@ -40,12 +40,12 @@ class Levels(NamedTuple):
     after: Floats
     length: Ints
     next: Ints
-    prices: Floats  # D, price_a and price_b of each round
+    multipliers: Floats  # D, price_a and price_b of each round
     limits: Floats  # violation of the best segmentation so far, and what its states have to reach
 
 
 @kernel(inline=True)
-def level_loss(loss, right, count, n_gold):
+def error_count_loss(loss, right, count, n_gold):
     """Loss of a level."""
     if loss == HAMMING:
         return 1.0 * count
@@ -108,12 +108,12 @@ def gold_score(model, w, length, gold_labels, gold_lengths, wrong, work):
 
 @kernel(allocates=False)
 def search_with_prices(
-    model, w, length, by_segments, gold_labels, gold_lengths, price_a, price_b, levels, work
+    model, w, length, by_segments, gold_labels, gold_lengths, price_a, price_b, error_counts, work
 ):
-    """Fill the tables of `Levels`; returns D."""
+    """Fill the tables of `ErrorCounts`; returns D."""
     K = model.n_labels
     for c in range(K + 1):
-        levels.after[length, c] = 0.0
+        error_counts.after[length, c] = 0.0
     for t in range(length - 1, -1, -1):
         for c in range(K + 1):
             longest = model.longest[c] if c < K else np.int64(1)
@@ -128,59 +128,68 @@ def search_with_prices(
                     c,
                     gold_labels,
                     gold_lengths,
-                    levels.wrong,
+                    error_counts.wrong,
                     work,
                 )
-                value = score + price_a * more_a + price_b * more_b + levels.after[t + n, c]
+                value = score + price_a * more_a + price_b * more_b + error_counts.after[t + n, c]
                 if value > best:
                     best, chosen = value, n
-            levels.open[t, c], levels.length[t, c] = best, chosen
+            error_counts.open[t, c], error_counts.length[t, c] = best, chosen
         if t > 0:
             for j in range(K + 1):
                 best, chosen = -np.inf, np.int64(0)
                 for c in range(K + 1):
-                    value = w[model.transitions + j * (K + 1) + c] + levels.open[t, c]
+                    value = w[model.transitions + j * (K + 1) + c] + error_counts.open[t, c]
                     if value > best:
                         best, chosen = value, np.int64(c)
-                levels.after[t, j], levels.next[t, j] = best, chosen
-    return levels.open[0, first_argmax(levels.open[0], K + 1)]
+                error_counts.after[t, j], error_counts.next[t, j] = best, chosen
+    return error_counts.open[0, argmax(error_counts.open[0], K + 1)]
 
 
 @kernel(allocates=False)
-def level_found(model, w, length, by_segments, gold_labels, gold_lengths, levels, work):
+def error_count_found(model, w, length, by_segments, gold_labels, gold_lengths, error_counts, work):
     """The level of the segmentation that the tables tell."""
     right, count, t = 0, 0, 0
-    label = np.int64(first_argmax(levels.open[0], model.n_labels + 1))
+    label = np.int64(argmax(error_counts.open[0], model.n_labels + 1))
     while t < length:
-        n = levels.length[t, label]
+        n = error_counts.length[t, label]
         _, more_a, more_b = piece_terms(
-            model, w, by_segments, t, t + n, label, gold_labels, gold_lengths, levels.wrong, work
+            model,
+            w,
+            by_segments,
+            t,
+            t + n,
+            label,
+            gold_labels,
+            gold_lengths,
+            error_counts.wrong,
+            work,
         )
         right, count, t = right + more_a, count + more_b, t + n
         if t < length:
-            label = levels.next[t, label]
+            label = error_counts.next[t, label]
     return right, count
 
 
 @kernel(allocates=False)
-def take_found(model, length, levels, work):
+def take_found(model, length, error_counts, work):
     """Write the segmentation that the tables tell to work."""
-    t, label = 0, np.int64(first_argmax(levels.open[0], model.n_labels + 1))
+    t, label = 0, np.int64(argmax(error_counts.open[0], model.n_labels + 1))
     while t < length:
-        n = levels.length[t, label]
+        n = error_counts.length[t, label]
         for u in range(t, t + n):
             work.labels[u] = label
             work.lengths[u] = 0
         work.lengths[t] = n
         t += n
         if t < length:
-            label = levels.next[t, label]
+            label = error_counts.next[t, label]
 
 
 @kernel(allocates=False)
 def slopes(loss, mode, n_gold, a, b, gain):
     """By what the violation rises with a and with b at a level, in units of scores."""
-    scale = plane_terms(level_loss(loss, a, b, n_gold), mode)[1]
+    scale = plane_terms(error_count_loss(loss, a, b, n_gold), mode)[1]
     low_a, high_a = max(a - 1, 0), max(min(a + 1, n_gold), 1)
     low_b = max(b - 1, 0)
     rise_a = value_at(loss, mode, n_gold, high_a, b, gain)
@@ -193,11 +202,11 @@ def slopes(loss, mode, n_gold, a, b, gain):
 @kernel(allocates=False)
 def value_at(loss, mode, n_gold, a, b, gain):
     """Violation at a level, also at one that no segmentation has."""
-    return violation(max(level_loss(loss, a, b, n_gold), 0.0), gain, mode)
+    return violation(max(error_count_loss(loss, a, b, n_gold), 0.0), gain, mode)
 
 
 @kernel(allocates=False)
-def bound_levels(
+def bound_error_counts(
     model,
     w,
     length,
@@ -208,7 +217,7 @@ def bound_levels(
     gold_lengths,
     n_gold,
     of_gold,
-    levels,
+    error_counts,
     work,
 ):
     """Search for good segmentations; returns the number of rounds, 0 if the best one is in work.
@@ -219,46 +228,59 @@ def bound_levels(
     most_a = n_gold if by_segments else 0
     a, b, gain = -1, -1, 0.0
     price_a, price_b = 0.0, 0.0
-    levels.limits[0] = 0.0
+    error_counts.limits[0] = 0.0
     for r in range(ROUNDS):
         if r > 0:
             price_a, price_b = slopes(loss, mode, n_gold, a, b, gain)
         D = search_with_prices(
-            model, w, length, by_segments, gold_labels, gold_lengths, price_a, price_b, levels, work
+            model,
+            w,
+            length,
+            by_segments,
+            gold_labels,
+            gold_lengths,
+            price_a,
+            price_b,
+            error_counts,
+            work,
         )
-        levels.prices[r, 0], levels.prices[r, 1], levels.prices[r, 2] = D, price_a, price_b
-        found_a, found_b = level_found(
-            model, w, length, by_segments, gold_labels, gold_lengths, levels, work
+        (
+            error_counts.multipliers[r, 0],
+            error_counts.multipliers[r, 1],
+            error_counts.multipliers[r, 2],
+        ) = D, price_a, price_b
+        found_a, found_b = error_count_found(
+            model, w, length, by_segments, gold_labels, gold_lengths, error_counts, work
         )
-        delta = level_loss(loss, found_a, found_b, n_gold)
+        delta = error_count_loss(loss, found_a, found_b, n_gold)
         if delta > 0.0:
             gain = D - price_a * found_a - price_b * found_b - of_gold
             value = violation(delta, gain, mode)
-            if value > levels.limits[0]:
-                levels.limits[0] = value
-                take_found(model, length, levels, work)
+            if value > error_counts.limits[0]:
+                error_counts.limits[0] = value
+                take_found(model, length, error_counts, work)
         # The level of the largest bound that is above what was found.
         rounding = PRECISION * (1.0 + abs(D) + abs(of_gold))
-        top, before_a, before_b = levels.limits[0] + rounding, a, b
-        levels.limits[1] = np.inf
+        top, before_a, before_b = error_counts.limits[0] + rounding, a, b
+        error_counts.limits[1] = np.inf
         proven = True
         for right in range(most_a + 1):
             for count in range(right if by_segments else 1, length + 1):
-                delta = level_loss(loss, right, count, n_gold)
+                delta = error_count_loss(loss, right, count, n_gold)
                 if delta <= 0.0:
                     continue
                 most = np.inf
                 for k in range(r + 1):
-                    price = levels.prices[k]
+                    price = error_counts.multipliers[k]
                     most = min(most, price[0] - price[1] * right - price[2] * count)
                 bound = violation(delta, most - of_gold, mode)
-                if bound <= levels.limits[0] + rounding:
+                if bound <= error_counts.limits[0] + rounding:
                     continue
                 proven = False
                 offset, scale = plane_terms(delta, mode)
-                needed = of_gold + (levels.limits[0] - offset) / scale
+                needed = of_gold + (error_counts.limits[0] - offset) / scale
                 needed += price_a * right + price_b * count
-                levels.limits[1] = min(levels.limits[1], needed - rounding)
+                error_counts.limits[1] = min(error_counts.limits[1], needed - rounding)
                 if bound > top:
                     top, a, b, gain = bound, right, count, most - of_gold
         if proven:

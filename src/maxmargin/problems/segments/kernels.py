@@ -15,12 +15,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
-from ...engine.parts import write_part
+from ...engine.feature_blocks import write_block
 from ...engine.rows import add_scores
-from ...search.choice import first_argmax
 from ...search.modes import ADDITIVE
-from .bounds import HAMMING, SEGMENTS, ZERO_ONE, level_loss
-from .levels import best_by_level
+from ...search.ties import argmax
+from .bounds import HAMMING, SEGMENTS, ZERO_ONE, error_count_loss
+from .error_counts import best_by_error_count
 
 NOTHING = -1  # a feature that a token has not
 SLOTS = 5  # kinds of features that a token may bring; the first three are rows of its own
@@ -112,7 +112,7 @@ def best_segments(model, w, length, right, gold_labels, work):
                 opened[c, t] = best + scores[t, K + 1 + c] - prefix[c, t]
             else:
                 before = best
-    t, label = length, first_argmax(forward[length], K + 1)
+    t, label = length, argmax(forward[length], K + 1)
     while t > 0:
         n = work.chosen[t, label]
         t -= n
@@ -160,22 +160,22 @@ def feature_at(model, labels, lengths, t, end, slot):
 
 
 @kernel(allocates=False)
-def write_feature(rows, row, n_columns, feature, slot, sign, as_parts, shift, out, filled):
+def write_feature(rows, row, n_columns, feature, slot, sign, as_blocks, shift, out, filled):
     """Append a feature of `feature_at`, single ones moved by shift; returns the new position."""
     if slot > 2:
         out.indices[filled] = feature + shift
         out.values[filled] = sign
         return filled + 1
-    return write_part(rows, row, n_columns, feature, sign, as_parts, out, filled)
+    return write_block(rows, row, n_columns, feature, sign, as_blocks, out, filled)
 
 
 @kernel(allocates=False)
-def write_difference(model, data, first, length, gold, work, as_parts, out, at):
+def write_difference(model, data, first, length, gold, work, as_blocks, out, at):
     """Append psi(x, gold) - psi(x, found) at position ``at``; returns the new position."""
     rows, n_columns = data.rows, model.n_columns
     gold_labels, gold_lengths = gold
     # In parts, what is behind the token features keeps its order and moves.
-    shift = len(data.labels) * n_columns - model.transitions if as_parts else 0
+    shift = len(data.labels) * n_columns - model.transitions if as_blocks else 0
     for t in range(length):
         for slot in range(SLOTS):
             good = feature_at(model, gold_labels, gold_lengths, t, length, slot)
@@ -184,9 +184,9 @@ def write_difference(model, data, first, length, gold, work, as_parts, out, at):
                 continue
             row = first + t
             if good != NOTHING:
-                at = write_feature(rows, row, n_columns, good, slot, 1.0, as_parts, shift, out, at)
+                at = write_feature(rows, row, n_columns, good, slot, 1.0, as_blocks, shift, out, at)
             if bad != NOTHING:
-                at = write_feature(rows, row, n_columns, bad, slot, -1.0, as_parts, shift, out, at)
+                at = write_feature(rows, row, n_columns, bad, slot, -1.0, as_blocks, shift, out, at)
     return at
 
 
@@ -200,7 +200,7 @@ def take_up(model, data, i, w, work):
 
 
 @kernel(allocates=False)
-def write_found(model, data, i, r, n_gold, as_parts, work, out, filled):
+def write_found(model, data, i, r, n_gold, as_blocks, work, out, filled):
     """Append the segmentation in work as row r; returns the new position."""
     first, end = data.offsets[i], data.offsets[i + 1]
     gold_labels, gold_lengths = data.labels[first:end], data.lengths[first:end]
@@ -209,13 +209,13 @@ def write_found(model, data, i, r, n_gold, as_parts, work, out, filled):
         end - first, model.n_labels, by_segments, gold_labels, gold_lengths, work.labels,
         work.lengths,
     )  # fmt: skip
-    out.losses[r] = level_loss(data.loss, right, count, n_gold)
+    out.losses[r] = error_count_loss(data.loss, right, count, n_gold)
     gold = (gold_labels, gold_lengths)
-    return write_difference(model, data, first, end - first, gold, work, as_parts, out, filled)
+    return write_difference(model, data, first, end - first, gold, work, as_blocks, out, filled)
 
 
 @kernel(allocates=False)
-def segment_oracle(model, data, examples, w, mode, as_parts, work, out):
+def segment_oracle(model, data, examples, w, mode, as_blocks, work, out):
     """Most violated segmentation of each example as a sparse row of dpsi, in features or in parts.
 
     Problem solved for example i, gold segmentation y, over all segmentations z:
@@ -238,16 +238,16 @@ def segment_oracle(model, data, examples, w, mode, as_parts, work, out):
             add_loss(work.scores, end - first, model.n_labels, data.loss, gold_labels, gold_lengths)
             right = -2.0 if data.loss == SEGMENTS else 0.0
         best_segments(model, w, end - first, right, gold_labels, work)
-        filled = write_found(model, data, i, r, n_gold, as_parts, work, out, filled)
+        filled = write_found(model, data, i, r, n_gold, as_blocks, work, out, filled)
         out.indptr[r + 1] = filled
 
 
 @kernel
-def level_oracle(model, data, examples, w, mode, as_parts, work, out):
+def error_count_oracle(model, data, examples, w, mode, as_blocks, work, out):
     """Do the same as `segment_oracle`, where levels tell; compiled for those alone who need it.
 
         DEVIATION   max  1 - <dpsi(z), w>,  z != y
-        LEVELS      max  the rescaled violation of `best_by_level`
+        LEVELS      max  the rescaled violation of `best_by_error_count`
 
     A row is empty, with loss 0, where nothing beats the gold segmentation.
     """
@@ -259,10 +259,10 @@ def level_oracle(model, data, examples, w, mode, as_parts, work, out):
         gold_labels, gold_lengths = data.labels[first:end], data.lengths[first:end]
         n_gold = take_up(model, data, i, w, work)
         out.losses[r] = 0.0
-        if best_by_level(
+        if best_by_error_count(
             model, w, end - first, data.loss, mode, gold_labels, gold_lengths, n_gold, work
         ):
-            filled = write_found(model, data, i, r, n_gold, as_parts, work, out, filled)
+            filled = write_found(model, data, i, r, n_gold, as_blocks, work, out, filled)
         out.indptr[r + 1] = filled
 
 

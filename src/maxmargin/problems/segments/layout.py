@@ -33,7 +33,7 @@ __all__ = [
     "Segment",
     "SegmentLayout",
     "SegmentModel",
-    "pieces_of",
+    "chunks_of",
     "segments_by_sequence",
     "segments_of",
 ]
@@ -103,7 +103,7 @@ class SegmentLayout:
         return w[first : first + int(self.longest[label])]
 
 
-def pieces_of(segments: Sequence[Segment], n_tokens: int, n_labels: int) -> Pieces:
+def chunks_of(segments: Sequence[Segment], n_tokens: int, n_labels: int) -> Pieces:
     """A segmentation as arrays; segments have to fit, in any order."""
     labels, lengths = np.full(n_tokens, n_labels, np.int32), np.ones(n_tokens, np.int32)
     for start, stop, label in segments:

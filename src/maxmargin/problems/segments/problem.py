@@ -9,36 +9,36 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...engine.accelerators import PartAccelerators
-from ...engine.native import (
-    PartProblem,
+from ...cutting_planes import Planes, empty_planes, trim
+from ...engine.accelerators import FactoredAccelerators
+from ...engine.cost_model import scoring_work
+from ...engine.packed_problem import (
+    FactoredProblem,
     entries_of,
     entries_per_row,
+    feature_blocks_of,
     matrix_of,
-    parts_of,
     rows_at,
     sparse_row,
     sparse_rows,
 )
-from ...engine.native import pieces_of as entries_within
+from ...engine.packed_problem import chunks_of as entries_within
 from ...engine.rows import Rows
-from ...engine.work import scoring_work
 from ...formulation import Formulation, Rescaling
-from ...plane_rows import Planes, empty_planes, trim
 from ...search.limits import MOST_TABLE_BYTES, as_weights, check_number_of_weights
-from ...search.modes import ADDITIVE, DEVIATION, LEVELS, PREDICT, SearchMode, search_mode
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, PREDICT, SearchMode, search_mode
 from ...types import Floats, Ints, Ints32
-from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, level_loss
+from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, error_count_loss
 from .kernels import (
     NOTHING,
     SLOTS,
     count_errors,
     decode_segments,
+    error_count_oracle,
     feature_at,
-    level_oracle,
     segment_oracle,
 )
-from .layout import Pieces, Segment, SegmentLayout, pieces_of, segments_of
+from .layout import Pieces, Segment, SegmentLayout, chunks_of, segments_of
 
 __all__ = ["LOSSES", "SegmentDecoder", "SegmentLoss", "SegmentProblem", "check_segments"]
 
@@ -121,7 +121,7 @@ class SegmentDecoder:
         return tokens, columns, np.array(single, np.int64)
 
 
-class SegmentProblem(PartProblem):
+class SegmentProblem(FactoredProblem):
     """Segmentations with exact oracles for every loss and rescaling.
 
     An output is a list of segments (start, stop, label) that do not overlap; tokens between them
@@ -187,7 +187,7 @@ class SegmentProblem(PartProblem):
         self.layout, self.decoder = layout, SegmentDecoder(layout)
         self.n_features = layout.size
         K = layout.n_labels
-        gold = [pieces_of(s, n, K) for s, n in zip(segments, lengths.tolist(), strict=True)]
+        gold = [chunks_of(s, n, K) for s, n in zip(segments, lengths.tolist(), strict=True)]
         labels = np.concatenate([np.empty(0, np.int32), *(pieces.labels for pieces in gold)])
         of_pieces = np.concatenate([np.empty(0, np.int32), *(pieces.lengths for pieces in gold)])
         self._hold(SegmentData(rows, bounds, labels, of_pieces, LOSSES[loss]))
@@ -201,8 +201,8 @@ class SegmentProblem(PartProblem):
         entries = np.diff(data.rows.indptr[data.offsets])
         with_bias = entries + self._lengths * int(data.rows.bias != 0.0)
         self._row_bounds = 6 * with_bias + 4 * self._lengths
-        self._part_bounds = 2 * SLOTS * self._lengths
-        self.parts = parts_of(data.rows, self.layout.n_columns, self.layout.size)
+        self._block_bounds = 2 * SLOTS * self._lengths
+        self.feature_blocks = feature_blocks_of(data.rows, self.layout.n_columns, self.layout.size)
 
     @property
     def n_examples(self) -> int:
@@ -212,8 +212,8 @@ class SegmentProblem(PartProblem):
     def subset(self, indices: Ints) -> SegmentProblem:
         """See `Problem.subset`."""
         tokens, offsets = entries_within(self.data.offsets, indices)
-        part = copy.copy(self)
-        part._hold(
+        feature_block = copy.copy(self)
+        feature_block._hold(
             self.data._replace(
                 rows=rows_at(self.data.rows, tokens),
                 offsets=offsets,
@@ -221,7 +221,7 @@ class SegmentProblem(PartProblem):
                 lengths=self.data.lengths[tokens],
             )
         )
-        return part
+        return feature_block
 
     # ----- one sequence at a time ---------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class SegmentProblem(PartProblem):
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         """See `Problem.joint_feature`, and `layout` for the order of the features."""
-        pieces = pieces_of(y, x.shape[0], self._K)
+        pieces = chunks_of(y, x.shape[0], self._K)
         tokens, columns, single = self.decoder.features(pieces)
         rows, inputs, values = entries_of(x, self.data.rows)
         # Every entry of a token's row under every column of the token.
@@ -248,10 +248,10 @@ class SegmentProblem(PartProblem):
     def loss(self, y: Any, y_hat: Any) -> float:
         """See `Problem.loss`."""
         n_tokens = max((stop for _, stop, _ in [*y, *y_hat]), default=0)
-        gold, other = (pieces_of(segments, n_tokens, self._K) for segments in (y, y_hat))
+        gold, other = (chunks_of(segments, n_tokens, self._K) for segments in (y, y_hat))
         by_segments = self.data.loss in (SEGMENTS, F1)
         right, count = count_errors(n_tokens, self._K, by_segments, *gold, *other)
-        return float(level_loss(self.data.loss, right, count, len(y)))
+        return float(error_count_loss(self.data.loss, right, count, len(y)))
 
     def predict(self, x: Any, w: Floats) -> list[Segment]:
         """The best segments; see `Problem.predict`."""
@@ -276,18 +276,20 @@ class SegmentProblem(PartProblem):
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
         """How the loss is searched; 1 - F1 adds up along no search, but has levels."""
         mode = search_mode(rescaling, sqrt_loss, self.data.loss == ZERO_ONE)
-        by_level = mode.kind == ADDITIVE and self.data.loss == F1
-        return mode._replace(kind=LEVELS) if by_level else mode
+        by_error_count = mode.kind == ADDITIVE and self.data.loss == F1
+        return mode._replace(kind=ERROR_COUNTS) if by_error_count else mode
 
-    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_parts: bool) -> Planes:
+    def _search(self, examples: Ints, w: Floats, mode: SearchMode, as_blocks: bool) -> Planes:
         """Segmentations; parts are tokens under columns, and the single weights."""
-        if mode.kind == LEVELS:
+        if mode.kind == ERROR_COUNTS:
             self._check_tables(examples)
-        bounds = self._part_bounds if as_parts else self._row_bounds
+        bounds = self._block_bounds if as_blocks else self._row_bounds
         out = empty_planes(len(examples), int(bounds[examples].sum()))
         work = self.decoder.scratch(int(self._lengths[examples].max(initial=1)))
-        search = level_oracle if mode.kind in (LEVELS, DEVIATION) else segment_oracle
-        search(self.layout.model, self.data, examples, w, mode, as_parts, work, out)
+        search = (
+            error_count_oracle if mode.kind in (ERROR_COUNTS, BEST_NON_GOLD) else segment_oracle
+        )
+        search(self.layout.model, self.data, examples, w, mode, as_blocks, work, out)
         return trim(out)
 
     def _check_tables(self, examples: Ints) -> None:
@@ -304,7 +306,7 @@ class SegmentProblem(PartProblem):
             )
 
 
-class SegmentAccelerators(PartAccelerators):
+class SegmentAccelerators(FactoredAccelerators):
     """Tokens under columns as parts."""
 
     def __init__(self, problem: SegmentProblem, formulation: Formulation) -> None:
@@ -313,7 +315,7 @@ class SegmentAccelerators(PartAccelerators):
         total = rows.n_rows * problem.decoder.token_work(rows)
         self.oracle_work = total / max(problem.n_examples, 1)
         mode = problem._mode(formulation.rescaling, formulation.uses_sqrt_loss)
-        if mode.kind in (LEVELS, DEVIATION):
+        if mode.kind in (ERROR_COUNTS, BEST_NON_GOLD):
             self.oracle_work *= 10.0
 
 

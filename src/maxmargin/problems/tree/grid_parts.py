@@ -1,4 +1,4 @@
-"""Parts at positions of an image: templates for their looks, quadratic deformation along a tree.
+"""FeatureBlocks at positions of an image: templates for their looks, quadratic deformation along a tree.
 
 Each node of the tree is a part whose label is a pixel of the image. Joint features, in this order:
 for each part the patch around its position (``w[((v * channels + c) * patch + dy) * patch + dx]``),
@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...engine.native import pieces_of
+from ...cutting_planes import Planes, empty_planes
+from ...engine.packed_problem import chunks_of
 from ...engine.threads import each_range
-from ...plane_rows import Planes, empty_planes
 from ...search.limits import as_weights
 from ...search.modes import SearchMode
 from ...types import Bools, Floats, Ints
@@ -30,7 +30,7 @@ from .grid_parts_kernels import (
     decode_parts,
     part_scores,
     parts_oracle,
-    write_part_rows,
+    write_block_rows,
 )
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape
@@ -138,12 +138,12 @@ class GridLayout(NamedTuple):
         found[inner, 4] = (a * anchors**2 - linear * anchors / spreads).sum(axis=1)
         return found
 
-    def work(self, grids: Ints, w: Floats, n_levels: int = 0) -> LabellingScratch:
+    def work(self, grids: Ints, w: Floats, n_error_counts: int = 0) -> LabellingScratch:
         """Work arrays for grids of these sizes, with the deformations at ``w``."""
         V = len(self.parent)
         most = int(grids.prod(axis=1).max(initial=1))
         side = int(grids.max(initial=1))
-        work = make_work(np.zeros(V, np.int64), most, 0, side, n_levels)
+        work = make_work(np.zeros(V, np.int64), most, 0, side, n_error_counts)
         work.deformation[:] = self.deformations(w)
         return work
 
@@ -206,7 +206,7 @@ class GridPartsProblem(TreeProblem):
         Mean distance in per cent of the size, number of wrong positions, their share, or 1 if any
         is wrong.
     known : array of bool, shape (n_examples, n_parts), optional
-        Parts whose position is known, by default all; of others every one is right.
+        FeatureBlocks whose position is known, by default all; of others every one is right.
     """
 
     loss_name: GridLoss
@@ -259,7 +259,7 @@ class GridPartsProblem(TreeProblem):
 
     def subset(self, indices: Ints) -> GridPartsProblem:
         """See `Problem.subset`."""
-        values, offsets = pieces_of(self.maps.offsets, indices)
+        values, offsets = chunks_of(self.maps.offsets, indices)
         grids, labels = self.maps.grids[indices], self.labels[indices]
         maps = self.maps._replace(values=self.maps.values[values], offsets=offsets, grids=grids)
         positions = as_pixels(labels, grids)
@@ -323,7 +323,7 @@ class GridPartsProblem(TreeProblem):
         add_part_losses(self.labels[i], known, grid, share, gold.deviation, losses)
         return losses
 
-    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_error_counts: int) -> Planes:
         """See `TreeProblem`."""
         out = self.allocate(examples)
         parts_oracle(
@@ -334,7 +334,7 @@ class GridPartsProblem(TreeProblem):
             w,
             mode,
             _strip(self.maps, examples),
-            self.layout.work(self.maps.grids[examples], w, n_levels),
+            self.layout.work(self.maps.grids[examples], w, n_error_counts),
             np.empty((len(examples), len(self.layout.parent)), np.int64),
             out,
         )
@@ -343,7 +343,7 @@ class GridPartsProblem(TreeProblem):
     def write(self, examples: Ints, found: Ints) -> Planes:
         """See `TreeProblem`."""
         out = self.allocate(examples)
-        write_part_rows(self.shape, self.maps, self.true_parts, examples, found, out)
+        write_block_rows(self.shape, self.maps, self.true_parts, examples, found, out)
         return out
 
     def allocate(self, examples: Ints) -> Planes:

@@ -1,4 +1,4 @@
-"""Parts on a grid of pixels: scores of their templates, losses, and positions as sparse rows."""
+"""FeatureBlocks on a grid of pixels: scores of their templates, losses, and positions as sparse rows."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def parts_oracle(shape, maps, parts, examples, w, mode, strip, work, found, out)
             found[r] = work.path
         else:
             found[r] = gold
-    write_part_rows(shape, maps, parts, examples, found, out)
+    write_block_rows(shape, maps, parts, examples, found, out)
 
 
 @kernel
-def write_part_rows(shape, maps, parts, examples, found, out):
+def write_block_rows(shape, maps, parts, examples, found, out):
     """psi(x, gold) - psi(x, found) of each image as rows of ``out``, with the losses."""
     filled = 0
     out.indptr[0] = 0

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ..._jit import kernel
-from ...search.choice import first_argmax
+from ...search.ties import argmax
 from ...types import Floats, Ints
 from .kernels import LabellingScratch, TreeShape, pair_score, send_up
 
@@ -59,7 +59,7 @@ def k_best_labellings(shape, work, labels, scores, origin, set_scores, sets):
     n_sets = 0
     for r in range(1, len(labels)):
         n_sets = _split(shape, work, labels, scores, origin, r - 1, set_scores, sets, n_sets)
-        best = first_argmax(set_scores, n_sets)
+        best = argmax(set_scores, n_sets)
         source, place, label = sets[best, 0], sets[best, 1], sets[best, 2]
         scores[r] = set_scores[best]
         set_scores[best] = -np.inf
@@ -85,7 +85,7 @@ def _settle(shape, work, labels, place):
     for t in range(place, len(shape.order)):
         v = shape.order[t]
         _values(shape, work, v, labels)
-        labels[v] = first_argmax(work.message, work.n_labels[v])
+        labels[v] = argmax(work.message, work.n_labels[v])
 
 
 @kernel
@@ -100,7 +100,7 @@ def _split(shape, work, labels, scores, origin, r, set_scores, sets, n_sets):
         while origin[other, 1] == t and origin[other, 0] >= 0:  # taken from this set before
             other = origin[other, 0]
             work.message[labels[other, v]] = -np.inf
-        label = first_argmax(work.message, work.n_labels[v])
+        label = argmax(work.message, work.n_labels[v])
         if work.message[label] > -np.inf:
             set_scores[n_sets] = scores[r] + (work.message[label] - own)
             sets[n_sets, 0], sets[n_sets, 1], sets[n_sets, 2] = r, t, label

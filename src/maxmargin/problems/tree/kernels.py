@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import kernel
-from ...search.choice import first_argmax
-from ...search.modes import ADDITIVE, DEVIATION
+from ...search.modes import ADDITIVE, BEST_NON_GOLD
+from ...search.ties import argmax
 from ...search.violation import violation
 from ...types import Floats, Ints
 
@@ -51,12 +51,12 @@ class LabellingScratch(NamedTuple):
     unary: Floats
     belief: Floats
     message: Floats
-    levels: Floats
+    error_counts: Floats
     before: Floats
     sent: Floats
     reach: Ints
     before_reach: Ints
-    level: Ints
+    error_count: Ints
     path: Ints
     half: Floats
     line: Floats
@@ -246,7 +246,7 @@ def send_up(shape, work):
 def _trace_down(shape, work):
     """Best labelling by the beliefs, from the root down."""
     root = shape.order[0]
-    work.path[root] = first_argmax(work.belief[root], work.n_labels[root])
+    work.path[root] = argmax(work.belief[root], work.n_labels[root])
     for t in range(1, len(shape.order)):
         v = shape.order[t]
         above = work.path[shape.parent[v]]
@@ -254,7 +254,7 @@ def _trace_down(shape, work):
 
 
 @kernel
-def best_by_level(shape, work, gold, cap, unit, mode):
+def best_by_error_count(shape, work, gold, cap, unit, mode):
     """Labelling, not the gold one, of the largest rescaled violation; returns that violation.
 
     levels[v, m, k] is the best score of the subtree of v with label k at v and m wrong labels,
@@ -263,48 +263,48 @@ def best_by_level(shape, work, gold, cap, unit, mode):
     returned where there is none.
     """
     V = len(shape.order)
-    levels, before, sent, reach = work.levels, work.before, work.sent, work.reach
+    error_counts, before, sent, reach = work.error_counts, work.before, work.sent, work.reach
     for v in range(V):
         reach[v] = 1
         for k in range(work.n_labels[v]):
             wrong = k != gold[v]
-            levels[v, 0, k] = -np.inf if wrong else work.unary[v, k]
-            levels[v, 1, k] = work.unary[v, k] if wrong else -np.inf
+            error_counts[v, 0, k] = -np.inf if wrong else work.unary[v, k]
+            error_counts[v, 1, k] = work.unary[v, k] if wrong else -np.inf
     for t in range(V - 1, 0, -1):
         c = shape.order[t]
         p = shape.parent[c]
         K = work.n_labels[p]
         for m in range(reach[c] + 1):
-            _send(shape, work, c, levels[c, m], sent[c, m])
+            _send(shape, work, c, error_counts[c, m], sent[c, m])
         for m in range(reach[p] + 1):
             for k in range(K):
-                before[c, m, k] = levels[p, m, k]
+                before[c, m, k] = error_counts[p, m, k]
         work.before_reach[c] = reach[p]
         reach[p] = min(cap, reach[p] + reach[c])
         for m in range(reach[p] + 1):
             for k in range(K):
-                levels[p, m, k] = -np.inf
+                error_counts[p, m, k] = -np.inf
         for mp in range(work.before_reach[c] + 1):
             for mc in range(reach[c] + 1):
                 m = min(cap, mp + mc)
                 for k in range(K):
                     score = before[c, mp, k] + sent[c, mc, k]
-                    if score > levels[p, m, k]:
-                        levels[p, m, k] = score
+                    if score > error_counts[p, m, k]:
+                        error_counts[p, m, k] = score
     root = shape.order[0]
-    gold_score = levels[root, 0, gold[root]]
-    best_value, best_level, best_label = -np.inf, 0, 0
+    gold_score = error_counts[root, 0, gold[root]]
+    best_value, best_error_count, best_label = -np.inf, 0, 0
     for m in range(1, reach[root] + 1):
-        label = first_argmax(levels[root, m], work.n_labels[root])
-        gain = levels[root, m, label] - gold_score
+        label = argmax(error_counts[root, m], work.n_labels[root])
+        gain = error_counts[root, m, label] - gold_score
         if gain == -np.inf:
             continue
         value = violation(m * unit, gain, mode)
         if value > best_value:
-            best_value, best_level, best_label = value, m, label
+            best_value, best_error_count, best_label = value, m, label
     if best_value == -np.inf:
         return best_value
-    work.level[root] = best_level
+    work.error_count[root] = best_error_count
     work.path[root] = best_label
     # Children are taken off their parents in the reverse of the order they were added in.
     for t in range(1, V):
@@ -314,13 +314,13 @@ def best_by_level(shape, work, gold, cap, unit, mode):
         best, rest, own = -np.inf, 0, 0
         for mp in range(work.before_reach[c] + 1):
             for mc in range(reach[c] + 1):
-                if min(cap, mp + mc) == work.level[p]:
+                if min(cap, mp + mc) == work.error_count[p]:
                     score = before[c, mp, k] + sent[c, mc, k]
                     if score > best:
                         best, rest, own = score, mp, mc
-        work.level[p] = rest
-        work.level[c] = own
-        work.path[c] = _best_child_label(shape, work, c, levels[c, own], k)
+        work.error_count[p] = rest
+        work.error_count[c] = own
+        work.path[c] = _best_child_label(shape, work, c, error_counts[c, own], k)
     return best_value
 
 
@@ -334,6 +334,8 @@ def search_tree(shape, work, gold, mode, unit):
         best_labelling(shape, work)
         return True
     cap = len(gold)
-    if mode.kind == DEVIATION:  # in one call with the rest: constants would be compiled once more
+    if (
+        mode.kind == BEST_NON_GOLD
+    ):  # in one call with the rest: constants would be compiled once more
         cap, unit = 1, 1.0
-    return best_by_level(shape, work, gold, cap, unit, mode) > 0.0
+    return best_by_error_count(shape, work, gold, cap, unit, mode) > 0.0

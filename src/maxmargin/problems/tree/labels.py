@@ -14,7 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ...engine.native import (
+from ...cutting_planes import Planes, empty_planes
+from ...engine.cost_model import scoring_work
+from ...engine.packed_problem import (
     counted_loss,
     entries_per_row,
     matrix_of,
@@ -24,8 +26,6 @@ from ...engine.native import (
     sparse_rows,
 )
 from ...engine.rows import Rows, check_codes, rows_side_by_side
-from ...engine.work import scoring_work
-from ...plane_rows import Planes, empty_planes
 from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
@@ -163,11 +163,11 @@ class LabelLayout(NamedTuple):
         arrays = (np.array(a, np.int64) for a in (node, weight_start, width, table_start))
         return TreeShape(self.parent, self.order, tables, False), LabelColumns(*arrays), start
 
-    def work(self, n_levels: int) -> LabellingScratch:
-        """Work arrays; ``n_levels`` is 0 where no search by levels is made."""
+    def work(self, n_error_counts: int) -> LabellingScratch:
+        """Work arrays; ``n_error_counts`` is 0 where no search by levels is made."""
         inner = self.parent >= 0
         size = int((self.n_labels[inner] * self.n_labels[self.parent[inner]]).sum())
-        return make_work(self.n_labels.copy(), int(self.n_labels.max()), size, 0, n_levels)
+        return make_work(self.n_labels.copy(), int(self.n_labels.max()), size, 0, n_error_counts)
 
 
 def pack_columns(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Rows:
@@ -360,12 +360,12 @@ class LabelTreeProblem(TreeProblem):
         losses = truth.unit * truth.costs[truth.cost_rows[i]]
         return np.where(every < self.layout.n_labels[:, None], losses, 0.0)
 
-    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_error_counts: int) -> Planes:
         """See `TreeProblem`."""
         out = self.allocate(examples)
         data = (self.shape, self.rows, self.columns, self.true_labels)
         found = np.empty((len(examples), len(self.layout.parent)), np.int64)
-        work = self.layout.work(n_levels)
+        work = self.layout.work(n_error_counts)
         label_oracle(*data, examples, w, mode, work, found, out)
         return out
 

@@ -48,7 +48,7 @@ class LabelTreeDistribution(Distribution):
         each_range(self.n_jobs, n, 10.0 * V * K * K, add_up)
         return list(found), totals
 
-    def refuse_impossible(self, example: int) -> None:
+    def check_possible(self, example: int) -> None:
         """See `Distribution`: every node has a label that is allowed."""
         raise ValueError(f"example {example}: no labelling has allowed labels only")
 

@@ -80,7 +80,7 @@ class PartialLabelTrees(_PartialTrees):
         if not known.any():
             return np.zeros(self.problem.n_features)
         truth = self.problem.true_labels
-        part = LabelTreeProblem(
+        feature_block = LabelTreeProblem(
             _without_unknown(self.problem, known),
             self.problem.labels,
             self.problem.layout,
@@ -88,7 +88,7 @@ class PartialLabelTrees(_PartialTrees):
             costs=truth.costs,
             cost_rows=np.where(known, truth.cost_rows, NO_COSTS),
         )
-        return train(part, np.arange(self.n_examples))
+        return train(feature_block, np.arange(self.n_examples))
 
     def complete(self, w: Floats) -> Ints:
         """The best right labels of all nodes."""
@@ -116,7 +116,7 @@ def _without_unknown(problem: LabelTreeProblem, known: Bools) -> Rows:
 
 
 class PartialParts(_PartialTrees):
-    """Parts in images, of which some positions are known; see `alternation.PartialProblem`.
+    """FeatureBlocks in images, of which some positions are known; see `alternation.PartialProblem`.
 
     Parameters
     ----------

@@ -9,9 +9,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ...engine.native import NativeProblem
+from ...cutting_planes import Planes, trim
+from ...engine.packed_problem import PackedProblem
 from ...formulation import Rescaling
-from ...plane_rows import Planes, trim
 from ...search.bounded_search import (
     Candidate,
     Decoder,
@@ -20,7 +20,7 @@ from ...search.bounded_search import (
     most_violated,
 )
 from ...search.limits import as_examples, as_weights
-from ...search.modes import ADDITIVE, DEVIATION, LEVELS, SearchMode, search_mode
+from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, SearchMode, search_mode
 from ...types import Floats, Ints
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape, best_between, score_labelling
@@ -28,10 +28,12 @@ from .kernels import LabellingScratch, TreeShape, best_between, score_labelling
 __all__ = ["TreeProblem", "TreeScores", "make_work"]
 
 
-def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) -> LabellingScratch:
+def make_work(
+    n_labels: Ints, most: int, tables: int, side: int, n_error_counts: int
+) -> LabellingScratch:
     """Work arrays for trees of at most ``most`` labels a node, on grids of at most ``side``."""
     V = len(n_labels)
-    by_level = (V, n_levels, most) if n_levels else (0, 0, 0)
+    by_error_count = (V, n_error_counts, most) if n_error_counts else (0, 0, 0)
     return LabellingScratch(
         n_labels,
         np.zeros(2, np.int64),
@@ -40,9 +42,9 @@ def make_work(n_labels: Ints, most: int, tables: int, side: int, n_levels: int) 
         np.empty((V, most)),
         np.empty((V, most)),
         np.empty(most),
-        np.empty(by_level),
-        np.empty(by_level),
-        np.empty(by_level),
+        np.empty(by_error_count),
+        np.empty(by_error_count),
+        np.empty(by_error_count),
         np.zeros(V, np.int64),
         np.zeros(V, np.int64),
         np.zeros(V, np.int64),
@@ -65,7 +67,7 @@ class TreeScores(Protocol):
         """Put the potentials of example i into the work arrays, which are returned."""
 
 
-class TreeProblem(NativeProblem):
+class TreeProblem(PackedProblem):
     """Labellings of a tree with their losses; a subclass has the inputs.
 
     Attributes
@@ -107,7 +109,7 @@ class TreeProblem(NativeProblem):
         """Losses of example i by node and label, shape (n_nodes, at least all labels)."""
 
     @abstractmethod
-    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_levels: int) -> Planes:
+    def search(self, examples: Ints, w: Floats, mode: SearchMode, n_error_counts: int) -> Planes:
         """Rows of the most violated labellings, untrimmed, by a search of `kernels`."""
 
     @abstractmethod
@@ -126,15 +128,17 @@ class TreeProblem(NativeProblem):
         w = as_weights(w, self.n_features)
         mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         find: Callable[[Decoder, Floats], Candidate | None] | None = None
-        if mode.kind == LEVELS and not self.counts_errors:
+        if mode.kind == ERROR_COUNTS and not self.counts_errors:
             violation = Violation(mode.slack, mode.sqrt_loss)
             find = partial(most_violated, violation=violation, unit=self.loss_unit)
-        elif mode.kind == DEVIATION and self.has_free_labels:
+        elif mode.kind == BEST_NON_GOLD and self.has_free_labels:
             find = partial(best_with_loss, free_counts=rescaling == "margin")
         if find is not None:
             return trim(self.write(examples, self._find(examples, w, find)))
-        n_levels = {ADDITIVE: 0, DEVIATION: 2, LEVELS: len(self.shape.order) + 1}[mode.kind]
-        return trim(self.search(examples, w, mode, n_levels))
+        n_error_counts = {ADDITIVE: 0, BEST_NON_GOLD: 2, ERROR_COUNTS: len(self.shape.order) + 1}[
+            mode.kind
+        ]
+        return trim(self.search(examples, w, mode, n_error_counts))
 
     def k_best(
         self,
@@ -146,7 +150,7 @@ class TreeProblem(NativeProblem):
     ) -> Planes:
         """The k best wrong labellings of each listed example; see `Problem.k_best`."""
         kind = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one").kind
-        if kind == LEVELS or (kind == DEVIATION and self.has_free_labels):
+        if kind == ERROR_COUNTS or (kind == BEST_NON_GOLD and self.has_free_labels):
             raise ValueError(
                 "the k best labellings of trees are found for losses that add up over nodes: use "
                 "rescaling='margin' with sqrt_loss=False, or 'none', or loss='zero-one'"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...formats import ConlluTreebank
-from ...given import is_list
 from ...metrics.tallies import tally_of_heads
 from ...types import Floats
+from ...validation import is_list
 from ..drawings import dependency_tree
 from .inputs import sequence_at, words_of
 from .subject import Errors, Labels, Subject, count_labels, known_labels, score_gaps

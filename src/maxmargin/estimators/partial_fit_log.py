@@ -1,0 +1,115 @@
+"""Calls of `partial_fit` that are kept in a file.
+
+After a crash the same calls are made again, from the first one on. Those that the file has are over
+at once, with what the last of them has left; from there training goes on to the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from ..checkpoints import Checkpoint
+from ..engine.state import Arrays, add_prefix, from_file, from_text, strip_prefix, to_text
+from ..formulation import Formulation
+from ..problem import Problem
+from ..result import Result
+from ..schema import as_annotated
+from ..solvers.checkpoint_group import result_arrays, result_of
+from ..solvers.online import Learner, OnlineSolver
+
+__all__ = ["Stream"]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Calls of `partial_fit` so far, and the file that keeps them.
+
+    Attributes
+    ----------
+    file : Checkpoint
+        Where they are kept.
+    calls : tuple of str
+        What each of them was given, as a hash.
+    done : tuple of str
+        The same of those that were in the file.
+    found : dict of str to array
+        What the file has of the last of these, until that is reached.
+    ended : bool
+        Whether a call was interrupted: what comes after would not be found again.
+    """
+
+    file: Checkpoint
+    calls: tuple[str, ...]
+    done: tuple[str, ...]
+    found: Arrays
+    ended: bool = False
+
+    @classmethod
+    def at(
+        cls, path: str | os.PathLike[str], every: float, identity: dict[str, str], resume: bool
+    ) -> Stream:
+        """A stream at its beginning, with what the file has if that is to be gone on with."""
+        file = Checkpoint(path, every, identity)
+        found = file.load() if resume else None
+        if found is None:
+            return cls(file, (), (), {})
+        arrays, _ = found
+        with from_file(file.path):
+            calls = as_annotated(from_text(arrays["stream"])["calls"], tuple[str, ...], "calls")
+        return cls(file, (), calls, arrays)
+
+    def is_at(self, path: str | os.PathLike[str]) -> bool:
+        """Whether this is where the stream is kept."""
+        return self.file.path == os.path.realpath(path)
+
+    def has(self, call: str) -> bool:
+        """Whether the file has the next call, which is this one; ValueError for another one."""
+        k = len(self.calls)
+        if k >= len(self.done):
+            return False
+        if call != self.done[k]:
+            raise ValueError(
+                f"{self.file.path}: the checkpoint has {len(self.done)} calls of partial_fit, and "
+                f"number {k + 1} is not this one. To go on make the same calls from the first one "
+                "on, with the same examples and parameters; those that were over return at once. "
+                "To train on other examples remove the file, or set resume=False"
+            )
+        return True
+
+    def result(self, solver: OnlineSolver, problem: Problem, formulation: Formulation) -> Result:
+        """What the last of the calls in the file has returned, and left for the next one."""
+        n_features = int(problem.n_features or 0)
+        with from_file(self.file.path):
+            result = result_of(strip_prefix("result", self.found))
+            if len(result.w) != n_features:
+                raise ValueError(f"result.w: expected {n_features} weights, found {len(result.w)}")
+            learner = strip_prefix("learner", self.found)
+            state = solver.learner_of(learner, n_features, formulation.constraints)
+        return replace(result, state=state)
+
+    def followed_by(self, call: str, result: Result, before: Result | None) -> Stream:
+        """The stream after one more call; it is written where it is time to.
+
+        Of a call that was interrupted nothing is kept, but all that was ``before``.
+        """
+        if self.ended:
+            return self
+        if len(self.calls) < len(self.done):
+            calls = (*self.calls, call)
+            return replace(self, calls=calls, found=self.found if calls != self.done else {})
+        if result.status == "interrupted":
+            if before is not None and self.calls:
+                self._write(before)
+            return replace(self, ended=True)
+        after = replace(self, calls=(*self.calls, call))
+        if self.file.is_due:
+            after._write(result)
+        return after
+
+    def _write(self, last: Result) -> None:
+        """Write what the last call has left."""
+        assert isinstance(last.state, Learner)
+        told = {"stream": to_text({"calls": self.calls})}
+        learner = add_prefix("learner", last.state.arrays())
+        self.file.write({**told, **add_prefix("result", result_arrays(last)), **learner})
