@@ -200,9 +200,7 @@ class Confidences(MaxMarginEstimator):
         ``of_examples`` are what `fit` takes besides, with an entry for each example, or None;
         ``shared`` is what it takes for all of them.
         """
-        if not self.probability or self._path_request is not None:
-            return
-        if self.result_.status == "interrupted":
+        if not self.probability or self.result_.status == "interrupted":
             return
         try:
             with running_clock("calibration") as clock, clock.loop(N_FOLDS) as loop:

@@ -9,13 +9,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..doc_links import DocLinks
 from ..problems.grammar.data import count_rules, encode
 from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import derive, relative_frequencies
-from ..sklearn_bases import Estimator
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import checked_k
@@ -25,6 +23,8 @@ from .explanation import Explanation, alone, decision
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
 from .top_weights import strongest
+from .training import Trainer, TrainingSet
+from .transaction import transaction
 from .tree_explanation import derivation_evidence
 
 __all__ = ["GrammarParser", "PCFGParser"]
@@ -100,8 +100,11 @@ class GrammarParser(Confidences, ParserMixin):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any = None, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), materialize(y)
-        self._make_solver()  # parameters are checked before the grammar is built
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         sentences = self._encode(corpus.tokens)
@@ -114,9 +117,12 @@ class GrammarParser(Confidences, ParserMixin):
             return GrammarProblem(self.grammar_, sentences, gold, loss=self.loss)
 
         arrays = (*sentences, *gold, *self.grammar_.arrays)
-        self._train(make_problem, (*arrays, self.loss), weights)
-        self._fit_calibration(X, y, sample_weight=sample_weight)
-        return self
+        return TrainingSet(
+            make_problem,
+            (*arrays, self.loss),
+            weights,
+            calibrate=lambda: self._fit_calibration(X, y, sample_weight=sample_weight),
+        )
 
     def _size(self, problem: Any) -> str:
         """See `MaxMarginEstimator`."""
@@ -285,7 +291,7 @@ class _Constituents(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCFGParser(DocLinks, ParserMixin, Estimator):
+class PCFGParser(ParserMixin):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters
@@ -314,10 +320,14 @@ class PCFGParser(DocLinks, ParserMixin, Estimator):
         -------
         self
         """
+        transaction(self, lambda draft, _: draft._count(X, y), heard={"X": X, "y": y})
+        return self
+
+    def _count(self, X: Any, y: Any) -> None:
+        """Set the rules and their weights."""
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         terminals = [self._terminals(sentence) for sentence in corpus.tokens]
         gold = encode(self.grammar_, derivations, terminals)
         counts = count_rules(self.grammar_, gold, [len(sentence) for sentence in terminals])
         self._set_weights(relative_frequencies(self.grammar_, counts))
-        return self

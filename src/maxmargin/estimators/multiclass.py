@@ -20,7 +20,7 @@ from ..schema import Count, Labels, Names, SparseBlocks, as_sparse, sparse_block
 from ..sklearn_bases import Classifier
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
-from .base import OnlineMethod, checked_k
+from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .class_descriptions import as_taxonomy, class_costs, describe_classes
 from .class_inputs import canonical, check_classes, check_lengths, check_rows, one_column
 from .confidence import Confidences
@@ -28,17 +28,17 @@ from .example_weights import example_weights
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
-from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
 from .prior import all_classes, check_prior, prior_mean
 from .top_weights import strongest_by_label
+from .training import Trainer, TrainingSet
 
 __all__ = ["MulticlassSVM"]
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
+class MulticlassSVM(Confidences, KernelParameters, Classifier, MaxMarginEstimator):
     """Multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
@@ -123,6 +123,8 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
     class_features: Any = None
     class_weight: Any = None
 
+    _has_coef_table = True
+
     def fit(
         self,
         X: Any,
@@ -153,6 +155,12 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight, costs=costs, prior=prior)
+
+    def _training_set(
+        self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, prior: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = self._checked(X, y, reset=True)
         if self.probability and self.kernel == "precomputed":
             raise ValueError(
@@ -175,15 +183,15 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
-        self._train(
+        shared = {} if prior is None else {"prior": prior}
+        of_examples = {"sample_weight": sample_weight, "costs": costs}
+        return TrainingSet(
             lambda: self._problem(X, codes, table, costs is not None),
             data,
             weights,
             constraints=None if prior is None else prior_mean(self._weights_like(prior)),
+            calibrate=lambda: self._fit_calibration(*given, shared, **of_examples),
         )
-        shared = {} if prior is None else {"prior": prior}
-        self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
-        return self
 
     def _check_prior(self, prior: Any) -> None:
         """Raise ValueError for a prior that cannot be one."""
@@ -240,6 +248,14 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
+        return Trainer(self).partial_fit(
+            X, y, classes=classes, sample_weight=sample_weight, costs=costs
+        )
+
+    def _training_batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, costs: Any
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_no_kernel("partial_fit")
         if isinstance(self.class_weight, str):
             raise ValueError(
@@ -271,8 +287,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         taxonomy = as_taxonomy(self.taxonomy)
         X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
         problem = self._problem(X, codes, table, costs is not None)
-        self._train_online(problem, (X, codes, table), weights)
-        return self
+        return TrainingSet(lambda: problem, (X, codes, table), weights)
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Examples as arrays; raises ValueError that says what is wrong with them."""

@@ -24,7 +24,7 @@ from ..problems.multilabel.problem import (
 from ..schema import Count, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats, Ints
-from .base import ConditionalMethod, OnlineMethod, checked_k
+from .base import ConditionalMethod, MaxMarginEstimator, OnlineMethod, checked_k
 from .class_inputs import canonical, check_lengths, check_rows
 from .example_weights import example_weights
 from .explanation import (
@@ -37,8 +37,8 @@ from .explanation import (
     one_row,
 )
 from .label_costs import check_loss, costs_of_sets
-from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["MultilabelSVM"]
 
@@ -57,7 +57,7 @@ class _MethodWithoutEdges(ConditionalMethod):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
+class MultilabelSVM(Classifier, MaxMarginEstimator):  # type: ignore[misc]
     """Any number of labels for each example, certified by a duality gap; the search is exact.
 
     Parameters
@@ -122,6 +122,8 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
     edges: Literal["tree", "pairs"] | Sequence[tuple[int, int]] | None = None
     fit_intercept: bool = True
 
+    _has_coef_table = True
+
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> MultilabelSVM:
         """Train on examples.
 
@@ -138,13 +140,16 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, gold, weights = self._examples(X, y, sample_weight, reset=True)
         self._set_model(gold, weights, bool(sp.issparse(y)))
         costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
         loss = self.loss if isinstance(self.loss, str) else "hamming"
         data = (X, gold, self.edges_, loss, costs, self._has_intercept)
-        self._train(lambda: self._problem(X, gold, costs), data, weights)
-        return self
+        return TrainingSet(lambda: self._problem(X, gold, costs), data, weights)
 
     @OnlineMethod
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> MultilabelSVM:
@@ -172,6 +177,10 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
@@ -184,8 +193,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         elif gold.shape[1] != len(self.classes_):
             raise ValueError(f"y has {gold.shape[1]} labels, the model {len(self.classes_)}")
         costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
-        self._train_online(self._problem(X, gold, costs), (X, gold), weights)
-        return self
+        return TrainingSet(lambda: self._problem(X, gold, costs), (X, gold), weights)
 
     def _examples(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, reset: bool

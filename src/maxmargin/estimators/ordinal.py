@@ -20,7 +20,7 @@ from ..schema import Count, Labels, Names
 from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
 from ..validation import is_one_of
-from .base import checked_k
+from .base import MaxMarginEstimator, checked_k
 from .class_inputs import are_classes, canonical, check_lengths, check_rows, one_column
 from .example_weights import example_weights
 from .explanation import (
@@ -32,8 +32,8 @@ from .explanation import (
     one_row,
 )
 from .labels import FlatLabels, LabelEncoder
-from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["OrdinalSVM"]
 
@@ -43,7 +43,7 @@ LOSSES = get_args(OrdinalLoss)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class OrdinalSVM(Classifier, LinearEstimator):
+class OrdinalSVM(Classifier, MaxMarginEstimator):
     """Grades, that is classes in an order: by thresholds on a linear score.
 
     Parameters
@@ -102,6 +102,8 @@ class OrdinalSVM(Classifier, LinearEstimator):
     loss: OrdinalLoss = "absolute"
     grades: Sequence[Any] | None = None
 
+    _has_coef_table = True
+
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> OrdinalSVM:
         """Train on examples.
 
@@ -119,6 +121,10 @@ class OrdinalSVM(Classifier, LinearEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
@@ -132,19 +138,20 @@ class OrdinalSVM(Classifier, LinearEstimator):
         data = (X, grades, len(self.classes_), self.loss)
         if self.loss == "absolute":
             self._thresholds: Floats | None = None  # among the weights
-            self._train(lambda: ThresholdProblem(*data[:3]), data, weights)
-            return self
+            return TrainingSet(lambda: ThresholdProblem(*data[:3]), data, weights)
         if weights is not None and np.ptp(weights) == 0.0:
             weights = None
         X = X if sp.issparse(X) else np.ascontiguousarray(X)  # copied once, if at all
         n_grades, rows = len(self.classes_), make_rows(X)
 
-        def thresholds(w: Floats) -> dict[str, Any]:
-            found = best_thresholds(row_scores(rows, w), grades, n_grades, weights)
-            return {"_thresholds": found}
+        def thresholds(problem: Any, solutions: list[Floats]) -> list[dict[str, Any]]:
+            scores = (row_scores(rows, w) for w in solutions)
+            found = [best_thresholds(own, grades, n_grades, weights) for own in scores]
+            return [{"_thresholds": own} for own in found]
 
-        self._train(lambda: _pairs(X, grades, weights), (*data, weights), None, thresholds)
-        return self
+        return TrainingSet(
+            lambda: _pairs(X, grades, weights), (*data, weights), following=thresholds
+        )
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of the grades, of which the largest is predicted, as other classifiers have them.

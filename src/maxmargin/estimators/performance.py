@@ -18,21 +18,21 @@ from ..problems.measures.problem import MeasureProblem
 from ..schema import Count, Labels, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats
-from .base import checked_k
+from .base import MaxMarginEstimator, checked_k
 from .class_inputs import canonical, check_classes, check_lengths, check_rows
 from .example_weights import example_weights, used_class_weight
 from .explanation import Explanation, column_names, decision, input_evidence, one_row
 from .kernels import KernelModel, KernelParameters
-from .linear import LinearEstimator
 from .measure_scores import measure_of_scores
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["PerformanceSVM"]
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
+class PerformanceSVM(KernelParameters, Classifier, MaxMarginEstimator):
     """SVM for two classes that is trained for a measure of the whole sample.
 
     The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
@@ -136,6 +136,8 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
     fit_intercept: bool = True
     tol: float | None = MEASURE_TOL
 
+    _has_coef_table = True
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> PerformanceSVM:
         """Train on a sample.
 
@@ -154,6 +156,10 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         measure = self._measure()
         check_lengths(X, y)
         X, y = check_rows(self, X, y)
@@ -191,9 +197,12 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
 
         with np.errstate(over="ignore"):  # the solver refuses what is too large
             total = float(len(labels) if weights is None else weights.sum())
-        trained = self._train(problem, data, np.array([total]))
-        self._warn_if_degenerate(trained, measure)
-        return self
+        return TrainingSet(
+            problem,
+            data,
+            np.array([total]),
+            finish=lambda problem: self._warn_if_degenerate(problem, measure),
+        )
 
     def _warn_if_degenerate(self, problem: Any, measure: Measure) -> None:
         """Warn where all training rows are predicted alike."""
