@@ -29,9 +29,9 @@ from .explanation import Explanation, column_names, decision, input_evidence, on
 from .kernels import KernelModel, KernelParameters
 from .label_costs import CostTable
 from .parameters import with_inherited_parameters
-from .prior import all_classes, check_prior, prior_mean
 from .top_weights import strongest_by_label
 from .training import Trainer, TrainingSet
+from .warm_start import all_classes, check_prior, prior_mean
 
 __all__ = ["MulticlassSVM"]
 

@@ -42,8 +42,8 @@ from .label_costs import CostTable, check_loss, label_costs
 from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
-from .prior import check_prior, prior_mean
 from .training import Trainer, TrainingSet
+from .warm_start import check_prior, prior_mean
 
 __all__ = ["SequenceTagger"]
 
