@@ -30,7 +30,13 @@ from ..types import Bools, Floats, Ints, Ints32
 from ..validation import as_sample_weights, is_list
 from .arc_explanation import Sentence, arc_evidence
 from .base import checked_k
-from .confidence import CalibratedMethod, TokenConfidences
+from .confidence import (
+    CalibratedMethod,
+    Confidences,
+    fit_calibration,
+    margins_of,
+    probabilities_of,
+)
 from .example_weights import score_weights
 from .examples import answers_empty, examples_at, is_empty, materialize, passes_empty
 from .explanation import Explanation, alone, decision, decisions_by_place, no_decisions
@@ -70,7 +76,7 @@ class _FlatTrees(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(TokenConfidences, PartialLabels):
+class DependencyParser(Confidences, PartialLabels):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -209,7 +215,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
         )
         self._set_decoder(templates, n_labels)
         self._train(make_problem, data, weights)
-        self._fit_calibration(X, y, sample_weight=sample_weight)
+        fit_calibration(self, X, y, sample_weight=sample_weight)
         return self
 
     def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
@@ -410,7 +416,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
             no tree has. With ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), for pairs of
             a head and a label. Without ``projective`` it takes a search for every arc.
         """
-        return super().predict_margins(X, fixed)
+        return margins_of(self, self._distribution(X, fixed))
 
     @CalibratedMethod
     @answers_empty(lambda parser: parser._no_arcs())
@@ -430,7 +436,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
             Marginals over all trees, of the root as head and of all tokens; rows sum to 1. With
             ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), those of heads and labels.
         """
-        return self._probabilities(self._distribution(X, fixed))
+        return probabilities_of(self, self._distribution(X, fixed))
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted arcs, and not others: the features that decided, word by word.

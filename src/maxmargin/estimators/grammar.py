@@ -18,8 +18,8 @@ from ..problems.grammar.rules import derive, relative_frequencies
 from ..sklearn_bases import Estimator
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
-from .base import checked_k
-from .confidence import CalibratedMethod, Confidences
+from .base import MaxMarginEstimator, checked_k
+from .confidence import CalibratedMethod, Confidences, fit_calibration, temperature_of
 from .examples import materialize
 from .explanation import Explanation, alone, decision
 from .parameters import with_inherited_parameters
@@ -34,7 +34,7 @@ ROUNDING = 1e-12  # probabilities so near to 0 and 1 are as good as those
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class GrammarParser(Confidences, ParserMixin):
+class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
     """Parse trees for sentences: a weighted context-free grammar, trained as a structural SVM.
 
     The grammar has all rules of the training trees; see `maxmargin.problems.grammar.rules` for how
@@ -115,7 +115,7 @@ class GrammarParser(Confidences, ParserMixin):
 
         arrays = (*sentences, *gold, *self.grammar_.arrays)
         self._train(make_problem, (*arrays, self.loss), weights)
-        self._fit_calibration(X, y, sample_weight=sample_weight)
+        fit_calibration(self, X, y, sample_weight=sample_weight)
         return self
 
     def _size(self, problem: Any) -> str:
@@ -157,7 +157,8 @@ class GrammarParser(Confidences, ParserMixin):
             constituents for a sentence that the grammar cannot derive.
         """
         outputs = self._distribution(X)
-        return [outputs.probabilities_of(i, self._temperature) for i in range(len(outputs.spans))]
+        temperature = temperature_of(self)
+        return [outputs.probabilities_of(i, temperature) for i in range(len(outputs.spans))]
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted tree, and not another: the rules that decided.

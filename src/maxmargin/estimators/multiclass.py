@@ -28,7 +28,7 @@ from .class_data import (
     example_costs,
     weights_of_prior,
 )
-from .confidence import Confidences
+from .confidence import Confidences, fit_calibration
 from .example_weights import example_weights
 from .explanation import Explanation, decision, one_row
 from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
@@ -175,14 +175,14 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
             )
         if prior is not None:
             check_class_prior(prior, self)
-        self.seen_classes_, codes = np.unique(y, return_inverse=True)
+        self.seen_classes_, groups = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
                 f"y has only one class ({self.seen_classes_.tolist()[0]!r}); "
                 "at least 2 classes are needed"
             )
         taxonomy = self._describe_classes(prior)
-        codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
+        codes = np.searchsorted(self.classes_, self.seen_classes_)[groups]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         given = X, y
         X, self._kernel = FittedKernel.fit(self, canonical(X), codes)
@@ -198,7 +198,9 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
             else prior_mean(weights_of_prior(prior, self.classes_)),
         )
         shared = {} if prior is None else {"prior": prior}
-        self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
+        fit_calibration(
+            self, *given, shared, groups=groups, sample_weight=sample_weight, costs=costs
+        )
         return self
 
     @OnlineMethod
@@ -400,10 +402,6 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         number = {label: c for c, label in enumerate(self.classes_.tolist())}
         gold = np.array([number.get(label, -1) for label in np.asarray(y).tolist()], np.int64)
         return self._distribution(X), gold
-
-    def _groups(self, y: Any) -> Ints:
-        """See `Confidences`."""
-        return np.unique(np.asarray(y), return_inverse=True)[1]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.

@@ -26,7 +26,7 @@ from ..types import Bools, Floats, Ints, Ints32
 from ..validation import as_sample_weights
 from .base import OnlineMethod
 from .chain_predictions import ChainPredictions, labels_of
-from .confidence import TokenConfidences
+from .confidence import TokenConfidences, fit_calibration
 from .constraints import (
     check_on_violation,
     make_constraints,
@@ -260,7 +260,7 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
             constraints=None if prior is None else prior_mean(prior._weights),
         )
         shared = {} if prior is None else {"prior": prior}
-        self._fit_calibration(X, y, shared, sample_weight=sample_weight)
+        fit_calibration(self, X, y, shared, sample_weight=sample_weight)
         return self
 
     def _take_features(self, prior: Any, shape: ChainShape) -> None:

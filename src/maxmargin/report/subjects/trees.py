@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...estimators.tree_data import tree_inputs_at
 from ...metrics import hamming
 from ...metrics.tallies import tally_of_losses, tally_of_tags
 from ...types import Floats
@@ -40,7 +41,7 @@ def describe(estimator: Any, X: Any, y: Any) -> Subject:
         [count_labels("Labels", true, guesses, _of_nodes)],
         Labels(flat_true, flat_found),
         _confidences(estimator, X, true, found),
-        asked=lambda i: (estimator._inputs_at(X, np.array([i])), true[i]),
+        asked=lambda i: (tree_inputs_at(X, np.array([i])), true[i]),
     )
 
 

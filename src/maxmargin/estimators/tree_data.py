@@ -13,6 +13,7 @@ from ..features.containers import is_frame
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
 from ..validation import as_floats, as_real_numbers, first_unusable, is_list, unusable
+from .examples import examples_at
 
 __all__ = [
     "as_images",
@@ -24,6 +25,7 @@ __all__ = [
     "known_positions",
     "node_matrices",
     "split_inputs",
+    "tree_inputs_at",
 ]
 
 
@@ -34,6 +36,13 @@ def split_inputs(X: Any) -> tuple[Any, Any]:
     if "nodes" not in X or set(X) - {"nodes", "edges"}:
         raise ValueError(f"X must have keys 'nodes' and 'edges', found {sorted(map(str, X))}")
     return X["nodes"], X.get("edges")
+
+
+def tree_inputs_at(X: Any, indices: Ints) -> Any:
+    """The inputs of some examples: a list has a matrix for each node."""
+    if isinstance(X, Mapping):
+        return {name: tree_inputs_at(value, indices) for name, value in X.items()}
+    return [matrix[indices] for matrix in X] if isinstance(X, list) else examples_at(X, indices)
 
 
 def count_examples(nodes: Any) -> int:
