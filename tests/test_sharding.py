@@ -174,7 +174,7 @@ def test_an_interrupt_leaves_a_certified_result(monkeypatch):
             raise KeyboardInterrupt
         return improve(share, *given)
 
-    monkeypatch.setattr(sharding.Share, "improve", interrupted)
+    monkeypatch.setattr(sharding.Shard, "improve", interrupted)
     result = solve(problem, formulation, 2)
     assert result.status == "interrupted"
     store = result.state.store
