@@ -87,7 +87,7 @@ def test_what_threads_find_is_stored_as_by_one(seed, constrained, layout, slack,
     stores[1].oracle.threads = Threads(2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "WORTH_SHARING", 0.0)
-        patch.setattr(chain_store, "SURVEYED", 3 * size)
+        patch.setattr(chain_store, "CERTIFIED", 3 * size)
         for _ in range(3):
             order, visited = rng.permutation(21), rng.permutation(21)
             reports = [list(store.certify_pass(order, size, StepRule(WSS2, 0))) for store in stores]

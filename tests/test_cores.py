@@ -101,7 +101,7 @@ def test_every_structure_in_threads(name, rescaling):
     one, more = Oracle(problem, Formulation(rescaling)), Oracle(problem, Formulation(rescaling))
     with more.in_threads(3):
         assert more.threads is not None
-        for ask in ("ask", "call_features", "predictions"):
+        for ask in ("call", "call_features", "predictions"):
             expected, found = getattr(one, ask)(examples, w), getattr(more, ask)(examples, w)
             for a, b in zip(
                 (*expected.planes, *expected[1:]), (*found.planes, *found[1:]), strict=True

@@ -339,7 +339,7 @@ def test_prices_are_the_best_multipliers(seed):
         def along(t, v=v, direction=direction, offset=offset):
             moved = v + t * direction
             u, own = moved.copy(), BoundMultipliers(constraints.feasible_set(d))
-            own.settle(u)
+            own.project(u)
             return t * offset + dual(moved, own.beta)
 
         assert along(step) >= max(along(t) for t in np.linspace(0.0, 1.0, 41)) - 1e-9

@@ -199,12 +199,12 @@ class BoundedStore(ConstrainedStore):
 
     def arrays(self) -> Arrays:
         """See `BlockStore`."""
-        return {**super().arrays(), **add_prefix("prices", self.multipliers.arrays())}
+        return {**super().arrays(), **add_prefix("bound_multipliers", self.multipliers.arrays())}
 
     def restore(self, arrays: Arrays) -> None:
         """See `BlockStore`."""
         super().restore(arrays)
-        self.multipliers.restore(strip_prefix("prices", arrays))
+        self.multipliers.restore(strip_prefix("bound_multipliers", arrays))
 
     def sum_of_multipliers(self, before: bool) -> tuple[Floats, float]:
         """See `PlaneStore`."""

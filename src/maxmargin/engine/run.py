@@ -492,8 +492,8 @@ class CertifiedRun(Run):
         "proven_dual": Number,
         "found_primal": Number,
         "certified": bool,
-        "stalling": OWN,
-        "looseness": OWN,
+        "stall_detector": OWN,
+        "bound_gap_monitor": OWN,
     }
 
     #: A dual value that was computed afresh, not carried along.
@@ -516,7 +516,7 @@ class CertifiedRun(Run):
         self.best: tuple[float, Floats] | None = None  # primal value and weights
         self.found_primal = np.inf  # the last one measured, by the candidates without bounds
         self.certified = False  # whether the primal value of the current weights is known
-        self.stalling = StallDetector()
+        self.stall_detector = StallDetector()
         self.bound_gap_monitor = BoundGap()
 
     def arrays(self) -> Arrays:
@@ -689,7 +689,7 @@ class CertifiedRun(Run):
     def is_stuck(self, gap_estimate: float) -> bool:
         """Whether neither bound moves any more."""
         negligible = gap_estimate <= self.rounding
-        return self.stalling.seen(gap_estimate, self.dual, self.settle, negligible)
+        return self.stall_detector.seen(gap_estimate, self.dual, self.settle, negligible)
 
     def record(self, gap_estimate: float | None = None) -> None:
         """End an outer iteration: history, callbacks, limits."""

@@ -601,7 +601,7 @@ class ShardedStore:
             "w": self._base,
             "dual_now": self.dual_now,
             "owner": self._owner,
-            "shares": to_text(
+            "shards": to_text(
                 _KeptNumbers(
                     len(self.shards), self._other_work, self._remembered, self._n_improved
                 )._asdict()
@@ -616,7 +616,7 @@ class ShardedStore:
         }
         declared = of_weights | {"owner": whole(n, below=n_shards), "dual_now": numbers(1)}
         own = checked_arrays(arrays, declared)
-        counted = from_values(_KeptNumbers, from_text(arrays["shares"]), "shares")
+        counted = from_values(_KeptNumbers, from_text(arrays["shards"]), "shards")
         for k, store in enumerate(self.stores):
             store.restore({**strip_prefix(f"share{k}", arrays), "w": own["w"]})
             if store.blocks.count[own["owner"] != k].any():
@@ -683,6 +683,6 @@ def count_shards(oracle: Oracle, n_jobs: int | None) -> int:
 
 def shards_in(arrays: Arrays) -> int:
     """How many shares the store has that these arrays are of."""
-    if "shares" not in arrays:
+    if "shards" not in arrays:
         return 1
-    return from_values(_KeptNumbers, from_text(arrays["shares"]), "shares").count
+    return from_values(_KeptNumbers, from_text(arrays["shards"]), "shards").count

@@ -126,7 +126,7 @@ class EarlyStopping(WeightsCallback):
     def arrays(self) -> dict[str, Any]:
         """See `WeightsCallback`."""
         seen = {
-            "judgements": self.evaluations,
+            "evaluations": self.evaluations,
             "best": next((k for k, own in enumerate(self.evaluations) if own is self.best), None),
             "since_best": self._since_best,
             "pause": self.pause,
@@ -140,7 +140,7 @@ class EarlyStopping(WeightsCallback):
         if not (seen.best or 0) < max(len(seen.evaluations), 1) or seen.since_best > len(
             seen.evaluations
         ):
-            raise ValueError("numbers.best: expected one of the judgements")
+            raise ValueError("numbers.best: expected one of the evaluations")
         self.evaluations, self._since_best, self.pause = (
             seen.evaluations,
             seen.since_best,

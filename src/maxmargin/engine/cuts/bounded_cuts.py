@@ -74,12 +74,12 @@ class BoundedSets(WorkingSets):
 
     def arrays(self) -> Arrays:
         """See `WorkingSets`."""
-        return {**super().arrays(), **add_prefix("prices", self.multipliers.arrays())}
+        return {**super().arrays(), **add_prefix("bound_multipliers", self.multipliers.arrays())}
 
     def restore(self, arrays: Arrays) -> None:
         """See `WorkingSets`."""
         super().restore(arrays)
-        self.multipliers.restore(strip_prefix("prices", arrays))
+        self.multipliers.restore(strip_prefix("bound_multipliers", arrays))
 
     def sum_of_multipliers(self) -> Floats:
         """See `WorkingSets`."""
