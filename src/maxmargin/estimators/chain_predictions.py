@@ -37,6 +37,7 @@ from .explanation import (
     decisions_by_place,
     names_at_once,
     no_decisions,
+    strongest_by_label,
     token_name,
 )
 from .kernels import FittedKernel, check_no_kernel, sequences_at_a_time
@@ -51,7 +52,6 @@ from .labels import (
 )
 from .sequence_batch import SequenceBatch
 from .token_inputs import VECTORS_WORTH_CUTTING
-from .top_weights import strongest_by_label
 
 __all__ = ["ChainPredictions", "labels_of"]
 

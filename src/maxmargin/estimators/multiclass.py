@@ -30,7 +30,7 @@ from .class_data import (
 )
 from .confidence import Confidences, fit_calibration
 from .example_weights import example_weights
-from .explanation import Explanation, decision, one_row
+from .explanation import Explanation, explain_whole, one_row, strongest_by_label
 from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .label_costs import CostTable
 from .parameters import with_inherited_parameters
@@ -44,7 +44,6 @@ from .tabular import (
     one_column,
     read_only,
 )
-from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
 
@@ -508,8 +507,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         if rival != chosen:
             weights = self._per_class()[:, chosen] - self._per_class()[:, rival]
             evidence = self._input_evidence(row, weights)
-        found = decision(0, "", labels[chosen], labels[rival], evidence)
-        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
+        return explain_whole(labels[chosen], labels[rival], evidence, checked_k(n, "n"))
 
     def _per_class(self) -> Floats:
         """Weights of all inputs, the constant one last, for all classes."""

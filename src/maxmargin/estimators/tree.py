@@ -49,10 +49,9 @@ from .confidence import (
 )
 from .example_weights import score_weights, used_class_weight
 from .examples import materialize
-from .explanation import Evidence, Explanation, alone, decision, decisions_by_place
+from .explanation import Evidence, Explanation, Places, best_other
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, check_loss, costs_of_nodes
-from .label_tree_explanation import label_tree_evidence
 from .labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
@@ -64,6 +63,7 @@ from .tree_data import (
     edge_array,
     edge_ranks,
     known_positions,
+    label_tree_evidence,
     node_matrices,
     split_inputs,
     tree_inputs_at,
@@ -349,9 +349,7 @@ class TreeLabeler(Confidences, PartialLabels):
         def evidence(rival: Any) -> list[Evidence]:
             return label_tree_evidence(layout, weights, rows, labels, own, rival)
 
-        def name_of(v: int) -> str:
-            return f"node {v}"
-
+        places = Places(shown(own), shown(own), lambda v: f"node {v}", evidence)
         if y_hat is not None:
             given = as_label_rows([list(y_hat)]).tolist()[0]
             if len(given) != len(labels):
@@ -361,23 +359,18 @@ class TreeLabeler(Confidences, PartialLabels):
             if -1 in other:
                 v = other.index(-1)
                 raise ValueError(f"y_hat: label {given[v]!r:.40} of node {v} is not known")
-            found = decisions_by_place(evidence(other), name_of, shown(own), given)
-            return Explanation(shown(own), given, found, n)
-        decisions = []
-        margins = [table[0] for table in self.predict_margins(X)]
-        for v, margin in enumerate(margins):
-            margin[own[v]] = -np.inf
-            best = int(np.argmax(margin))
-            if margin[best] == -np.inf:
-                decisions.append(alone(v, name_of(v), labels[v][own[v]]))
-                continue
+            return places.against(other, given, given, n)
+
+        def rival_at(v: int, margins: Floats) -> tuple[Any, Ints] | None:
+            best = best_other(margins[0], own[v])
+            if best is None:
+                return None
             fixed = [labels[v][best] if u == v else None for u in range(len(labels))]
-            allowed = self._allowed([fixed], 1)
-            (rival,) = decode_label_trees(rows, layout, weights, allowed)
-            decisions.append(
-                decision(v, name_of(v), labels[v][own[v]], labels[v][best], evidence(rival))
-            )
-        return Explanation(shown(own), None, tuple(decisions), n)
+            (rival,) = decode_label_trees(rows, layout, weights, self._allowed([fixed], 1))
+            return labels[v][best], rival
+
+        rivals = (rival_at(v, margins) for v, margins in enumerate(self.predict_margins(X)))
+        return places.one_by_one(rivals, n)
 
     def _distribution(self, X: Any, fixed: Any = None) -> LabelTreeDistribution:
         """See `Confidences`."""
