@@ -30,7 +30,7 @@ from maxmargin.cluster.points import Point, Points
 from maxmargin.cluster.shard import ShardOptions
 from maxmargin.cluster.solver import solve_by
 from maxmargin.cluster.vectors import Packed, pack, products
-from maxmargin.engine.oracle import hinge_values
+from maxmargin.engine.violations import hinge_values
 from maxmargin.features import PackedSequences
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
