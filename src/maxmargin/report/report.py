@@ -12,8 +12,8 @@ import numpy as np
 from ..formats.opening import PathLike
 from ..formats.writing import write_text_atomically
 from ..metrics import bootstrap_intervals, reliability
-from ..metrics.counts import scores_of
-from ..metrics.resampling import Ratio
+from ..metrics.scoring import scores_of
+from ..metrics.tallies import Ratio
 from ..tables import gap_fraction, is_share, score_name
 from ..validation import is_one_of
 from .charts import Line, line_chart, reliability_diagram

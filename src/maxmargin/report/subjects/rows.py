@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...metrics import swapped_pairs
-from ...metrics.sequences import check_labels
+from ...metrics.scoring import check_labels
 from ...metrics.sets import as_indicators
 from ...metrics.tallies import (
     tally_of_grades,

@@ -12,7 +12,6 @@ from ...estimators.alignment_data import as_pairs
 from ...formats import ConlluTreebank, Tree, Treebank, as_tree
 from ...metrics import are_chunk_tags, hamming, segments_to_tags, tags_to_segments
 from ...metrics.alignments import pair_counts
-from ...metrics.brackets import bracket_counts
 from ...metrics.tallies import (
     tally_of_alignments,
     tally_of_heads,
@@ -22,6 +21,7 @@ from ...metrics.tallies import (
     tally_of_tags,
     tally_of_trees,
 )
+from ...metrics.trees import bracket_counts
 from ...types import Floats
 from ...validation import is_list
 from ..drawings import alignment, dependency_tree, parse_tree, parts_of_image, tagged_sentence
