@@ -16,7 +16,6 @@ import cloudpickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from maxmargin.cluster.vectors import Packed, pack, products
 from sklearn.base import clone
 
 import maxmargin as mm
