@@ -55,7 +55,7 @@ class Estimator(NamedTuple):
     module: str
     task: Task | None = None
     is_saved: bool = True  # whether model files hold it
-    report: str = "losses"  # the file of `maxmargin.report.subjects` that describes its outputs
+    report: str = "losses"  # its outputs, as `maxmargin.report.subjects` describes them
 
 
 class SavedTuple(NamedTuple):

@@ -216,7 +216,7 @@ def explain_whole(
     n: int,
     shown: Sequence[Any] | None = None,
 ) -> Explanation:
-    """One decision between whole outputs, ``shown`` in words; without a rival nothing else is."""
+    """One decision between whole outputs, ``shown`` in words; the rival may be None."""
     chosen, other = (output, rival) if shown is None else shown
     found = decision(0, "", chosen, None if rival is None else other, evidence)
     return Explanation(output, rival, (found,), n)

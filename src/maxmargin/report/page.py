@@ -1,17 +1,80 @@
-"""Tables, heat maps and lists as HTML. Text is escaped here, and nowhere else."""
+"""Pages that stand for themselves: one file of HTML, nothing fetched, light and dark.
+
+Text is escaped here, and nowhere else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...tables import percent
-from ...types import Floats
+from ..tables import percent
+from ..types import Floats
 
-__all__ = ["Share", "articles", "bar", "both_ways", "heat_map", "named_table", "table"]
+__all__ = [
+    "Section",
+    "Share",
+    "articles",
+    "bar",
+    "both_ways",
+    "heat_map",
+    "named_table",
+    "page",
+    "table",
+]
+
+
+class Section(NamedTuple):
+    """A part of a page with a heading of its own; an empty body leaves it out."""
+
+    title: str
+    body: str
+
+    @property
+    def anchor(self) -> str:
+        """Where links lead to."""
+        return "-".join("".join(c if c.isalnum() else " " for c in self.title.lower()).split())
+
+
+def page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
+    """Return a whole page."""
+    shown = [section for section in sections if section.body]
+    links = "".join(f'<a href="#{s.anchor}">{escape(s.title)}</a>' for s in shown)
+    bodies = "\n".join(
+        f'<section id="{s.anchor}"><h2>{escape(s.title)}</h2>\n{s.body}</section>' for s in shown
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{escape(title)}</title>
+<style>
+{_read("page.css")}</style>
+</head>
+<body>
+<header><h1>{escape(title)}</h1><button id="theme" type="button">light / dark</button></header>
+<p class="muted">{escape(subtitle)}</p>
+<nav>{links}</nav>
+<main>
+{bodies}
+</main>
+<script>
+{_read("page.js")}</script>
+</body>
+</html>
+"""
+
+
+def _read(name: str) -> str:
+    """A file that lies beside this one."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
 
 SHOWN_AT_FIRST = 10
 
