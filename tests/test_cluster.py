@@ -336,7 +336,9 @@ def test_a_worker_out_of_reach(fault):
         assert len([key for key in dask_executor._PARTS if key[0] == team.job]) == 2
     assert not [key for key in dask_executor._PARTS if key[0] == team.job]
     late = dask_executor.work(team.job, 0, (loaders[0], config[0]), "facts", None, ())
-    assert isinstance(late, dask_executor.Missing) and not dask_executor._PARTS  # nobody would let it go again
+    assert (
+        isinstance(late, dask_executor.Missing) and not dask_executor._PARTS
+    )  # nobody would let it go again
 
 
 def test_an_answer_that_is_gone_with_its_worker_is_not_waited_for():
