@@ -26,7 +26,16 @@ from .packing import PackedSequences
 from .storing import PackedWriter
 from .tokens import as_token_columns
 from .window.features import WindowFeatures
-from .window.keys import Keys, View, Windows, combined_keys, distinct_keys, reach_of, sizes_of
+from .window.keys import (
+    CodedTokens,
+    Keys,
+    View,
+    Windows,
+    combined_keys,
+    distinct_keys,
+    reach_of,
+    sizes_of,
+)
 
 __all__ = ["pack_stream"]
 
