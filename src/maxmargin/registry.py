@@ -286,7 +286,7 @@ SAVED_VALUES = {
     "ClassFeatures": "features.class_features",
     "FeatureDictionary": "features.dictionary",
     "Taxonomy": "problems.classes.taxonomy",
-    "WindowFeatures": "features.window",
+    "WindowFeatures": "features.window.features",
 }
 #: NamedTuples that they hold.
 SAVED_TUPLES = {

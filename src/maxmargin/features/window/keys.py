@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from ..types import Ints, Ints32
-from .packing import offsets_of
+from ...types import Ints, Ints32
+from ..packing import offsets_of
+from .kernels import NOTHING, WindowTables, pack_features
 from .templates import Atom, transform_function
-from .window_kernels import NOTHING, WindowTables
 
 __all__ = [
+    "CodedTokens",
     "Keys",
     "View",
     "WindowTemplate",
@@ -27,6 +29,7 @@ __all__ = [
     "combined_keys",
     "distinct_keys",
     "make_tables",
+    "matrix_of_ones",
     "numbered",
     "rank_by_count",
     "reach_of",
@@ -55,8 +58,16 @@ class WindowTemplate(NamedTuple):
     ids: Ints32
 
 
+class CodedTokens(NamedTuple):
+    """Tokens with numbers for their strings: codes (n_tokens, n_views), offsets, and tables."""
+
+    codes: Ints32
+    offsets: Ints
+    tables: WindowTables
+
+
 class Windows:
-    """Ints32 of each view of the tokens, laid out so that neighbours can be looked up."""
+    """Codes of each view of the tokens, laid out so that neighbours can be looked up."""
 
     def __init__(self, offsets: Ints, reach: int) -> None:
         lengths = np.diff(offsets)
@@ -211,3 +222,17 @@ def make_tables(templates: list[WindowTemplate], views: Iterable[View]) -> Windo
 def _is_searched(template: WindowTemplate) -> bool:
     """Whether there are too many possible keys for a table of all."""
     return math.prod(template.sizes) > TABLE_PER_KEY * len(template.keys) + SMALL_TABLE
+
+
+def matrix_of_ones(ids: Ints32, n_features: int) -> Any:
+    """Matrix of ones at the feature numbers of each row, -1 left out."""
+    ids.sort(axis=1)
+    indices, indptr = np.empty(ids.size + 1, np.int32), np.zeros(len(ids) + 1, np.int64)
+    n = pack_features(ids, indices, indptr)
+    index_type = np.int32 if n < 2**31 else np.int64
+    matrix = sparse.csr_array(
+        (np.ones(n), indices[:n].astype(index_type, copy=False), indptr.astype(index_type)),
+        shape=(len(ids), n_features),
+    )
+    matrix.has_canonical_format = True
+    return matrix

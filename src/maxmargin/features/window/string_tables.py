@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
-from ..types import Ints, Ints32
-from .packing import offsets_of
+from ..._jit import kernel
+from ...types import Ints, Ints32
+from ..packing import offsets_of
 
 __all__ = ["FOUND_BY_BYTES", "ColumnTables", "find_strings", "make_column_tables"]
 
@@ -37,14 +37,14 @@ class ColumnTables(NamedTuple):
     start_bounds: Ints
     slots: Ints32
     slot_bounds: Ints
-    add_prefix: Ints32
+    under: Ints32
 
 
 def make_column_tables(
     views: Sequence[tuple[str, str, int]],
     numbers: Sequence[Mapping[str, int]],
     places: Sequence[int],
-    add_prefix: Sequence[Ints32],
+    under: Sequence[Ints32],
 ) -> ColumnTables:
     """Tables of views, the first of which is plain, with the numbers of their strings from 1 on."""
     shown = [
@@ -66,7 +66,7 @@ def make_column_tables(
         offsets_of([len(bounds) for bounds in starts]),
         np.concatenate(slots),
         offsets_of([len(own) for own in slots]),
-        np.stack(add_prefix, axis=1),
+        np.stack(under, axis=1),
     )
     for v in range(len(shown)):
         _fill_slots(tables, v)
@@ -115,7 +115,7 @@ def _find_strings(tables, joined, codes):
         for v in range(n_views):
             code = np.int64(-1)
             if plain > 0:
-                code = np.int64(tables.add_prefix[plain, v])
+                code = np.int64(tables.under[plain, v])
             elif tables.shown[v, 0] == _PREFIX or tables.shown[v, 0] == _SUFFIX:
                 a, b = _affix(tables.shown[v], joined, begin, place)
                 number = tables.slots[_slot_of(tables, v, joined, a, b)]

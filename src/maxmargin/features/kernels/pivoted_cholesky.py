@@ -20,9 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from ..types import Floats, Ints
+from ...formulation import Formulation
+from ...problems.classes.multiclass import MulticlassProblem
+from ...solvers.auto import Auto
+from ...types import Floats, Ints
 
-__all__ = ["BASES", "Basis", "Factor", "pivoted_cholesky"]
+__all__ = ["BASES", "Basis", "Factor", "least_margins", "pivoted_cholesky"]
 
 Basis = Literal["pivots", "random", "kmeans++"]
 BASES = ("pivots", "random", "kmeans++")
@@ -242,3 +245,32 @@ def _indefinite(row: int, residual: float) -> ValueError:
         f"itself is {residual:.3g} (one that is in theory may lose that by rounding, where "
         "features are large beside their differences: centre them)"
     )
+
+
+#: C of the first model, whose kernel is scaled to values near 1, and its relative gap.
+C, TOL = 10.0, 0.05
+
+
+def least_margins(
+    columns: Callable[[Ints], NDArray[Any]],
+    diagonal: Floats,
+    classes: Ints,
+    count: int,
+    *,
+    rank: int,
+    generator: np.random.Generator,
+) -> Ints:
+    """So many rows of a kernel matrix, those that a model of this rank classifies worst."""
+    features = pivoted_cholesky(
+        columns, diagonal, max_rank=rank, basis="random", tol=0.0, random_state=generator
+    ).features
+    features /= np.sqrt(diagonal.mean())
+    problem = MulticlassProblem(features, classes, fit_intercept=True)
+    solver = Auto(tol=TOL, random_state=int(generator.integers(2**31)))
+    w = solver.solve(problem, Formulation(), C).w
+    weights = w.reshape(-1, problem.n_classes).astype(features.dtype)
+    scores = features @ weights[:-1] + weights[-1]
+    rows = np.arange(len(classes))
+    own = scores[rows, classes]
+    scores[rows, classes] = -np.inf
+    return np.argsort(own - scores.max(axis=1), kind="stable")[:count]

@@ -14,14 +14,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..engine.blas_threads import single_blas_thread
-from ..sparse_format import check_sparse
-from ..types import Floats, Ints
-from .kernel_basis import KernelBasis, columns_of, slices_of_rows
-from .kernel_functions import FLOATS, PRECOMPUTED, make_kernel
+from ...engine.blas_threads import single_blas_thread
+from ...sparse_format import check_sparse
+from ...types import Floats, Ints
+from .functions import FLOATS, PRECOMPUTED, KernelBasis, columns_of, make_kernel, slices_of_rows
 from .pivoted_cholesky import BASES as UNLABELLED
-from .pivoted_cholesky import pivoted_cholesky
-from .support_rows import least_margins
+from .pivoted_cholesky import least_margins, pivoted_cholesky
 
 __all__ = ["KernelMap"]
 

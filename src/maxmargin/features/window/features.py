@@ -10,61 +10,53 @@ numbers; no feature is ever a string until its name is asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise, repeat
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from ..formats.columns import TokenColumns
-from ..formats.opening import PathLike
-from ..schema import from_values
-from ..sklearn_bases import Estimator
-from ..types import Ints, Ints32
-from .crf_templates import is_crf_template, parse_crf_template, read_templates
-from .packing import PackedSequences
-from .string_tables import FOUND_BY_BYTES, ColumnTables, find_strings, make_column_tables
-from .templates import (
-    Atom,
-    chunking_templates,
-    parse_template,
-    transform_function,
-    words_templates,
-)
-from .tokens import as_token_columns
-from .window_kernels import WindowTables, find_features, pack_features
-from .window_keys import (
+from ...formats.columns import TokenColumns
+from ...formats.opening import PathLike
+from ...schema import from_values
+from ...sklearn_bases import Estimator
+from ...types import Ints, Ints32
+from ..packing import PackedSequences
+from ..tokens import as_token_columns
+from .coding import ColumnCoder
+from .kernels import WindowTables, find_features
+from .keys import (
+    CodedTokens,
     Keys,
     View,
     Windows,
     WindowTemplate,
     are_keys,
     code_strings,
-    coded_under,
     combined_keys,
     distinct_keys,
     make_tables,
+    matrix_of_ones,
     numbered,
     rank_by_count,
     reach_of,
     sizes_of,
     views_by_column,
 )
+from .templates import (
+    Atom,
+    choose_templates,
+    name_joiner,
+    parse_any,
+    read_templates,
+    shown_code,
+    transform_function,
+)
 
 __all__ = ["WindowFeatures"]
 
 _OUTSIDE = "<pad>"
-_PLAIN = ("", 0)  # the view of strings as they are
-
-
-class CodedTokens(NamedTuple):
-    """Tokens with numbers for their strings: codes (n_tokens, n_views), offsets, and tables."""
-
-    codes: Ints32
-    offsets: Ints
-    tables: WindowTables
 
 
 class _State(NamedTuple):
@@ -86,8 +78,8 @@ class WindowFeatures(Estimator):
     ----------
     templates : list of str, optional
         What makes a feature, for example ``["w[0]", "p[-1]|p[0]", "suffix3(w[0])"]``; see
-        `maxmargin.features.templates`. Templates of CRF++, ``"U05:%x[-1,0]/%x[0,0]"``, will do as
-        well; see `from_templates`. By default `words_templates` for data of one column and
+        `maxmargin.features.window.templates`. Templates of CRF++, ``"U05:%x[-1,0]/%x[0,0]"``, are
+        read too; see `from_templates`. By default `words_templates` for data of one column and
         `chunking_templates` for data of more.
     columns : list of str, optional
         Names of the columns in order; by default w, p, c2, c3, ...
@@ -227,11 +219,7 @@ class WindowFeatures(Estimator):
         codes = np.empty((data.n_tokens, len(numbers)), np.int32)
         for name, views in views_by_column(t.atoms for t in self._templates).items():
             column = data.columns[self.columns_.index(name)]
-            plain = next((view for view in views if view[1:] == _PLAIN), None)
-            if plain is not None and self._find_known(column, plain, views, numbers, codes):
-                continue
-            for view, found in self._codes_of(column, plain, views):
-                codes[:, numbers[view]] = found
+            self._coder().code(column, views, numbers, codes)
         return CodedTokens(codes, data.offsets, self._tables())
 
     def features_of(self, coded: CodedTokens, offsets: Ints) -> Any:
@@ -252,79 +240,24 @@ class WindowFeatures(Estimator):
         own = slice(int(offsets[0]), int(offsets[-1]))
         ids = np.empty((own.stop - own.start, len(self._templates)), np.int32)
         find_features(coded.tables, coded.codes[own], offsets - own.start, ids)
-        return _to_csr(ids, self.n_features_out_)
+        return matrix_of_ones(ids, self.n_features_out_)
+
+    def _coder(self) -> ColumnCoder:
+        """What numbers the strings of columns; cached."""
+        cached = getattr(self, "_cached_coder", None)
+        if cached is None or cached.numbers is not self._codes:
+            cached = self._cached_coder = ColumnCoder(self._codes)
+        return cached
 
     def _tables(self) -> WindowTables:
-        """What the kernel needs of the templates; kept."""
-        kept = getattr(self, "_kept_tables", None)
-        if kept is None or kept[0] is not self._templates:
-            kept = self._kept_tables = self._templates, make_tables(self._templates, self._codes)
-        return kept[1]
-
-    def _find_known(
-        self,
-        column: list[str],
-        plain: View,
-        views: list[View],
-        numbers: Mapping[View, int],
-        codes: Ints32,
-    ) -> bool:
-        """Codes of all tokens of a column under its views, where these can be found by bytes."""
-        tables = self._column_tables(plain, views, numbers)
-        if not find_strings(tables, column, codes):
-            return False
-        others = [view for view in views if view[1] not in FOUND_BY_BYTES]
-        new = np.flatnonzero(codes[:, numbers[plain]] < 0)
-        if others and len(new):
-            distinct, which = code_strings([column[t] for t in new.tolist()])
-            for view in others:
-                found = coded_under(view, distinct, self._codes[view])
-                codes[new, numbers[view]] = found[which]
-        return True
-
-    def _column_tables(
-        self, plain: View, views: list[View], numbers: Mapping[View, int]
-    ) -> ColumnTables:
-        """What `find_strings` needs of a column; kept."""
-        kept: dict[View, tuple[Any, ColumnTables]] = self.__dict__.setdefault("_kept_columns", {})
-        known = kept.get(plain)
-        if known is None or known[0] is not self._codes:
-            ordered = [plain, *(view for view in views if view != plain)]
-            own = [self._codes[view] for view in ordered]
-            places = [numbers[view] for view in ordered]
-            add_prefix = [self._codes_under(view, own[0]) for view in ordered]
-            known = kept[plain] = self._codes, make_column_tables(ordered, own, places, add_prefix)
-        return known[1]
-
-    def _codes_of(
-        self, column: list[str], plain: View | None, views: list[View]
-    ) -> Iterator[tuple[View, Ints32]]:
-        """The same in Python, for all that a column may hold.
-
-        Where the strings themselves are one of the views, most are known, and what they are under
-        the others is kept: only new ones are transformed.
-        """
-        own: dict[str, int] = {} if plain is None else self._codes[plain]
-        codes = np.fromiter(map(own.get, column, repeat(-1)), np.int32, len(column))
-        new = np.flatnonzero(codes < 0)
-        distinct, which = code_strings([column[t] for t in new.tolist()])
-        for view in views:
-            if view == plain:
-                yield view, codes
-                continue
-            found = codes if plain is None else self._codes_under(view, own)[codes]
-            found[new] = coded_under(view, distinct, self._codes[view])[which]
-            yield view, found
-
-    def _codes_under(self, view: View, strings: Mapping[str, int]) -> Ints32:
-        """Codes under a view of the strings with each number, of which 0 is none; kept."""
-        kept: dict[View, tuple[Any, Ints32]] = self.__dict__.setdefault("_kept_codes", {})
-        numbers = self._codes[view]
-        known = kept.get(view)
-        if known is None or known[0] is not numbers:
-            of_strings = coded_under(view, list(strings), numbers)
-            known = kept[view] = numbers, np.concatenate([[np.int32(-1)], of_strings])
-        return known[1]
+        """What the kernel needs of the templates; cached."""
+        cached = getattr(self, "_cached_tables", None)
+        if cached is None or cached[0] is not self._templates:
+            cached = self._cached_tables = (
+                self._templates,
+                make_tables(self._templates, self._codes),
+            )
+        return cached[1]
 
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
         """Fit, and transform the same data; faster than one after the other.
@@ -342,7 +275,7 @@ class WindowFeatures(Estimator):
         """
         data = as_token_columns(X)
         ids = self._fit(data)
-        return PackedSequences(_to_csr(ids, self.n_features_out_), data.offsets)
+        return PackedSequences(matrix_of_ones(ids, self.n_features_out_), data.offsets)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the features, such as "w[-1]=the|w[0]=cat", in the order of the columns.
@@ -364,8 +297,8 @@ class WindowFeatures(Estimator):
             # The last atom is the lowest digit of the key.
             for atom, size in zip(reversed(atoms), reversed(sizes), strict=True):
                 rest, digits = np.divmod(rest, size)
-                parts.append([_shown(atom, strings[atom.view], d) for d in digits.tolist()])
-            join = _joiner(template, atoms, self.columns_)
+                parts.append([shown_code(atom, strings[atom.view], d) for d in digits.tolist()])
+            join = name_joiner(template, atoms, self.columns_)
             names[ids] = [join(part) for part in zip(*reversed(parts), strict=True)]
         return names
 
@@ -389,22 +322,22 @@ class WindowFeatures(Estimator):
             rest, part = int(keys[place_of[f]]), []
             for atom, size in zip(reversed(atoms), reversed(sizes), strict=True):
                 rest, digit = divmod(rest, int(size))
-                part.append(_shown(atom, strings[atom.view], digit))
-            names.append(_joiner(self.templates_[t], atoms, self.columns_)(part[::-1]))
+                part.append(shown_code(atom, strings[atom.view], digit))
+            names.append(name_joiner(self.templates_[t], atoms, self.columns_)(part[::-1]))
         return names
 
     def _places(self) -> tuple[dict[View, list[str]], Ints32, Ints32]:
-        """Strings of all views, and the template of each feature and its place there; kept."""
-        kept = getattr(self, "_kept_places", None)
-        if kept is None or kept[0] is not self._templates:
+        """Strings of all views, and the template of each feature and its place there; cached."""
+        cached = getattr(self, "_cached_places", None)
+        if cached is None or cached[0] is not self._templates:
             template_of = np.zeros(self.n_features_out_, np.int32)
             place_of = np.zeros(self.n_features_out_, np.int32)
             for t, template in enumerate(self._templates):
                 template_of[template.ids] = t
                 place_of[template.ids] = np.arange(len(template.ids))
             strings = {view: [_OUTSIDE, *numbers] for view, numbers in self._codes.items()}
-            kept = self._kept_places = self._templates, (strings, template_of, place_of)
-        return kept[1]
+            cached = self._cached_places = self._templates, (strings, template_of, place_of)
+        return cached[1]
 
     def columns_of(self, template: str) -> Ints:
         """Numbers of the features that a template has made.
@@ -453,7 +386,7 @@ class WindowFeatures(Estimator):
         known = from_values(_State, dict(state), "features")
         templates, columns, vocabularies = known.templates, known.columns, known.vocabularies
         features = cls(templates, columns, known.min_count)
-        atoms = [_parse(template, columns) for template in templates]
+        atoms = [parse_any(template, columns) for template in templates]
         keys, ids, bounds = known.keys, known.ids, known.bounds.tolist()
         views = [view for group in views_by_column(atoms).values() for view in group]
         fits = (
@@ -507,8 +440,10 @@ class WindowFeatures(Estimator):
         return ids
 
     def _begin(self, n_columns: int) -> list[tuple[Atom, ...]]:
-        """Note columns and templates of data with so many columns; returns what these look at."""
-        self.columns_, self.templates_, parsed = self._checked_parameters(n_columns)
+        """Note columns and templates of data with that many columns; returns parsed templates."""
+        self.columns_, self.templates_, parsed = choose_templates(
+            self.templates, self.columns, n_columns
+        )
         return parsed
 
     def _number_strings(
@@ -554,88 +489,3 @@ class WindowFeatures(Estimator):
             sizes = sizes_of(atoms, self._codes)
             self._templates.append(WindowTemplate(atoms, sizes, own[kept], ids[kept]))
         return numbers
-
-    def _checked_parameters(
-        self, n_columns: int
-    ) -> tuple[list[str], list[str], list[tuple[Atom, ...]]]:
-        """Columns, templates and parsed templates to use, once they fit each other."""
-        if self.columns is not None:
-            columns = list(self.columns)
-        else:
-            columns = ["w", "p", *(f"c{j}" for j in range(2, n_columns))][:n_columns]
-        if len(columns) != n_columns:
-            raise ValueError(
-                f"expected {len(columns)} columns ({', '.join(columns)}), found {n_columns}"
-            )
-        if self.templates is not None:
-            templates = list(self.templates)
-        else:
-            templates = words_templates() if n_columns == 1 else chunking_templates()
-        if not templates:
-            raise ValueError("expected at least one template, found none")
-        parsed = [_parse(template, columns) for template in templates]
-        for template, atoms in zip(templates, parsed, strict=True):
-            unknown = [atom.column for atom in atoms if atom.column not in columns]
-            if unknown:
-                raise ValueError(
-                    f"template {template!r}: no column {unknown[0]!r}, the data has "
-                    f"{', '.join(columns)}"
-                    + (" (for words alone: words_templates, or words)" if n_columns == 1 else "")
-                )
-        _check_shared_features(templates, parsed)
-        return columns, templates, parsed
-
-
-def _joiner(
-    template: str, atoms: Sequence[Atom], columns: Sequence[str]
-) -> Callable[[Sequence[str]], str]:
-    """What makes the name of a template's feature out of the strings of its atoms."""
-    if not is_crf_template(template):
-        return lambda part: "|".join(f"{a}={text}" for a, text in zip(atoms, part, strict=True))
-    texts, _ = parse_crf_template(template, columns)
-    return lambda part: "".join(chain(*zip(texts, (*part, ""), strict=True)))
-
-
-def _shown(atom: Atom, strings: list[str], code: int) -> str:
-    """What a code of an atom stands for."""
-    if code < len(strings):
-        return strings[code]
-    side = "-" if atom.offset < 0 else "+"
-    return f"_B{side}{code - len(strings) + 1}"
-
-
-def _parse(template: Any, columns: Sequence[str]) -> tuple[Atom, ...]:
-    """Read a template of either kind."""
-    if isinstance(template, str) and is_crf_template(template):
-        return parse_crf_template(template, columns)[1]
-    return parse_template(template)
-
-
-def _check_shared_features(templates: list[str], parsed: list[tuple[Atom, ...]]) -> None:
-    """Raise ValueError for templates that would make the same features."""
-    seen: dict[Any, str] = {}
-    for template, atoms in zip(templates, parsed, strict=True):
-        key: Any = parse_crf_template(template)[0] if is_crf_template(template) else atoms
-        before = seen.get(key)
-        if before is not None and is_crf_template(template) and before != template:
-            raise ValueError(
-                f"templates {before!r} and {template!r} share their features, as bags of words do "
-                "in CRF++; give them different numbers"
-            )
-        if before is not None:
-            raise ValueError(f"template {template!r} is given twice")
-        seen[key] = template
-
-
-def _to_csr(ids: Ints32, n_features: int) -> Any:
-    """Matrix of ones at the feature numbers of each row, -1 left out."""
-    ids.sort(axis=1)
-    indices, indptr = np.empty(ids.size + 1, np.int32), np.zeros(len(ids) + 1, np.int64)
-    n = pack_features(ids, indices, indptr)
-    index_type = np.int32 if n < 2**31 else np.int64
-    matrix = sparse.csr_array(
-        (np.ones(n), indices[:n].astype(index_type, copy=False), indptr.astype(index_type)),
-        shape=(len(ids), n_features),
-    )
-    matrix.has_canonical_format = True
-    return matrix
