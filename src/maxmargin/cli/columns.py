@@ -17,8 +17,7 @@ from ..features import (
     read_templates,
     words_templates,
 )
-from ..features.crf_templates import is_crf_template
-from ..features.templates import parse_template
+from ..features.window.templates import is_crf_template, parse_template
 from ..formats import open_text, read_columns, write_columns
 from ..formats.opening import Source
 from ..formats.recognising import Kind

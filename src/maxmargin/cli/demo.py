@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
 def _check_picture(output: str) -> None:
     """Raise, before training, if the picture cannot be written."""
-    from ..report.figure import picture_format
+    from ..report.plots import picture_format
     from .outputs import check_text_output
 
     with contextlib.suppress(ImportError):  # which is told of at the end

@@ -156,7 +156,7 @@ class Trainer(Generic[Estimator]):
         """Round the weights, and drop small ones, as far as a certified gap allows."""
         fitted: Any = self.estimator
         fitted._check_fitted()
-        if getattr(fitted, "_kernel_basis", None) is not None:
+        if hasattr(fitted, "support_"):
             raise ValueError("compact needs kernel='linear': others have coefficients of inputs")
         if hasattr(fitted, "rounds_"):
             raise ValueError("compact needs labels that are all known")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..engine.state import fingerprint as content_of
 from ..problem import Problem
 from ..result import Result
-from ..solvers.online import Learner
+from ..solvers.online_learner import Learner
 from ..sparse_format import check_sparse
 from ..types import Floats
 from ..weight_constraints import WeightConstraints

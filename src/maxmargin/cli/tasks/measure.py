@@ -11,7 +11,7 @@ import numpy as np
 from ...estimators.measure_scores import measure_of_scores
 from ...estimators.performance import PerformanceSVM
 from ...formats.opening import Source
-from ...metrics.counts import scores_of
+from ...metrics.scoring import scores_of
 from ...metrics.tallies import Tally, mean_of
 from ...problems.measures.measure import Measure
 from ...registry import MEASURE
