@@ -28,7 +28,7 @@ from maxmargin.cluster.executor import ClusterLost, InProcess, ShardConfig
 from maxmargin.cluster.loaders import FileShard, cut
 from maxmargin.cluster.shard import Packed, ShardOptions, pack, products
 from maxmargin.cluster.solver import solve_by
-from maxmargin.engine.oracle import hinge_values
+from maxmargin.engine.violations import hinge_values
 from maxmargin.features import PackedSequences
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
@@ -335,7 +335,7 @@ def test_a_worker_out_of_reach(fault):
         assert [info.n_examples for info in team.info] == [100, 100]
         assert len([key for key in dask_executor._PARTS if key[0] == team.job]) == 2
     assert not [key for key in dask_executor._PARTS if key[0] == team.job]
-    late = dask_executor.work(team.job, 0, (loaders[0], config[0]), "facts", None, ())
+    late = dask_executor.work(team.job, 0, (loaders[0], config[0]), "info", None, ())
     assert (
         isinstance(late, dask_executor.Missing) and not dask_executor._PARTS
     )  # nobody would let it go again
@@ -392,7 +392,7 @@ def test_a_client_that_is_closed():
     team = dask_executor.DaskExecutor(client, [medium_classes], config, 0.1)
     client.status = "closed"
     with pytest.raises(ClusterLost) as lost:
-        team.call("facts", None, {0: ()})
+        team.call("info", None, {0: ()})
     assert "closed, or lost its scheduler" in lost.value.why
 
 

@@ -18,9 +18,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..engine.certified_run import CertifiedRun
 from ..engine.joint_qp import JointPlanes, solve_jointly
 from ..engine.oracle import Oracle
-from ..engine.run import CertifiedRun
 from ..engine.state import (
     FULL,
     OWN,
@@ -35,12 +35,10 @@ from ..engine.state import (
     to_text,
 )
 from ..engine.verifying import check_dual, check_primal
-from ..formulation import Formulation
 from ..objective import Certificate
-from ..problem import Problem
-from ..result import Callback, Result
+from ..result import Callback
 from ..schema import Count, Number, checked_arrays, from_values, numbers, whole
-from ..solvers.base import Solver
+from ..solvers.base import Solver, TrainingRequest
 from ..types import Floats, Ints
 from .executor import Reply
 from .problem import ShardedProblem
@@ -356,18 +354,10 @@ class ShardedAscent(Solver):
 
     name: ClassVar[str] = "cluster"
 
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> ShardedRun:
+    def start(self, request: TrainingRequest) -> ShardedRun:
         """See `Solver.start`."""
-        assert isinstance(problem, ShardedProblem)
-        return ShardedRun(self, problem, C, weights, callbacks)
+        assert isinstance(request.problem, ShardedProblem)
+        return ShardedRun(self, request.problem, request.C, request.weights, request.callbacks)
 
     def iterate(self, run: ShardedRun) -> None:
         """Rounds until the certificate meets the stopping criterion."""

@@ -12,8 +12,8 @@ from ..problems.chain.higher_order.decoder import HigherOrderDecoder
 from ..problems.chain.higher_order.layout import HigherOrderLayout
 from ..types import Floats
 from .base import Savable
+from .explanation import strongest
 from .higher_order import HigherOrder
-from .top_weights import strongest
 
 __all__ = ["ChainWeights"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...estimators.alignment_data import as_pairs
+from ...estimators.tree_data import tree_inputs_at
 from ...formats import ConlluTreebank, Tree, Treebank, as_tree
 from ...metrics import are_chunk_tags, hamming, segments_to_tags, tags_to_segments
 from ...metrics.alignments import pair_counts
@@ -256,7 +257,7 @@ def describe_trees(estimator: Any, X: Any, y: Any) -> Subject:
         [count_labels("Labels", true, guesses, _of_nodes)],
         Labels(flat_true, flat_found),
         _trees_confidences(estimator, X, true, found),
-        example_at=lambda i: (estimator._inputs_at(X, np.array([i])), true[i]),
+        example_at=lambda i: (tree_inputs_at(X, np.array([i])), true[i]),
     )
 
 

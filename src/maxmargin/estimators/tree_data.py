@@ -9,10 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..engine.rows import Rows
 from ..features.containers import is_frame
+from ..problems.tree.labels import LabelLayout
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
 from ..validation import as_floats, as_real_numbers, first_unusable, is_list, unusable
+from .examples import examples_at
+from .explanation import Evidence
 
 __all__ = [
     "as_images",
@@ -22,8 +26,10 @@ __all__ = [
     "edge_array",
     "edge_ranks",
     "known_positions",
+    "label_tree_evidence",
     "node_matrices",
     "split_inputs",
+    "tree_inputs_at",
 ]
 
 
@@ -34,6 +40,13 @@ def split_inputs(X: Any) -> tuple[Any, Any]:
     if "nodes" not in X or set(X) - {"nodes", "edges"}:
         raise ValueError(f"X must have keys 'nodes' and 'edges', found {sorted(map(str, X))}")
     return X["nodes"], X.get("edges")
+
+
+def tree_inputs_at(X: Any, indices: Ints) -> Any:
+    """The inputs of some examples: a list has a matrix for each node."""
+    if isinstance(X, Mapping):
+        return {name: tree_inputs_at(value, indices) for name, value in X.items()}
+    return [matrix[indices] for matrix in X] if isinstance(X, list) else examples_at(X, indices)
 
 
 def count_examples(nodes: Any) -> int:
@@ -179,3 +192,47 @@ def as_positions(y: Any, n: int) -> Ints:
     if not np.isfinite(array).all():
         raise ValueError(f"y[{int(np.argwhere(~np.isfinite(array))[0][0])}] is not finite")
     return np.rint(array).astype(np.int64)
+
+
+def label_tree_evidence(
+    layout: LabelLayout,
+    w: Floats,
+    rows: Rows,
+    labels: Sequence[Sequence[Any]],
+    chosen: Sequence[int],
+    rival: Sequence[int],
+) -> list[Evidence]:
+    """Features of nodes and edges whose labels differ, of the only row there is."""
+    columns, parent = layout.shape_and_columns()[1], layout.parent.tolist()
+    names, found = _names(layout), []
+    for c, value in zip(rows.indices.tolist(), rows.values.tolist(), strict=True):
+        v, start = int(columns.node[c]), int(columns.weight_start[c])
+        nodes = [parent[v], v] if columns.table_start[c] >= 0 else [v]
+        a, b = ([int(codes[u]) for u in nodes] for codes in (chosen, rival))
+        if a == b:
+            continue
+        places = [start + codes[-1] for codes in (a, b)]
+        name = names[c]
+        if len(nodes) == 2:
+            places = [
+                p + codes[0] * int(layout.n_labels[v])
+                for p, codes in zip(places, (a, b), strict=True)
+            ]
+            pairs = (
+                " - ".join(str(labels[u][k]) for u, k in zip(nodes, codes, strict=True))
+                for codes in (a, b)
+            )
+            name = f"{name} {', not '.join(pairs)}"
+        found.append(Evidence(name, v, value, float(w[places[0]] - w[places[1]])))
+    return found
+
+
+def _names(layout: LabelLayout) -> list[str]:
+    """Names of all input columns: of features of nodes, then of edges."""
+    names = [f"x{f}" for count in layout.n_inputs.tolist() for f in range(count)]
+    for v, p in enumerate(layout.parent.tolist()):
+        edge = f"edge {p}-{v}"
+        names += [
+            edge if f == 0 else f"{edge} x{f - 1}" for f in range(layout.n_edge_inputs) if p >= 0
+        ]
+    return names

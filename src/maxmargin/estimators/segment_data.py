@@ -1,8 +1,8 @@
-"""Lists of segments as users give them, checked, and their labels as numbers."""
+"""Lists of segments as users give them, checked, their labels as numbers, and what differs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from numbers import Integral
 from typing import Any
@@ -11,14 +11,26 @@ import numpy as np
 
 from .._warn import warn_user
 from ..features.containers import as_list, as_tuples
-from ..types import Bools, Ints
+from ..problems.segments.layout import Segment, SegmentLayout
+from ..types import Bools, Floats, Ints
 from ..validation import is_list
+from .explanation import Evidence, Names, Part, differing_parts, input_evidence
 from .labels import FlatLabels, Wording
 
-__all__ = ["Segments", "labels_of", "longest_by_label", "read_segments", "sequences_within"]
+__all__ = [
+    "OUTSIDE",
+    "Segments",
+    "labels_by_token",
+    "labels_of",
+    "longest_by_label",
+    "read_segments",
+    "segment_evidence",
+    "sequences_within",
+]
 
 Segments = list[tuple[int, int, Any]]
 WORDING = Wording(part="segment")
+OUTSIDE = "outside"
 
 
 def read_segments(y: Any, offsets: Ints) -> list[Segments]:
@@ -123,3 +135,66 @@ def sequences_within(max_length: Any, segments: list[Segments], drop: bool) -> B
         raise ValueError(f"all sequences have segments that are too long, the first: {first}")
     warn_user(f"{count} have longer segments than max_length and are left out: {first}")
     return fits
+
+
+# ----- explanations ------------------------------------------------------------------------------
+
+
+def segment_evidence(
+    layout: SegmentLayout,
+    w: Floats,
+    tokens: Any,
+    names: Names,
+    classes: Sequence[Any],
+    chosen: Sequence[Segment],
+    rival: Sequence[Segment],
+) -> list[Evidence]:
+    """Features of tokens, transitions and lengths that one of the lists of pieces has alone.
+
+    Segments are made of pieces, single tokens outside of them included; tokens are rows.
+    """
+    weights, found = layout.of_tokens(w), []
+    of_chosen, of_rival = (_columns(layout, pieces) for pieces in (chosen, rival))
+    for t, (a, b) in enumerate(zip(of_chosen, of_rival, strict=True)):
+        if a != b:
+            own = weights[:, a].sum(axis=1) - weights[:, b].sum(axis=1)
+            found += input_evidence(tokens[[t]], t, own, names)
+    both = (_parts(layout, w, classes, pieces) for pieces in (chosen, rival))
+    return found + differing_parts(*both)
+
+
+def _columns(layout: SegmentLayout, pieces: Sequence[Segment]) -> list[list[int]]:
+    """Which columns of weights the features of each token have."""
+    K = layout.n_labels
+    found: list[list[int]] = [[] for _ in range(pieces[-1][1])]
+    for start, stop, k in pieces:
+        for t in range(start, stop):
+            found[t].append(k)
+        if k < K:
+            found[start].append(K + 1 + k)
+            if layout.last_tokens:
+                found[stop - 1].append(2 * K + 1 + k)
+    return found
+
+
+def _parts(
+    layout: SegmentLayout, w: Floats, classes: Sequence[Any], pieces: Sequence[Segment]
+) -> Iterator[Part]:
+    """Transitions and lengths."""
+    names, transitions = [*map(str, classes), OUTSIDE], np.asarray(layout.transitions(w))
+    for (_, _, a), (start, _, b) in pairwise(pieces):
+        yield f"{names[a]} -> {names[b]}", start, float(transitions[a, b])
+    for start, stop, k in pieces:
+        if k < layout.n_labels:
+            weight = float(layout.lengths(w, k)[stop - start - 1])
+            yield f"length {stop - start} of {names[k]}", start, weight
+
+
+def labels_by_token(pieces: Sequence[Segment], classes: Sequence[Any]) -> list[str]:
+    """What each token is part of."""
+    names = [*map(str, classes), OUTSIDE]
+    return [
+        names[k] if k == len(classes) else f"{names[k]} {start}-{stop - 1}"
+        for start, stop, k in pieces
+        for _ in range(start, stop)
+    ]
