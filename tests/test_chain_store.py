@@ -10,10 +10,12 @@ from cases import chain_case
 from checking import expand_blocks
 from maxmargin.engine import threads
 from maxmargin.engine.block_steps import WSS2
-from maxmargin.engine.oracle import Oracle, hinge_values
-from maxmargin.engine.planes import PlaneStore, StepRule, make_store
+from maxmargin.engine.block_store import StepRule, make_store
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.planes import PlaneStore
 from maxmargin.engine.rows import make_rows
 from maxmargin.engine.threads import Threads
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain import store as chain_store
 from maxmargin.problems.chain.kernels import NEAR, SEVERAL, token_scores
@@ -87,7 +89,7 @@ def test_what_threads_find_is_stored_as_by_one(seed, constrained, layout, slack,
     stores[1].oracle.threads = Threads(2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "WORTH_SHARING", 0.0)
-        patch.setattr(chain_store, "SURVEYED", 3 * size)
+        patch.setattr(chain_store, "CERTIFIED", 3 * size)
         for _ in range(3):
             order, visited = rng.permutation(21), rng.permutation(21)
             reports = [list(store.certify_pass(order, size, StepRule(WSS2, 0))) for store in stores]

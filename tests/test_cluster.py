@@ -30,7 +30,7 @@ from maxmargin.cluster.points import Point, Points
 from maxmargin.cluster.shard import ShardOptions
 from maxmargin.cluster.solver import solve_by
 from maxmargin.cluster.vectors import Packed, pack, products
-from maxmargin.engine.oracle import hinge_values
+from maxmargin.engine.violations import hinge_values
 from maxmargin.features import PackedSequences
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
@@ -337,7 +337,7 @@ def test_a_worker_out_of_reach(fault):
         assert [info.n_examples for info in team.info] == [100, 100]
         assert len([key for key in remote._PARTS if key[0] == team.job]) == 2
     assert not [key for key in remote._PARTS if key[0] == team.job]
-    late = remote.work(team.job, 0, (loaders[0], config[0]), "facts", None, ())
+    late = remote.work(team.job, 0, (loaders[0], config[0]), "info", None, ())
     assert isinstance(late, remote.Missing) and not remote._PARTS  # nobody would let it go again
 
 
@@ -392,7 +392,7 @@ def test_a_client_that_is_closed():
     team = dask_executor.DaskExecutor(client, [medium_classes], config, 0.1)
     client.status = "closed"
     with pytest.raises(ClusterLost) as lost:
-        team.call("facts", None, {0: ()})
+        team.call("info", None, {0: ()})
     assert "closed, or lost its scheduler" in lost.value.why
 
 

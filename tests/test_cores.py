@@ -19,8 +19,9 @@ import maxmargin as mm
 from every_estimator import KINDS, make
 from maxmargin.engine import oracle as asking
 from maxmargin.engine import threads
-from maxmargin.engine.oracle import Oracle, hinge_values
+from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.threads import Threads, count_threads, each_range, parallel_chunks
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.solvers import SOLVERS, certify, make_solver
@@ -101,7 +102,7 @@ def test_every_structure_in_threads(name, rescaling):
     one, more = Oracle(problem, Formulation(rescaling)), Oracle(problem, Formulation(rescaling))
     with more.in_threads(3):
         assert more.threads is not None
-        for ask in ("ask", "call_features", "predictions"):
+        for ask in ("call", "call_features", "predictions"):
             expected, found = getattr(one, ask)(examples, w), getattr(more, ask)(examples, w)
             for a, b in zip(
                 (*expected.planes, *expected[1:]), (*found.planes, *found[1:]), strict=True

@@ -10,9 +10,10 @@ import maxmargin as mm
 import maxmargin.engine.planes as planes
 from cases import chain_case, multiclass_case
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.block_store import StepRule
 from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.engine.planes import PlaneStore
 from maxmargin.engine.run import StopTraining
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem

@@ -9,7 +9,8 @@ from cases import chain_case, multiclass_case
 from checking import expand_blocks
 from maxmargin.cutting_planes import Planes, concatenate
 from maxmargin.engine import oracle as asking
-from maxmargin.engine.oracle import Oracle, hinge_values, violations
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.violations import hinge_values, violations
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem
@@ -118,7 +119,7 @@ def test_duck_typed_problems():
     duck = SimpleNamespace(n_examples=30, n_features=2, oracle=problem.oracle)
     w, every = np.array([0.3, -1.0]), np.arange(30)
     asked, own = Oracle(duck, Formulation()), Oracle(problem, Formulation())
-    for method in ("ask", "predictions"):
+    for method in ("call", "predictions"):
         found, expected = getattr(asked, method)(every, w), getattr(own, method)(every, w)
         assert all(np.array_equal(a, b) for a, b in zip(found.planes, expected.planes, strict=True))
     with pytest.raises(ValueError, match="no search for the k best"):

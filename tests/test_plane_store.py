@@ -12,8 +12,10 @@ from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case, multiclass_case
 from checking import expand_blocks
 from maxmargin.cutting_planes import Planes
 from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
-from maxmargin.engine.oracle import Oracle, hinge_values
-from maxmargin.engine.planes import PlaneStore, StepRule, make_store
+from maxmargin.engine.block_store import StepRule, make_store
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.planes import PlaneStore
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
@@ -146,17 +148,17 @@ def test_stores_without_compilation(structure):
     every = list(range(case.problem.n_examples))
     caps = np.full(len(every), 2.0)
     drawn = [
-        ("visit", every, StepRule(WSS2, 1)),
+        ("oracle_pass", every, StepRule(WSS2, 1)),
         ("extrapolate", 0.0),
-        ("visit", every, StepRule(ALL_PLANES, 5, 0.1)),
+        ("oracle_pass", every, StepRule(ALL_PLANES, 5, 0.1)),
         ("extrapolate", 3.0),
         ("cached_pass", every, StepRule(FRANK_WOLFE, 2)),
-        ("visit", every, StepRule(MVP, 2, 0.0, 0.01)),
+        ("oracle_pass", every, StepRule(MVP, 2, 0.0, 0.01)),
         ("evict", 1),
         ("compact", False),
         ("cached_pass", every, StepRule(MVP, 2)),
         ("compact", True),
-        ("visit", every, StepRule(WSS2, 3)),
+        ("oracle_pass", every, StepRule(WSS2, 3)),
     ]
     for store in (
         make_store(Oracle(case.problem, Formulation()), caps, PLENTY),

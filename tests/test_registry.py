@@ -69,7 +69,7 @@ def test_what_files_hold_is_there():
 
 @pytest.mark.parametrize("task", registry.TASKS.values(), ids=lambda task: task.name)
 def test_tasks_are_complete(task):
-    for function in ("plan", "understand", "predict", "judge"):
+    for function in ("plan", "load_schema", "predict", "evaluate"):
         assert callable(registry.import_name(task.module, function))
     assert {*task.reads, *task.reads_unlabelled} <= set(Kind.__members__)
     entries = [entry for entry in registry.ESTIMATORS if entry.task is task]

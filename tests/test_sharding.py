@@ -9,8 +9,8 @@ from brute_dependency import tree_case
 from brute_grammar import grammar_case
 from maxmargin.engine import sharding
 from maxmargin.engine.block_steps import ALL_PLANES
+from maxmargin.engine.block_store import StepRule, make_store
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.engine.sharding import ShardedStore
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
@@ -120,7 +120,7 @@ def test_steps_are_cut_where_shares_ask_for_the_same():
     problem = case.problem.subset(np.zeros(9, np.int64))
     store = make_store(Oracle(problem, Formulation()), np.full(9, 1.0), 10**8, 3)
     steps = []
-    for share in store.sharding:
+    for share in store.shards:
         end = share.end
         share.end = lambda step, end=end: (steps.append(step), end(step))
     store.oracle_pass(np.arange(9), RULE)
@@ -166,7 +166,7 @@ def test_warm_starts_from_other_bounds_and_fewer_examples():
 
 def test_an_interrupt_leaves_a_certified_result(monkeypatch):
     problem, formulation = CASES["dependency"]().problem, Formulation()
-    calls, improve = [], sharding.Share.improve
+    calls, improve = [], sharding.Shard.improve
 
     def interrupted(share, *given):
         calls.append(None)
@@ -174,7 +174,7 @@ def test_an_interrupt_leaves_a_certified_result(monkeypatch):
             raise KeyboardInterrupt
         return improve(share, *given)
 
-    monkeypatch.setattr(sharding.Share, "improve", interrupted)
+    monkeypatch.setattr(sharding.Shard, "improve", interrupted)
     result = solve(problem, formulation, 2)
     assert result.status == "interrupted"
     store = result.state.store
@@ -201,7 +201,7 @@ def test_examples_are_dealt_out_by_their_work(n_shards):
     assert counts.max() - counts.min() <= 1
     totals = np.bincount(owner, sizes)
     assert totals.max() - totals.min() <= sizes.max()
-    pieces = sharding._split(np.arange(100), sizes, 4)
+    pieces = sharding.split(np.arange(100), sizes, 4)
     assert np.concatenate(pieces).tolist() == list(range(100))
     assert max(sizes[own].sum() for own in pieces) <= sizes.sum() / 4 + sizes.max()
-    assert list(map(len, sharding._split(np.arange(0), sizes[:0], 4))) == [0] * 4
+    assert list(map(len, sharding.split(np.arange(0), sizes[:0], 4))) == [0] * 4

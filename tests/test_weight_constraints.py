@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import maxmargin as mm
 from constrained import KINDS, objective, solve_constrained
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.block_store import StepRule, make_store
 from maxmargin.engine.bound_multipliers import BoundMultipliers
-from maxmargin.engine.oracle import Oracle, hinge_values, violations
-from maxmargin.engine.planes import StepRule, make_store
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.violations import hinge_values, violations
 from maxmargin.formulation import Formulation
 from maxmargin.result import WeightsCallback
 from maxmargin.solvers import certify, make_solver
@@ -339,7 +340,7 @@ def test_prices_are_the_best_multipliers(seed):
         def along(t, v=v, direction=direction, offset=offset):
             moved = v + t * direction
             u, own = moved.copy(), BoundMultipliers(constraints.feasible_set(d))
-            own.settle(u)
+            own.project(u)
             return t * offset + dual(moved, own.beta)
 
         assert along(step) >= max(along(t) for t in np.linspace(0.0, 1.0, 41)) - 1e-9

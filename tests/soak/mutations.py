@@ -260,7 +260,7 @@ def use_model(path):
     assert model._weights.ndim == 1
     task = entry_of(type(model)).task
     if task is not None and "task" in extra:
-        import_name(task.module, "understand")(str(path), model, extra)
+        import_name(task.module, "load_schema")(str(path), model, extra)
 
 
 def prepare_model(random):

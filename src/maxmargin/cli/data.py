@@ -42,7 +42,7 @@ def read_model(path: str, data: str, n_jobs: int | None = None) -> Model:
         raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
     if n_jobs is not None:  # otherwise that of the training
         estimator.n_jobs = n_jobs
-    load_schema = import_name(entry.task.module, "understand")
+    load_schema = import_name(entry.task.module, "load_schema")
     return Model(estimator, entry.task, path, load_schema(path, estimator, extra))
 
 

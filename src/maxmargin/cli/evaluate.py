@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
                 f"'{model.task.name}', as {model.path} is"
             )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
-    evaluate = import_name(model.task.module, "judge")
+    evaluate = import_name(model.task.module, "evaluate")
     with compiling_for(model.task.name):
         evaluation = with_intervals(evaluate(model, arguments), arguments)
         if other is not None:

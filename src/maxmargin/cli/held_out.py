@@ -48,7 +48,7 @@ class HeldOutFile(NamedTuple):
 
     def tally(self, estimator: Any) -> Tally:
         """All scores of a fitted estimator."""
-        tally: Tally | None = self._of_task("judge", estimator).tally
+        tally: Tally | None = self._of_task("evaluate", estimator).tally
         if tally is None:
             raise ValueError(
                 f"{self.path}: the task {self.task.name!r} has no single score to choose models by"
@@ -57,7 +57,7 @@ class HeldOutFile(NamedTuple):
 
     def _of_task(self, function: str, estimator: Any) -> Any:
         """What a function of the task makes of an estimator and the file."""
-        load_schema = import_name(self.task.module, "understand")
+        load_schema = import_name(self.task.module, "load_schema")
         files = load_schema(self.path, estimator, self.extra)
         model = Model(estimator, self.task, self.path, files)
         return import_name(self.task.module, function)(model, self.arguments)

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..engine.certified_run import CertifiedRun
 from ..engine.oracle import Oracle
-from ..engine.run import CertifiedRun
 from ..engine.state import (
     OWN,
     Arrays,

@@ -117,7 +117,7 @@ class DaskExecutor:
 
     def __enter__(self) -> DaskExecutor:
         try:
-            found = self.call("facts", None, dict.fromkeys(range(len(self.loaders)), ()))
+            found = self.call("info", None, dict.fromkeys(range(len(self.loaders)), ()))
         except BaseException:
             self._leave()
             raise

@@ -62,7 +62,7 @@ class ShardedProblem(PackedProblem):
 
     def __getstate__(self) -> dict[str, object]:
         """What tells it from others: the examples, not who answers for them."""
-        return {"facts": self.executor.info}
+        return {"info": self.executor.info}
 
     def oracle(
         self,

@@ -33,7 +33,7 @@ def work(
 ) -> Any:
     """Let a part answer a question; it is made, if it is not there.
 
-    ``making``, or its pickle, may be None where it is known to be there. The method "facts" asks
+    ``making``, or its pickle, may be None where it is known to be there. The method "info" asks
     for `ShardInfo`.
     """
     if job in _OVER:  # nobody waits for the answer
@@ -50,7 +50,7 @@ def work(
                 return Missing(shard)
             known = _PARTS.setdefault((job, shard), (built, info, threading.Lock()))
     trained, info, lock = known
-    if method == "facts":
+    if method == "info":
         return info
     with lock:  # a worker may have several threads, and a question may be asked again
         return getattr(trained, method)(w, *message)

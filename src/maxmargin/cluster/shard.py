@@ -27,9 +27,10 @@ import numpy as np
 
 from ..engine.blas_threads import single_blas_thread
 from ..engine.block_steps import ALL_PLANES
-from ..engine.oracle import Oracle, batches, violations
-from ..engine.planes import StepRule, make_store
+from ..engine.block_store import StepRule, make_store
+from ..engine.oracle import Oracle
 from ..engine.threads import count_threads
+from ..engine.violations import batches, violations
 from ..formulation import Formulation
 from ..objective import ridges
 from ..problem import Problem

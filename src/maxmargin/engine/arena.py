@@ -59,7 +59,7 @@ class Blocks(NamedTuple):
 class Places(NamedTuple):
     """A table from the parts of one block to their local numbers, plus one; zeros between uses.
 
-    Feature blocks below ``n_row_blocks`` are found by ``part & mask``: those of a block are near each
+    Feature blocks below ``n_row_blocks`` are at ``part & mask``: those of a block are near each
     other, so that a short table does for the rows of all data. The others are at ``part - shift``.
     """
 

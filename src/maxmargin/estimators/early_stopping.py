@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.oracle import hinge_values
 from ..engine.state import from_text, to_text
+from ..engine.violations import hinge_values
 from ..formulation import Formulation
 from ..objective import Certificate, Stopping, primal_value
 from ..problem import Problem
@@ -126,7 +126,7 @@ class EarlyStopping(WeightsCallback):
     def arrays(self) -> dict[str, Any]:
         """See `WeightsCallback`."""
         seen = {
-            "judgements": self.evaluations,
+            "evaluations": self.evaluations,
             "best": next((k for k, own in enumerate(self.evaluations) if own is self.best), None),
             "since_best": self._since_best,
             "pause": self.pause,
@@ -140,7 +140,7 @@ class EarlyStopping(WeightsCallback):
         if not (seen.best or 0) < max(len(seen.evaluations), 1) or seen.since_best > len(
             seen.evaluations
         ):
-            raise ValueError("numbers.best: expected one of the judgements")
+            raise ValueError("numbers.best: expected one of the evaluations")
         self.evaluations, self._since_best, self.pause = (
             seen.evaluations,
             seen.since_best,

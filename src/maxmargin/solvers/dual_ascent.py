@@ -20,10 +20,11 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.block_steps import FRANK_WOLFE, WSS2
+from ..engine.block_store import BlockStore, StepRule, make_store
+from ..engine.certified_run import CertifiedRun
 from ..engine.convergence import ROUNDING
-from ..engine.oracle import Oracle, batches
-from ..engine.planes import BlockStore, PlaneStore, StepRule, make_store
-from ..engine.run import CertifiedRun
+from ..engine.oracle import Oracle
+from ..engine.planes import PlaneStore
 from ..engine.sharding import ShardedStore, count_shards, shards_in
 from ..engine.state import (
     OWN,
@@ -39,6 +40,7 @@ from ..engine.state import (
     strip_prefix,
     to_text,
 )
+from ..engine.violations import batches
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms
 from ..problem import Problem

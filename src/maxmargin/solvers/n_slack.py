@@ -24,12 +24,12 @@ from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 
+from ..engine.certified_run import CertifiedRun
 from ..engine.convergence import Plateau
 from ..engine.cuts.bounded_cuts import BoundedSets
 from ..engine.cuts.set_kernels import BLOCK, FSMO
 from ..engine.cuts.working_sets import WorkingSets
-from ..engine.oracle import Oracle, Violations
-from ..engine.run import CertifiedRun
+from ..engine.oracle import Oracle
 from ..engine.state import (
     OWN,
     Arrays,
@@ -39,6 +39,7 @@ from ..engine.state import (
     declare_state,
     of_kind,
 )
+from ..engine.violations import Violations
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms, Stopping
 from ..problem import Problem

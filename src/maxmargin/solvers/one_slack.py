@@ -26,12 +26,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..engine.bound_multipliers import BoundMultipliers
+from ..engine.certified_run import CertifiedRun
 from ..engine.cuts.bounded_cuts import BoundedBundle
 from ..engine.cuts.bundle import Bundle
 from ..engine.cuts.master import blend
 from ..engine.cuts.pool import CandidatePool, Pool, make_pool
 from ..engine.oracle import Oracle
-from ..engine.run import CertifiedRun
 from ..engine.state import (
     OWN,
     Arrays,

@@ -11,9 +11,10 @@ from ...types import Floats, Ints
 from ..bound_multipliers import BoundMultipliers, columns_of, solve_within_bounds
 from ..joint_planes import PlaneRows
 from ..joint_qp import JointPlanes, JointSolution
-from ..oracle import Oracle, batches
+from ..oracle import Oracle
 from ..state import Arrays, add_prefix, strip_prefix
 from ..threads import Threads
+from ..violations import batches
 from .bundle import Bundle
 from .master import line_searches, master_gap
 from .working_sets import WorkingSets
@@ -74,12 +75,12 @@ class BoundedSets(WorkingSets):
 
     def arrays(self) -> Arrays:
         """See `WorkingSets`."""
-        return {**super().arrays(), **add_prefix("prices", self.multipliers.arrays())}
+        return {**super().arrays(), **add_prefix("bound_multipliers", self.multipliers.arrays())}
 
     def restore(self, arrays: Arrays) -> None:
         """See `WorkingSets`."""
         super().restore(arrays)
-        self.multipliers.restore(strip_prefix("prices", arrays))
+        self.multipliers.restore(strip_prefix("bound_multipliers", arrays))
 
     def sum_of_multipliers(self) -> Floats:
         """See `WorkingSets`."""
