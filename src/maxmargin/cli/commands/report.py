@@ -6,11 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .._compiling import compiling_for
-from ..registry import import_name, task_of
-from .codes import DONE
-from .options import add_reading_options
-from .signals import Signals
+from ..._compiling import compiling_for
+from ...registry import import_name, task_of
+from ..console import DONE, Signals
+from ..options import add_reading_options
 
 __all__ = ["add_parser", "run"]
 
@@ -55,11 +54,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Read, predict, write."""
-    from ..persistence import load_model
-    from ..report import make_report
-    from .console import echo
-    from .data import read_model
-    from .outputs import check_text_output
+    from ...persistence import load_model
+    from ...report import make_report
+    from ..console import echo
+    from ..files import check_text_output, read_model
 
     arguments.data = arguments.test
     inputs = [arguments.model, *([arguments.test] if arguments.test else [])]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .._compiling import compiling_for
-from ..registry import TASKS, import_name
-from .codes import DONE
-from .options import add_jobs_option, add_reading_options, list_tasks, positive
-from .signals import Signals
+from ..._compiling import compiling_for
+from ...registry import TASKS, import_name
+from ..console import DONE, Signals
+from ..options import add_jobs_option, add_reading_options, list_tasks, positive
 
 __all__ = ["add_parser", "run"]
-
 
 DESCRIPTION = f"""\
 Label a file with a trained model. What is written:
@@ -70,12 +68,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Predict and write."""
-    from ..formats import write_text_atomically
-    from .answers import check_output_options
-    from .chunks import located, read_chunks
-    from .console import standard_output
-    from .data import read_model
-    from .outputs import check_text_output, is_standard
+    from ...formats import write_text_atomically
+    from ..console import standard_output
+    from ..evaluation import check_output_options
+    from ..files import check_text_output, is_standard, located, read_chunks, read_model
 
     to_standard = is_standard(arguments.output)
     if not to_standard:

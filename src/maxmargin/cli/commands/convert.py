@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .codes import DONE, UsageError
-from .options import add_reading_options, list_tasks
-from .signals import Signals
+from ..console import DONE, Signals, UsageError
+from ..options import add_reading_options, list_tasks
 
 __all__ = ["add_parser", "run"]
 
@@ -79,11 +78,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Read, convert and write."""
-    from ..formats import write_atomically, write_text_atomically
-    from .console import standard_output
+    from ...formats import write_atomically, write_text_atomically
+    from ..console import standard_output
+    from ..files import check_text_output, is_standard, open_input
     from .conversions import CONVERSIONS
-    from .data import open_input
-    from .outputs import check_text_output, is_standard
 
     if (arguments.to == "svm-hmm") != (arguments.dictionary is not None):
         raise UsageError("--dictionary goes with --to svm-hmm, and that needs it")

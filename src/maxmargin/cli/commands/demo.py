@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .codes import DONE
-from .options import non_negative
-from .signals import Signals
+from ..console import DONE, Signals
+from ..options import non_negative
 
 __all__ = ["add_parser", "run"]
 
@@ -50,8 +49,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train, compare, draw."""
-    from ..datasets import make_digit_words
-    from ..estimators.sequence import SequenceTagger
+    from ...datasets import make_digit_words
+    from ...estimators.sequence import SequenceTagger
 
     if not arguments.no_plot:
         _check_picture(arguments.output)
@@ -92,8 +91,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
 def _check_picture(output: str) -> None:
     """Raise, before training, if the picture cannot be written."""
-    from ..report.plots import picture_format
-    from .outputs import check_text_output
+    from ...report.plots import picture_format
+    from ..files import check_text_output
 
     with contextlib.suppress(ImportError):  # which is told of at the end
         picture_format(output)
@@ -107,7 +106,7 @@ def _letters(words: list[Any]) -> list[Any]:
 
 def _write_plot(result: Any, output: str) -> None:
     """Draw the convergence, or say what is missing for it."""
-    from ..report import plot_convergence
+    from ...report import plot_convergence
 
     try:
         plot_convergence(result, output)

@@ -6,12 +6,19 @@ import argparse
 import json
 from typing import Any, NamedTuple
 
-from ..registry import TASKS
-from ..tables import columns, gap_fraction, named_score, score_name, score_text
-from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
-from .options import folds, values_of_C
-from .signals import NO_MODEL, Signals, announcing_interrupts
-from .train import (
+from ...registry import TASKS
+from ...tables import columns, gap_fraction, named_score, score_name, score_text
+from ..console import (
+    DONE,
+    EXIT_CODES,
+    NO_MODEL,
+    STOPPED_EARLY,
+    Signals,
+    UsageError,
+    announcing_interrupts,
+)
+from ..options import folds, values_of_C
+from ..training import (
     add_checkpoint_options,
     add_data_arguments,
     add_training_options,
@@ -101,10 +108,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train for all C, judge, and save the best."""
-    from .console import write_report
-    from .held_out import HeldOutFile
-    from .outputs import check_model_output
-    from .training import say
+    from ..console import write_report
+    from ..files import check_model_output
+    from ..held_out import HeldOutFile
+    from ..training import say
 
     check_inputs_differ(arguments)
     if arguments.calibrate and arguments.output is None:
@@ -157,7 +164,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
 def _check_path_options(arguments: argparse.Namespace) -> None:
     """Raise UsageError for a solver or a slack without planes or C to go on from."""
-    from ..solvers import is_online
+    from ...solvers import is_online
 
     if arguments.slack == "none":
         raise UsageError("--slack none has no C, so there is no path of it")
@@ -167,7 +174,7 @@ def _check_path_options(arguments: argparse.Namespace) -> None:
 
 def _by_file(models: Any, dev: Any, signals: Signals) -> tuple[str, list[Point]]:
     """Points of one path, judged by a file."""
-    from ..progress import running_clock
+    from ...progress import running_clock
 
     evaluated = []
     with running_clock("evaluation"):
@@ -183,10 +190,10 @@ def _by_folds(
     arguments: argparse.Namespace, training: Any, signals: Signals
 ) -> tuple[str, list[Point]]:
     """Points of a path for each part, judged by that part."""
-    from ..checkpoints import FOLD, part_of
-    from ..progress import running_clock
-    from .folds import Evaluated, count_of, split
-    from .training import say
+    from ...checkpoints import FOLD, part_of
+    from ...progress import running_clock
+    from ..held_out import Evaluated, count_of, split
+    from ..training import say
 
     task = TASKS[arguments.task]
     n_folds = arguments.folds or 5
@@ -216,7 +223,7 @@ def _by_folds(
 
 def _path(estimator: Any, examples: Any, arguments: argparse.Namespace) -> Any:
     """Models for all C."""
-    from ..estimators.path import path
+    from ...estimators.path import path
 
     return path(estimator, examples.X, examples.y, arguments.Cs, **examples.params)
 

@@ -6,12 +6,11 @@ import argparse
 import json
 from typing import Any
 
-from ..registry import TASKS
-from ..tables import columns, gap_fraction, named_score, score_name, score_text
-from .codes import DONE, EXIT_CODES, STOPPED_EARLY, UsageError
-from .options import folds
-from .signals import Signals, announcing_interrupts
-from .train import add_data_arguments, add_training_options, is_finished, make_plan, spent
+from ...registry import TASKS
+from ...tables import columns, gap_fraction, named_score, score_name, score_text
+from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, UsageError, announcing_interrupts
+from ..options import folds
+from ..training import add_data_arguments, add_training_options, is_finished, make_plan, spent
 
 __all__ = ["add_parser", "run"]
 
@@ -47,10 +46,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train and judge, part by part."""
     from sklearn.base import clone
 
-    from ..progress import running_clock
-    from .console import write_report
-    from .folds import count_of, fit_on, split
-    from .training import say
+    from ...progress import running_clock
+    from ..console import write_report
+    from ..held_out import count_of, fit_on, split
+    from ..training import say
 
     task = TASKS[arguments.task]
     if arguments.calibrate:

@@ -9,11 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from .._compiling import compile_seconds
-from ..registry import ESTIMATORS, Estimator, import_name
-from .codes import DONE, UsageError
-from .console import echo, echo_result
-from .signals import Signals
+from ..._compiling import compile_seconds
+from ...registry import ESTIMATORS, Estimator, import_name
+from ..console import DONE, Signals, UsageError, echo, echo_result
 
 __all__ = ["add_parser", "run"]
 
@@ -58,7 +56,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
 def cache_folder() -> str:
     """Where kernels of one file are kept; ValueError if nowhere."""
-    from ..engine.rows import add_scores
+    from ...engine.rows import add_scores
 
     if not hasattr(add_scores, "_cache"):
         raise ValueError("there is nothing to compile while NUMBA_DISABLE_JIT is set")
@@ -93,9 +91,9 @@ def _fit_stored(tagger: Any, X: Any, y: Any) -> None:
 
     from sklearn.base import clone
 
-    from ..features import PackedSequences
-    from ..features.streaming import pack_stream
-    from ..features.tokens import as_token_columns
+    from ...features import PackedSequences
+    from ...features.streaming import pack_stream
+    from ...features.tokens import as_token_columns
 
     pairs = [list(zip(words, tags, strict=True)) for words, tags in zip(X, y, strict=True)]
     handle, path = tempfile.mkstemp(".packed")
@@ -147,7 +145,7 @@ def _label_sets() -> Case:
 
 
 def _tagged_words() -> Case:
-    from ..features import WindowFeatures
+    from ...features import WindowFeatures
 
     X, y = _rows(12, (MANY, 6))
     words = [[f"{x[0]:.3f}" for x in row] for row in X]
@@ -175,7 +173,7 @@ def _dependencies() -> Case:
 
 
 def _trees() -> Case:
-    from ..formats.trees import as_tree
+    from ...formats.trees import as_tree
 
     trees = [
         "(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))",

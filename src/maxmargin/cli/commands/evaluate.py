@@ -6,15 +6,12 @@ import argparse
 import json
 from typing import Any
 
-from .._compiling import compiling_for
-from ..registry import TASKS, import_name
-from .codes import DONE
-from .console import warn
-from .options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
-from .signals import Signals
+from ..._compiling import compiling_for
+from ...registry import TASKS, import_name
+from ..console import DONE, Signals, warn
+from ..options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
 
 __all__ = ["add_parser", "run"]
-
 
 DESCRIPTION = f"""\
 Judge a model on a labelled file. What is told:
@@ -68,9 +65,9 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Predict, compare and report."""
-    from .console import write_report
-    from .data import open_input, read_model
-    from .intervals import compared, with_intervals
+    from ..console import write_report
+    from ..evaluation import compared, with_intervals
+    from ..files import open_input, read_model
 
     model = read_model(arguments.model, arguments.data, arguments.n_jobs)
     other = None
