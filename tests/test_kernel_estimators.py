@@ -172,7 +172,7 @@ def test_only_support_vectors_are_kept(fitted, digits):
     values = rbf_kernel(inputs[400:500], fitted.support_vectors_, gamma=gamma)
     scores = values @ fitted.dual_coef_.T + fitted.intercept_
     assert np.allclose(fitted.decision_function(inputs[400:500]), scores)
-    assert not hasattr(fitted, "coef_") and "_kernel_map" not in vars(fitted)
+    assert not hasattr(fitted, "coef_") and fitted._kernel._mapping is None
     report = fitted.kernel_report_
     assert report.n_bytes_training >= 2 * 400 * 400 * 8 > 5 * report.n_bytes_model
     assert len(pickle.dumps(fitted)) < 400 * 400 * 8 / 2
@@ -418,7 +418,7 @@ def test_labels_known_in_part():
     linear = mm.SequenceTagger(**EXACT).fit(sequences(X), y)
     model = mm.SequenceTagger(kernel=linear_kernel, **EXACT).fit(sequences(X), y)
     assert model.result_.primal == pytest.approx(linear.result_.primal, rel=1e-4)
-    assert "_kernel_map" not in vars(model) and len(model.support_) == 3
+    assert model._kernel._mapping is None and len(model.support_) == 3
     with pytest.raises(ValueError, match="needs y, with the class of every row"):
         mm.SequenceTagger(basis="supports", **RBF).fit(sequences(X), y)
     new, labels = sequences(NEW[:16]), sequences(LABELS)

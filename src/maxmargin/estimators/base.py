@@ -289,7 +289,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
             labels, if ``tol`` allows nothing, or if the data are not those of the training.
         """
         self._check_fitted()
-        if getattr(self, "_kernel_basis", None) is not None:
+        if hasattr(self, "support_"):
             raise ValueError("compact needs kernel='linear': others have coefficients of inputs")
         if hasattr(self, "rounds_"):
             raise ValueError("compact needs labels that are all known")

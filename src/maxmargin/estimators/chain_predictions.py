@@ -39,7 +39,7 @@ from .explanation import (
     no_decisions,
     token_name,
 )
-from .kernels import KernelMethods, sequences_at_a_time
+from .kernels import FittedKernel, check_no_kernel, sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
 from .labels import (
     LabelEncoder,
@@ -61,10 +61,11 @@ TABLE_EFFORT = 2.0  # how many times that of a token's label the work of its mar
 K_BEST_EFFORT = 0.5  # the same for each of its k best labels
 
 
-class ChainPredictions(KernelMethods, ChainWeights):
+class ChainPredictions(ChainWeights):
     """For estimators of chains that are fitted: answers for new sequences."""
 
     n_jobs: int | None
+    _kernel: FittedKernel
 
     @answers_empty(lambda _: [])
     def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
@@ -113,7 +114,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         ``kind`` tells it from other work, and ``effort`` how many times as much it is as to find
         the best labels. From words, features are found by who works on them.
         """
-        by_words = self._takes_words(X) and self._kernel_basis is None
+        by_words = self._takes_words(X) and self._kernel.basis is None
         if not by_words or self._has_transition_extractor:
             packed = self._packed(X, check_values=False)
             allowed = self._allowed(fixed, packed.offsets)
@@ -140,7 +141,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
     ) -> Iterator[Value]:
         """The same from vectors, whose values and indices are checked by who works on them."""
         decoder: Any = self._decoder
-        is_checked = self._kernel_basis is not None
+        is_checked = self._kernel.basis is not None
         if is_checked:
             check_finite(packed)
         for part in self._parts(X, *packed, allowed, check_indices=False):
@@ -238,7 +239,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
 
     def _check_order_without_kernel(self) -> None:
         """Raise ValueError for a model that has no margins."""
-        if isinstance(self._decoder, HigherOrderDecoder) and self._kernel_basis is not None:
+        if isinstance(self._decoder, HigherOrderDecoder) and self._kernel.basis is not None:
             raise ValueError(
                 "margins and probabilities with a kernel are for order=1 and emission_order=0, "
                 "without transition_features and with eta=1"
@@ -340,7 +341,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             ``y_hat`` tokens at which nothing differs are left out.
         """
         self._check_fitted()
-        self._check_no_kernel("explain")
+        check_no_kernel(self, "explain")
         decoder, w, n = self._decoder, self._weights, checked_k(n, "n")
         if is_empty(x):
             return no_decisions(y_hat, n)
@@ -396,7 +397,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
             Strongest first. Features without names are called x0, x1, ...; the constant feature is
             called "intercept".
         """
-        self._check_no_kernel("top_features")
+        check_no_kernel(self, "top_features")
         weights = self._weights  # says so if there are none yet
         weights = self._decoder.layout.emissions(weights)
         labels = self.classes_.tolist()
@@ -405,7 +406,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
     @property
     def _has_intercept(self) -> bool:
         """See `TokenInputs`."""
-        return self._decoder.layout.n_inputs > self._n_inputs
+        return self._decoder.layout.n_inputs > self._kernel.n_inputs(self.n_features_in_)
 
     def _decoded(self, X: Any, tokens: Any, offsets: Ints, allowed: Bools | None = None) -> Ints32:
         """Numbers of the best labels of all tokens."""
@@ -423,7 +424,7 @@ class ChainPredictions(KernelMethods, ChainWeights):
         check_indices: bool = True,
     ) -> Iterator[SequenceBatch]:
         """New sequences for the decoder, all or, with a kernel, some at a time."""
-        decoder, basis = self._decoder, self._kernel_basis
+        decoder, basis = self._decoder, self._kernel.basis
         is_plain = not isinstance(decoder, HigherOrderDecoder)
         extra = None if is_plain else self._transition_features_of(X, tokens)
         width = 0 if basis is None else len(basis)

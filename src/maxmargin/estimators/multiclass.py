@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..engine.rows import make_rows
-from ..metrics.costs import as_reals
+from ..engine.rows import Rows
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
 from ..problems.classes.marginals import ClassDistribution
@@ -21,16 +20,30 @@ from ..sklearn_bases import Classifier
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
-from .class_descriptions import as_taxonomy, class_costs, describe_classes
-from .class_inputs import canonical, check_classes, check_lengths, check_rows, one_column
+from .class_data import (
+    as_taxonomy,
+    check_class_prior,
+    class_costs,
+    describe_classes,
+    example_costs,
+    weights_of_prior,
+)
 from .confidence import Confidences
 from .example_weights import example_weights
-from .explanation import Explanation, column_names, decision, input_evidence, one_row
-from .kernels import KernelModel, KernelParameters
+from .explanation import Explanation, decision, one_row
+from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .label_costs import CostTable
-from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
-from .prior import all_classes, check_prior, prior_mean
+from .prior import all_classes, prior_mean
+from .tabular import (
+    TabularEstimator,
+    canonical,
+    check_classes,
+    check_examples,
+    check_lengths,
+    one_column,
+    read_only,
+)
 from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
@@ -38,7 +51,7 @@ __all__ = ["MulticlassSVM"]
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
+class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator):
     """Multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
@@ -126,7 +139,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         sample_weight: ArrayLike | None = None,
         costs: ArrayLike | None = None,
         prior: MulticlassSVM | None = None,
@@ -153,14 +166,15 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
-        X, y = self._checked(X, y, reset=True)
+        X, y = check_examples(self, X, y)
+        check_classes(y)
         if self.probability and self.kernel == "precomputed":
             raise ValueError(
                 "probability=True is not for kernel='precomputed', whose columns are examples too; "
                 "call calibrate(X, y) with other examples"
             )
         if prior is not None:
-            self._check_prior(prior)
+            check_class_prior(prior, self)
         self.seen_classes_, codes = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
@@ -171,43 +185,27 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         given = X, y
-        X = self._fit_kernel(canonical(X), codes)
-        X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
+        X, self._kernel = FittedKernel.fit(self, canonical(X), codes)
+        X, codes, weights, table = self._prepared(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
         self._train(
             lambda: self._problem(X, codes, table, costs is not None),
             data,
             weights,
-            constraints=None if prior is None else prior_mean(self._weights_like(prior)),
+            constraints=None
+            if prior is None
+            else prior_mean(weights_of_prior(prior, self.classes_)),
         )
         shared = {} if prior is None else {"prior": prior}
         self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
         return self
 
-    def _check_prior(self, prior: Any) -> None:
-        """Raise ValueError for a prior that cannot be one."""
-        check_prior(prior, self, ("kernel", "taxonomy", "class_features", "fit_intercept"))
-        if self.kernel != "linear" or prior._output_features is not None:
-            raise ValueError("prior is for kernel='linear', without a taxonomy or class features")
-        if prior.n_features_in_ != self.n_features_in_:
-            raise ValueError(
-                f"X has {self.n_features_in_} features, but the prior was fitted with "
-                f"{prior.n_features_in_}"
-            )
-
-    def _weights_like(self, prior: Any) -> Floats:
-        """Weights of the classes that a prior knows, and zeros for others."""
-        learned = prior._weights.reshape(-1, len(prior.classes_))
-        weights = np.zeros((len(learned), len(self.classes_)))
-        weights[:, np.searchsorted(self.classes_, prior.classes_)] = learned
-        return weights.ravel()
-
     @OnlineMethod
     def partial_fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         costs: ArrayLike | None = None,
@@ -240,14 +238,15 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
-        self._check_no_kernel("partial_fit")
+        check_no_kernel(self, "partial_fit")
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
                 "takes a mapping of class to weight, or sample_weight"
             )
         first = not hasattr(self, "classes_")
-        X, y = self._checked(X, y, reset=first)
+        X, y = check_examples(self, X, y, reset=first)
+        check_classes(y)
         if first:
             known = np.unique(y if classes is None else np.asarray(classes))
             if len(known) < 2:
@@ -269,17 +268,10 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         codes = np.searchsorted(self.classes_, y)
         weights = example_weights(sample_weight, self.class_weight, X, y)
         taxonomy = as_taxonomy(self.taxonomy)
-        X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
+        X, codes, weights, table = self._prepared(X, codes, weights, costs, taxonomy)
         problem = self._problem(X, codes, table, costs is not None)
         self._train_online(problem, (X, codes, table), weights)
         return self
-
-    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
-        """Examples as arrays; raises ValueError that says what is wrong with them."""
-        check_lengths(X, y)
-        X, y = check_rows(self, X, y, reset=reset)
-        check_classes(y)
-        return X, y
 
     def _describe_classes(self, prior: Any = None) -> Any:
         """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""
@@ -292,7 +284,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             self.classes_ = all_classes(self.seen_classes_, prior.classes_)
         return taxonomy
 
-    def _costed(
+    def _prepared(
         self, X: Any, codes: Ints, weights: Floats | None, costs: ArrayLike | None, taxonomy: Any
     ) -> tuple[Any, Ints, Floats | None, Floats | None]:
         """Inputs, classes, weights and costs of different examples; no costs for zero-one loss.
@@ -301,30 +293,13 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         """
         X, codes = canonical(X), codes.astype(np.int64)
         are_described = self._output_features is not None
-        if costs is None:
-            table = class_costs(self.loss, taxonomy, self.classes_, are_described)
-            if self._kernel_basis is not None:  # support_ counts all of them
-                return X, codes, weights, table
-            return *merge_examples(X, codes, weights), table
-        if are_described or not isinstance(self.loss, str) or self.loss != "zero-one":
-            raise ValueError(
-                "costs of examples take the place of loss, which must be 'zero-one' then, and are "
-                "not for classes with a taxonomy or class features"
-            )
-        check_sparse(costs, "costs")
-        expected = len(codes), len(self.classes_)
-        try:
-            table = as_reals(costs)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"costs must be numbers in an array of shape {expected}, got {costs!r:.60}"
-            ) from None
-        if table.shape != expected:
-            raise ValueError(
-                f"costs has shape {table.shape}; expected {expected}, a row for each example and a "
-                "column for each class, in sorted order"
-            )
-        return X, codes, weights, table
+        if costs is not None:
+            shape = len(codes), len(self.classes_)
+            return X, codes, weights, example_costs(costs, self.loss, shape, are_described)
+        table = class_costs(self.loss, taxonomy, self.classes_, are_described)
+        if self._kernel.basis is not None:  # support_ counts all of them
+            return X, codes, weights, table
+        return *merge_examples(X, codes, weights), table
 
     def _problem(self, X: Any, codes: Ints, costs: Floats | None, own_costs: bool) -> Problem:
         """The problem of these examples."""
@@ -460,13 +435,13 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
         """Weights of the features for each class, or of the second against the first of two."""
-        self._only_linear("coef_")
+        self._kernel.check_linear("coef_")
         return self._decision_weights()[: self.n_features_in_].T
 
     @property
     def dual_coef_(self) -> Floats:
         """Coefficients of the support vectors, as those of the features in ``coef_``."""
-        return self._decision_weights()[: len(self._basis_or_raise("dual_coef_"))].T
+        return self._decision_weights()[: len(self._kernel.basis_for("dual_coef_"))].T
 
     @property
     def intercept_(self) -> Floats:
@@ -476,12 +451,9 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
 
     def _decision_weights(self) -> Floats:
         """Weights of the decision function: inputs, the constant one last, times its columns."""
-        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
+        self._learned_weights()
         weights = self._per_class()
-        weights = weights[:, 1:] - weights[:, :1] if len(self.classes_) == 2 else weights.view()
-        weights.flags.writeable = False  # what is written here would change only some predictions
-        return weights
+        return read_only(weights[:, 1:] - weights[:, :1] if len(self.classes_) == 2 else weights)
 
     def top_features(
         self, n: int = 10, *, against: bool = False
@@ -503,13 +475,9 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             "intercept".
         """
         self._check_fitted()
-        self._check_no_kernel("top_features")
+        check_no_kernel(self, "top_features")
         labels = self.classes_.tolist()
         return strongest_by_label(self._per_class(), labels, n, against, self._feature_names)
-
-    def _feature_names(self, numbers: Ints) -> dict[int, str]:
-        """Names of the features with these numbers."""
-        return column_names(self, numbers)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted class, and not another: the features that decided.
@@ -530,7 +498,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             shows as one in notebooks.
         """
         self._check_fitted()
-        self._check_no_kernel("explain")
+        check_no_kernel(self, "explain")
         row = one_row(x)
         scores, labels = self._scores(row)[0], self.classes_.tolist()
         chosen = int(np.argmax(scores))
@@ -541,7 +509,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         evidence = []
         if rival != chosen:
             weights = self._per_class()[:, chosen] - self._per_class()[:, rival]
-            evidence = input_evidence(row, 0, weights, self._feature_names)
+            evidence = self._input_evidence(row, weights)
         found = decision(0, "", labels[chosen], labels[rival], evidence)
         return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
 
@@ -555,15 +523,13 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
     def _scores(self, X: Any) -> Floats:
         """Scores of all classes."""
         weights = self._weights
-        X = check_rows(self, X, reset=False)
 
-        def scores(inputs: Any) -> Floats:
-            rows = make_rows(inputs, fit_intercept=self._has_intercept, dtype=np.float64)
+        def scores(rows: Rows) -> Floats:
             if self._output_features is not None:
                 return described_class_scores(rows, weights, self._output_features, self.n_jobs)
             return class_scores(rows, weights, len(self.classes_), self.n_jobs)
 
-        return self._by_kernel_values(scores, X)
+        return self._scores_by(scores, X)
 
     def _weights_per_input(self) -> int:
         """See `KernelParameters`."""
@@ -580,17 +546,14 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             getattr(self, "feature_names_in_", None),
             self.seen_classes_,
             None if features is None else sparse_blocks(features),
-            self._kernel_state(),
+            self._kernel.to_state(),
         )
 
     def _set_state(self, state: MulticlassState) -> None:
         """See `Savable`."""
         self.classes_ = state.classes
-        self.n_features_in_ = state.n_features
-        self._has_intercept = state.intercept
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
-        self._set_kernel_state(state.kernel)
+        self._set_inputs(state)
+        self._kernel = FittedKernel.of_state(state.kernel, state.n_features)
         self.seen_classes_ = state.classes if state.seen_classes is None else state.seen_classes
         self._output_features = None
         if state.output_features is not None:
@@ -603,13 +566,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        return int((self._n_inputs + self._has_intercept) * self._weights_per_input())
-
-    def __sklearn_tags__(self) -> Any:
-        """What scikit-learn should know of the estimator."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        return self._n_inputs() * self._weights_per_input()
 
 
 class MulticlassState(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -12,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..engine.packed_problem import scores_of_rows
 from ..engine.rows import make_rows, row_scores
 from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
@@ -21,19 +19,19 @@ from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
 from ..validation import is_one_of
 from .base import checked_k
-from .class_inputs import are_classes, canonical, check_lengths, check_rows, one_column
 from .example_weights import example_weights
-from .explanation import (
-    Evidence,
-    Explanation,
-    column_names,
-    decision,
-    input_evidence,
-    one_row,
-)
+from .explanation import Evidence, Explanation, decision, one_row
 from .labels import FlatLabels, LabelEncoder
-from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
+from .tabular import (
+    TabularEstimator,
+    are_classes,
+    canonical,
+    check_lengths,
+    check_rows,
+    one_column,
+    read_only,
+)
 
 __all__ = ["OrdinalSVM"]
 
@@ -43,7 +41,7 @@ LOSSES = get_args(OrdinalLoss)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class OrdinalSVM(Classifier, LinearEstimator):
+class OrdinalSVM(Classifier, TabularEstimator):
     """Grades, that is classes in an order: by thresholds on a linear score.
 
     Parameters
@@ -177,12 +175,7 @@ class OrdinalSVM(Classifier, LinearEstimator):
         -------
         ndarray of shape (n_examples,)
         """
-        weights = self._weights
-        X = check_rows(self, X, reset=False)
-        scores = scores_of_rows(
-            make_rows(X, dtype=np.float64), weights[: self.n_features_in_], self.n_jobs
-        )
-        return np.asarray(scores, dtype=np.float64)
+        return self._linear_scores(X)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted grade, and not another: the features that decided.
@@ -217,8 +210,7 @@ class OrdinalSVM(Classifier, LinearEstimator):
             for k in crossed
         ]
         if evidence:
-            weights = float(chosen - rival) * coef
-            evidence += input_evidence(row, 0, weights, partial(column_names, self))
+            evidence += self._input_evidence(row, float(chosen - rival) * coef)
         found = decision(0, "", labels[chosen], labels[rival], evidence)
         return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
 
@@ -261,28 +253,15 @@ class OrdinalSVM(Classifier, LinearEstimator):
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector that can be set
         """Weights of the features."""
-        return self._read_only(self._of_model()[: self.n_features_in_])
+        return read_only(self._learned_weights()[: self.n_features_in_])
 
     @property
     def thresholds_(self) -> Floats:
         """Where the grade changes, in rising order."""
-        weights = self._of_model()
+        weights = self._learned_weights()
         if self._thresholds is not None:
-            return self._read_only(self._thresholds)
+            return read_only(self._thresholds)
         return np.sort(weights[self.n_features_in_ :])  # before the optimum they may be in disorder
-
-    def _of_model(self) -> Floats:
-        """All weights."""
-        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
-        return self._weights
-
-    @staticmethod
-    def _read_only(values: Floats) -> Floats:
-        """A view that nobody writes to, for predictions are made from ``result_``."""
-        view = values.view()
-        view.flags.writeable = False
-        return view
 
     def _predicted(self, X: Any) -> Ints:
         """Grades as numbers from 0."""
@@ -357,7 +336,7 @@ class OrdinalSVM(Classifier, LinearEstimator):
     def _set_state(self, state: OrdinalState) -> None:
         """See `Savable`."""
         self.classes_ = state.classes
-        self.n_features_in_ = state.n_features
+        self._set_inputs(state)
         self._thresholds = state.thresholds
         if state.thresholds is not None and (
             len(state.thresholds) != len(state.classes) - 1 or np.any(np.diff(state.thresholds) < 0)
@@ -366,8 +345,6 @@ class OrdinalSVM(Classifier, LinearEstimator):
                 f"thresholds must be {len(state.classes) - 1} numbers in rising order, got "
                 f"{state.thresholds.tolist()}"
             )
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
 
     def _n_weights(self) -> int:
         """See `Savable`."""
@@ -377,7 +354,6 @@ class OrdinalSVM(Classifier, LinearEstimator):
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = True  # where classes have no order
         return tags
 

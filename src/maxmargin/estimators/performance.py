@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,28 +10,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
 from ..defaults import MEASURE_TOL
-from ..engine.packed_problem import scores_of_rows
-from ..engine.rows import make_rows
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
 from ..schema import Count, Labels, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats
 from .base import checked_k
-from .class_inputs import canonical, check_classes, check_lengths, check_rows
 from .example_weights import example_weights, used_class_weight
-from .explanation import Explanation, column_names, decision, input_evidence, one_row
-from .kernels import KernelModel, KernelParameters
-from .linear import LinearEstimator
+from .explanation import Explanation, decision, one_row
+from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .measure_scores import measure_of_scores
 from .parameters import with_inherited_parameters
+from .tabular import (
+    TabularEstimator,
+    canonical,
+    check_classes,
+    check_examples,
+    check_lengths,
+    read_only,
+)
 
 __all__ = ["PerformanceSVM"]
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
+class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
     """SVM for two classes that is trained for a measure of the whole sample.
 
     The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
@@ -155,8 +158,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         self
         """
         measure = self._measure()
-        check_lengths(X, y)
-        X, y = check_rows(self, X, y)
+        X, y = check_examples(self, X, y)
         check_classes(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
@@ -181,7 +183,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
                 if not np.any(weights[y == label]):
                     raise ValueError(f"the weights of all rows of class {label!r} are 0")
         self._has_intercept = bool(self.fit_intercept and measure.has_intercept)
-        X = self._fit_kernel(canonical(X), y)
+        X, self._kernel = FittedKernel.fit(self, canonical(X), y)
         labels = np.where(y == self.classes_[1], 1, -1)
         data = (X, labels, measure, weights, self._has_intercept)
 
@@ -233,14 +235,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        weights = self._weights
-        X = check_rows(self, X, reset=False)
-
-        def scores(inputs: Any) -> Floats:
-            rows = make_rows(inputs, fit_intercept=self._has_intercept, dtype=np.float64)
-            return scores_of_rows(rows, weights, self.n_jobs)
-
-        return np.asarray(self._by_kernel_values(scores, X), dtype=np.float64)
+        return self._linear_scores(X)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted class, and not the other one: the features that decided.
@@ -260,14 +255,14 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
             One decision, whose margin is how far `decision_function` is from 0. Not with a kernel.
         """
         self._check_fitted()
-        self._check_no_kernel("explain")
+        check_no_kernel(self, "explain")
         row, labels = one_row(x), self.classes_.tolist()
         chosen = int(self.decision_function(row)[0] > 0.0)
         if y_hat is not None and y_hat not in labels:
             raise ValueError(f"y_hat is {y_hat!r:.40}, which is none of the classes {labels}")
         rival = 1 - chosen if y_hat is None else labels.index(y_hat)
         weights = (rival != chosen) * (1.0 if chosen else -1.0) * self._decision_weights()[0]
-        evidence = input_evidence(row, 0, weights, partial(column_names, self))
+        evidence = self._input_evidence(row, weights)
         found = decision(0, "", labels[chosen], labels[rival], evidence if weights.any() else [])
         return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
 
@@ -325,13 +320,13 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
         """Weights of the features."""
-        self._only_linear("coef_")
+        self._kernel.check_linear("coef_")
         return self._decision_weights()[:, : self.n_features_in_]
 
     @property
     def dual_coef_(self) -> Floats:
         """Coefficients of the support vectors."""
-        return self._decision_weights()[:, : len(self._basis_or_raise("dual_coef_"))]
+        return self._decision_weights()[:, : len(self._kernel.basis_for("dual_coef_"))]
 
     @property
     def intercept_(self) -> Floats:
@@ -341,11 +336,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
 
     def _decision_weights(self) -> Floats:
         """All weights as one row."""
-        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
-        weights = self._weights.reshape(1, -1).view()
-        weights.flags.writeable = False
-        return weights
+        return read_only(self._learned_weights().reshape(1, -1))
 
     def _get_state(self) -> PerformanceState:
         """See `Savable`."""
@@ -354,7 +345,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
             int(self.n_features_in_),
             self._has_intercept,
             getattr(self, "feature_names_in_", None),
-            self._kernel_state(),
+            self._kernel.to_state(),
         )
 
     def _set_state(self, state: PerformanceState) -> None:
@@ -362,15 +353,12 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         if len(state.classes) != 2:
             raise ValueError(f"{len(state.classes)} classes, expected 2")
         self.classes_ = state.classes
-        self.n_features_in_ = state.n_features
-        self._has_intercept = state.intercept
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
-        self._set_kernel_state(state.kernel)
+        self._set_inputs(state)
+        self._kernel = FittedKernel.of_state(state.kernel, state.n_features)
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        return int(self._n_inputs + self._has_intercept)
+        return self._n_inputs()
 
     def _weights_per_input(self) -> int:
         """See `KernelParameters`."""
@@ -379,7 +367,6 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -36,7 +37,7 @@ from .constraints import (
 from .example_weights import used_class_weight
 from .examples import materialize
 from .higher_order import ChainShape, HigherOrderState, decoder_of
-from .kernels import KernelModel, KernelParameters
+from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .known_labels import allowed_labels
 from .label_costs import CostTable, check_loss, label_costs
 from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
@@ -219,7 +220,9 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
             raise ValueError(
                 f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
             )
-        inputs = self._fit_kernel(tokens, None if is_partial else encoder.encode(labels))
+        inputs, self._kernel = FittedKernel.fit(
+            self, tokens, None if is_partial else encoder.encode(labels)
+        )
         constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
         extra = self._fit_transition_features(X, tokens)
         tokens = inputs
@@ -306,7 +309,7 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         -------
         self
         """
-        self._check_no_kernel("partial_fit")
+        check_no_kernel(self, "partial_fit")
         shape = self._checked_shape()
         if isinstance(self.class_weight, str):
             raise ValueError(
@@ -411,7 +414,7 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         self.classes_ = classes
         self.n_features_in_ = n_features
         constraints = make_constraints(self.constraints, classes)
-        n_inputs = self._n_inputs + bool(self.fit_intercept)
+        n_inputs = self._kernel.n_inputs(n_features) + bool(self.fit_intercept)
         self._set_decoder(n_inputs, bool(self.boundary_weights), constraints, None)
         return constraints
 
@@ -483,11 +486,14 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         layout = self._decoder.layout
         return layout.n_columns if isinstance(layout, HigherOrderLayout) else layout.n_labels
 
-    def _basis_was_cut(self) -> None:
+    def _kept_weights(self, learned: Sequence[Floats]) -> list[Floats]:
         """See `KernelParameters`: fewer inputs have weights."""
-        layout, constraints = self._decoder.layout, self._decoder.constraints
-        n_inputs = self._n_inputs + bool(self.fit_intercept)
-        self._set_decoder(n_inputs, layout.boundary, constraints, self._higher_order_state())
+        weights = super()._kept_weights(learned)
+        if self._kernel.basis is not None:
+            layout, constraints = self._decoder.layout, self._decoder.constraints
+            n_inputs = len(self._kernel.basis) + bool(self.fit_intercept)
+            self._set_decoder(n_inputs, layout.boundary, constraints, self._higher_order_state())
+        return weights
 
     def _set_decoder(
         self,
@@ -516,7 +522,7 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
             self.features_,
             getattr(self, "feature_names_in_", None),
             self._higher_order_state(),
-            self._kernel_state(),
+            self._kernel.to_state(),
         )
 
     def _higher_order_state(self) -> HigherOrderState | None:
@@ -533,16 +539,17 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         self.features_ = state.features
         if state.feature_names is not None:
             self.feature_names_in_ = state.feature_names
-        self._set_kernel_state(state.kernel)
-        if state.n_inputs not in (self._n_inputs, self._n_inputs + 1):
-            raise ValueError(f"{self._n_inputs} features, but weights of {state.n_inputs} inputs")
+        self._kernel = FittedKernel.of_state(state.kernel, state.n_features)
+        n_inputs = self._kernel.n_inputs(state.n_features)
+        if state.n_inputs not in (n_inputs, n_inputs + 1):
+            raise ValueError(f"{n_inputs} features, but weights of {state.n_inputs} inputs")
         self._shape, self._transition_inputs = ChainShape(1, 0, 1.0), None
         if state.histories is not None:
             self._shape, _, self._transition_inputs = state.histories
             inputs = self._transition_inputs
             if inputs is not None and inputs.columns is not None:
                 index = (np.int32, np.int64)
-                form = whole(inputs.n_features, below=self._n_inputs, types=index)
+                form = whole(inputs.n_features, below=n_inputs, types=index)
                 checked_arrays({"columns": inputs.columns}, {"columns": form})
         self._set_decoder(state.n_inputs, state.boundary, state.constraints, state.histories)
 

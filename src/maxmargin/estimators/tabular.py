@@ -1,18 +1,129 @@
-"""Checks of what users hand to a classifier."""
+"""What estimators of rows of a table share: checks of their examples, weights, scores of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..engine.packed_problem import scores_of_rows
+from ..engine.rows import Rows, make_rows
+from ..sklearn_bases import check_fitted
 from ..sparse_format import check_sparse
+from ..types import Floats, Ints
 from ..validation import LARGEST, first_unusable
+from .base import MaxMarginEstimator
+from .checked_weights import CheckedWeights
+from .explanation import Evidence, column_names, input_evidence
+from .kernels import LINEAR
 
-__all__ = ["are_classes", "canonical", "check_classes", "check_lengths", "check_rows", "one_column"]
+__all__ = [
+    "TabularEstimator",
+    "are_classes",
+    "canonical",
+    "check_classes",
+    "check_examples",
+    "check_lengths",
+    "check_rows",
+    "one_column",
+    "read_only",
+]
 
 FLOATS = (np.float64, np.float32)
+
+
+class TabularEstimator(MaxMarginEstimator):
+    """Base of the estimators whose inputs are rows of numbers, an array or a sparse matrix.
+
+    The flat weights are those of ``result_``; ``coef_`` shows them, as linear models of
+    scikit-learn have it.
+    """
+
+    n_features_in_: int
+    _has_intercept = False
+    _kernel = LINEAR
+
+    # ----- weights ------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        """See `Savable`."""
+        check_fitted(self, "result_")
+
+    def _get_weights(self) -> Floats:
+        """See `Savable`."""
+        return self.result_.w
+
+    def _set_weights(self, w: Floats) -> None:
+        """See `Savable`; the weights themselves are taken from ``result_``."""
+        self._weights_check = CheckedWeights()
+
+    def _learned_weights(self) -> Floats:
+        """All weights, for attributes: AttributeError before the first fit, as hasattr expects."""
+        if "result_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
+        return self._weights
+
+    def _n_inputs(self) -> int:
+        """Inputs that have weights, the constant one included."""
+        return self._kernel.n_inputs(self.n_features_in_) + self._has_intercept
+
+    # ----- predictions --------------------------------------------------------------------------
+
+    def _rows(self, inputs: Any) -> Rows:
+        """Checked inputs for kernels, with the constant one."""
+        return make_rows(inputs, fit_intercept=self._has_intercept, dtype=np.float64)
+
+    def _scores_by(self, scores: Callable[[Rows], Floats], X: Any) -> Floats:
+        """Scores of new inputs by a function of their rows."""
+        X = check_rows(self, X, reset=False)
+        return self._kernel.scores(lambda inputs: scores(self._rows(inputs)), X)
+
+    def _linear_scores(self, X: Any) -> Floats:
+        """Scores ``x @ w`` of new inputs, where each input has one weight."""
+        weights = self._weights[: self._n_inputs()]
+        found = self._scores_by(lambda rows: scores_of_rows(rows, weights, self.n_jobs), X)
+        return np.asarray(found, dtype=np.float64)
+
+    def _feature_names(self, numbers: Ints) -> dict[int, str]:
+        """Names of the features with these numbers."""
+        return column_names(self, numbers)
+
+    def _input_evidence(self, row: Any, weights: Floats, place: int = 0) -> list[Evidence]:
+        """What the inputs of a row say, by differences of their weights."""
+        return input_evidence(row, place, weights, self._feature_names)
+
+    # ----- persistence --------------------------------------------------------------------------
+
+    def _set_inputs(self, state: Any) -> None:
+        """Take up what a file says of the inputs."""
+        self.n_features_in_ = state.n_features
+        self._has_intercept = getattr(state, "intercept", False)
+        if state.feature_names is not None:
+            self.feature_names_in_ = state.feature_names
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn should know of the estimator."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def read_only(values: Floats) -> Floats:
+    """A view that nobody writes to, for predictions are made from ``result_``."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+# ----- checks of examples -----------------------------------------------------------------------
+
+
+def check_examples(estimator: Any, X: Any, y: Any, **options: Any) -> Any:
+    """Inputs and outputs, as many of these; see `check_rows`."""
+    check_lengths(X, y)
+    return check_rows(estimator, X, y, **options)
 
 
 def check_rows(estimator: Any, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:

@@ -15,8 +15,17 @@ from ..problems.classes.taxonomy import Taxonomy
 from ..sparse_format import check_sparse
 from ..types import Floats
 from ..validation import as_floats
+from .prior import check_prior
 
-__all__ = ["ClassDescription", "as_taxonomy", "class_costs", "describe_classes"]
+__all__ = [
+    "ClassDescription",
+    "as_taxonomy",
+    "check_class_prior",
+    "class_costs",
+    "describe_classes",
+    "example_costs",
+    "weights_of_prior",
+]
 
 
 class ClassDescription(NamedTuple):
@@ -116,3 +125,45 @@ def _as_class_features(given: Any, seen: NDArray[Any]) -> ClassFeatures:
             "row for each, in sorted order; use maxmargin.ClassFeatures to name the rows"
         )
     return ClassFeatures(seen.tolist(), rows)
+
+
+def example_costs(costs: Any, loss: Any, shape: tuple[int, int], are_described: bool) -> Floats:
+    """The costs of all classes for each example, which take the place of ``loss``."""
+    if are_described or not isinstance(loss, str) or loss != "zero-one":
+        raise ValueError(
+            "costs of examples take the place of loss, which must be 'zero-one' then, and are "
+            "not for classes with a taxonomy or class features"
+        )
+    check_sparse(costs, "costs")
+    try:
+        table = as_reals(costs)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"costs must be numbers in an array of shape {shape}, got {costs!r:.60}"
+        ) from None
+    if table.shape != shape:
+        raise ValueError(
+            f"costs has shape {table.shape}; expected {shape}, a row for each example and a "
+            "column for each class, in sorted order"
+        )
+    return table
+
+
+def check_class_prior(prior: Any, estimator: Any) -> None:
+    """Raise ValueError for a prior of a classifier that cannot be one."""
+    check_prior(prior, estimator, ("kernel", "taxonomy", "class_features", "fit_intercept"))
+    if estimator.kernel != "linear" or prior._output_features is not None:
+        raise ValueError("prior is for kernel='linear', without a taxonomy or class features")
+    if prior.n_features_in_ != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {estimator.n_features_in_} features, but the prior was fitted with "
+            f"{prior.n_features_in_}"
+        )
+
+
+def weights_of_prior(prior: Any, classes: NDArray[Any]) -> Floats:
+    """Weights of the classes that a prior knows, and zeros for others."""
+    learned = prior._weights.reshape(-1, len(prior.classes_))
+    weights = np.zeros((len(learned), len(classes)))
+    weights[:, np.searchsorted(classes, prior.classes_)] = learned
+    return weights.ravel()
