@@ -21,8 +21,8 @@ import numpy as np
 
 from maxmargin._jit import kernel
 from maxmargin.engine.arena import PLANE_BYTES, entry_types
+from maxmargin.engine.block_store import StepRule
 from maxmargin.engine.plane_kernels import ENTRIES, FEATURES, GRAM, PLANES
-from maxmargin.engine.planes import StepRule
 from maxmargin.problems.chain.store import ChainStore
 from maxmargin.solvers import make_solver
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.engine.oracle import hinge_values
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.metrics import chunk_scores
 from maxmargin.objective import Certificate, primal_value

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from numba import njit
 
 from maxmargin.cutting_planes import Planes, empty_planes, trim
-from maxmargin.engine.oracle import Oracle, violations
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.violations import violations
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem

@@ -8,7 +8,7 @@ import pytest
 from brute import all_planes, slacks
 from checking import RESCALINGS as RESCALINGS
 from exact_qp import solve_exactly
-from maxmargin.engine.oracle import hinge_values
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
 from maxmargin.problems.chain.problem import ChainProblem

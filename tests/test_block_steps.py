@@ -16,8 +16,8 @@ from maxmargin.engine.block_steps import (
     block_gap,
     improve_block,
 )
+from maxmargin.engine.block_store import StepRule, make_store
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.formulation import Formulation
 
 RULES = {"frank-wolfe": FRANK_WOLFE, "mvp": MVP, "wss2": WSS2, "all-planes": ALL_PLANES}

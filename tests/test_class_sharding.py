@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from exact_qp import solve_exactly
 from maxmargin import MulticlassSVM
 from maxmargin.engine.block_steps import ALL_PLANES
+from maxmargin.engine.block_store import StepRule
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import StepRule
 from maxmargin.engine.threads import Threads
 from maxmargin.formulation import Formulation
 from maxmargin.problems.classes import class_sharding

@@ -41,5 +41,5 @@ def test_a_model_of_a_task_without_it(tmp_path, capsys, monkeypatch):
     data, model = write_corpus(tmp_path / "train.txt", 5), tmp_path / "model.mm"
     assert main(["train", "tag", str(data), "-o", str(model), "-q"]) == 0
     plain = Estimator("SequenceTagger", "estimators.sequence", TAG._replace(answers=()))
-    monkeypatch.setattr("maxmargin.cli.data.entry_of", lambda cls: plain)
+    monkeypatch.setattr("maxmargin.cli.files.entry_of", lambda cls: plain)
     refused(["predict", str(model), str(data), "--confidence"], "have no --confidence", capsys, 2)

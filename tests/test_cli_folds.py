@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file, load_digits
 import maxmargin as mm
 from cli_corpus import refused, write_corpus, write_hard_corpus
 from maxmargin.cli import main
-from maxmargin.cli.folds import count_of, split
+from maxmargin.cli.held_out import count_of, split
 from maxmargin.cli.training import Examples
 from maxmargin.formats import TokenColumns, read_columns, read_label_trees, read_svmlight
 from maxmargin.metrics import chunk_f1

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from maxmargin.cli import main, make_parser
-from maxmargin.cli.task_options import OPTIONS
+from maxmargin.cli.options import OPTIONS
 from maxmargin.registry import TASKS
 
 COMMANDS = ["train", "path", "cross-validate"]

@@ -14,9 +14,8 @@ import maxmargin as mm
 from cli_tasks import MAKE, make_files
 from maxmargin import registry
 from maxmargin.cli import main
-from maxmargin.cli.chunks import UNITS
-from maxmargin.cli.data import read_model
-from maxmargin.cli.folds import count_of
+from maxmargin.cli.files import UNITS, read_model
+from maxmargin.cli.held_out import count_of
 
 FILLED_IN = ("depend", "parse", "align", "label-tree")  # whose predictions are files like the input
 

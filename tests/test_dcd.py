@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import make_case
 from maxmargin.engine.block_steps import COORDINATES, block_gap, sweep_block
+from maxmargin.engine.block_store import StepRule, make_store
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore, StepRule, make_store
+from maxmargin.engine.planes import PlaneStore
 from maxmargin.formulation import Formulation
 from solving import (
     check_certificate,

@@ -17,7 +17,7 @@ from maxmargin.problems.dependency.features import DEFAULT_TEMPLATES, TokenField
 from maxmargin.problems.dependency.problem import DependencyDecoder
 from maxmargin.problems.dependency.scores import arc_features
 from maxmargin.problems.dependency.work import most_arc_features
-from maxmargin.report.subjects.inputs import words_of
+from maxmargin.report.subjects.subject import words_of
 
 LABELS = ["B-X", "I-X", "O"]
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from cases import multiclass_case
 from maxmargin.cutting_planes import Planes
-from maxmargin.engine.oracle import OracleResult, hinge_values, violations
+from maxmargin.engine.oracle import OracleResult
+from maxmargin.engine.violations import hinge_values, violations
 from maxmargin.formulation import C_from_paper, C_to_paper, Formulation
 from maxmargin.objective import Certificate, Stopping, dual_value, line_step, primal_value
 

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from maxmargin.cutting_planes import Planes, split_bounds, stack
 from maxmargin.engine import oracle as asking
-from maxmargin.engine.oracle import Oracle, hinge_values
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value
 from maxmargin.problem import Problem

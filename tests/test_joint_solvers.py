@@ -10,15 +10,17 @@ import maxmargin as mm
 import maxmargin.engine.planes as planes
 from cases import chain_case, multiclass_case
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.block_store import StepRule
 from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.engine.planes import PlaneStore
 from maxmargin.engine.run import StopTraining
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes import class_store
 from maxmargin.problems.classes.class_store import ClassStore
 from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import TrainingRequest
 from solving import (
     ALL_SOLVERS,
     check_certificate,
@@ -133,7 +135,9 @@ def test_the_time_limit_ends_a_pass_at_fixed_weights():
     """A pass of a slow oracle is not to be waited for, but for the one that certifies."""
     problem = medium_chains()
     solver = make_solver("auto", max_time=0.0)
-    run = solver.start(problem, Formulation(), 5.0, np.ones(problem.n_examples), None, ())
+    run = solver.start(
+        TrainingRequest(problem, Formulation(), 5.0, np.ones(problem.n_examples), None, ())
+    )
     with pytest.raises(StopTraining, match="max_time"):
         run.certify(limited=True)
     assert 0 < run.oracle_calls <= 0.5 * problem.n_examples

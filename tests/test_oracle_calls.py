@@ -9,7 +9,8 @@ from cases import chain_case, multiclass_case
 from checking import expand_blocks
 from maxmargin.cutting_planes import Planes, concatenate
 from maxmargin.engine import oracle as asking
-from maxmargin.engine.oracle import Oracle, hinge_values, violations
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.violations import hinge_values, violations
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem

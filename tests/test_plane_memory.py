@@ -21,9 +21,10 @@ from maxmargin.cutting_planes import Planes
 from maxmargin.datasets import make_sentences
 from maxmargin.engine.arena import LARGE, SMALL, entry_types, grown
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.block_store import StepRule
 from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Oracle, OracleResult
-from maxmargin.engine.planes import PlaneStore, StepRule
+from maxmargin.engine.planes import PlaneStore
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem

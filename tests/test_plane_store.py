@@ -12,8 +12,10 @@ from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case, multiclass_case
 from checking import expand_blocks
 from maxmargin.cutting_planes import Planes
 from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
-from maxmargin.engine.oracle import Oracle, hinge_values
-from maxmargin.engine.planes import PlaneStore, StepRule, make_store
+from maxmargin.engine.block_store import StepRule, make_store
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.planes import PlaneStore
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from cases import small_oracle_rows
 from maxmargin.checking import check_problem
 from maxmargin.cutting_planes import Planes
-from maxmargin.engine.oracle import hinge_values
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from maxmargin.engine import processes
-from maxmargin.engine.oracle import Oracle, hinge_values
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.problem import Problem
 from maxmargin.solvers import make_solver

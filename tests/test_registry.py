@@ -11,7 +11,7 @@ import maxmargin as mm
 from every_estimator import KINDS
 from maxmargin import registry
 from maxmargin.cli import make_parser
-from maxmargin.cli.task_options import OPTIONS
+from maxmargin.cli.options import OPTIONS
 from maxmargin.estimators.base import Savable
 from maxmargin.formats.recognising import Kind
 from maxmargin.persistence import save_model

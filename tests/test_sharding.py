@@ -9,8 +9,8 @@ from brute_dependency import tree_case
 from brute_grammar import grammar_case
 from maxmargin.engine import sharding
 from maxmargin.engine.block_steps import ALL_PLANES
+from maxmargin.engine.block_store import StepRule, make_store
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import StepRule, make_store
 from maxmargin.engine.sharding import ShardedStore
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
@@ -201,7 +201,7 @@ def test_examples_are_dealt_out_by_their_work(n_shards):
     assert counts.max() - counts.min() <= 1
     totals = np.bincount(owner, sizes)
     assert totals.max() - totals.min() <= sizes.max()
-    pieces = sharding._split(np.arange(100), sizes, 4)
+    pieces = sharding.split(np.arange(100), sizes, 4)
     assert np.concatenate(pieces).tolist() == list(range(100))
     assert max(sizes[own].sum() for own in pieces) <= sizes.sum() / 4 + sizes.max()
-    assert list(map(len, sharding._split(np.arange(0), sizes[:0], 4))) == [0] * 4
+    assert list(map(len, sharding.split(np.arange(0), sizes[:0], 4))) == [0] * 4

@@ -17,8 +17,9 @@ from maxmargin.engine.block_steps import (
     block_gap,
     improve_block,
 )
+from maxmargin.engine.block_store import StepRule, make_store
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore, StepRule, make_store
+from maxmargin.engine.planes import PlaneStore
 from maxmargin.formulation import Formulation
 from maxmargin.objective import ridges, scale_to_fit
 from maxmargin.problems.classes.multiclass import ClassStore

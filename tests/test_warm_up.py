@@ -7,7 +7,8 @@ import sys
 import numba
 import pytest
 
-from maxmargin.cli import main, warm_up
+from maxmargin.cli import main
+from maxmargin.cli.commands import warm_up
 from maxmargin.registry import ESTIMATORS, TASKS
 
 

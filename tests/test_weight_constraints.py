@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import maxmargin as mm
 from constrained import KINDS, objective, solve_constrained
 from maxmargin.engine.block_steps import WSS2
+from maxmargin.engine.block_store import StepRule, make_store
 from maxmargin.engine.bound_multipliers import BoundMultipliers
-from maxmargin.engine.oracle import Oracle, hinge_values, violations
-from maxmargin.engine.planes import StepRule, make_store
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.violations import hinge_values, violations
 from maxmargin.formulation import Formulation
 from maxmargin.result import WeightsCallback
 from maxmargin.solvers import certify, make_solver

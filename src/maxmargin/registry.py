@@ -55,7 +55,7 @@ class Estimator(NamedTuple):
     module: str
     task: Task | None = None
     is_saved: bool = True  # whether model files hold it
-    report: str = "losses"  # the file of `maxmargin.report.subjects` that describes its outputs
+    report: str = "losses"  # its outputs, as `maxmargin.report.subjects` describes them
 
 
 class SavedTuple(NamedTuple):
@@ -286,7 +286,7 @@ SAVED_VALUES = {
     "ClassFeatures": "features.class_features",
     "FeatureDictionary": "features.dictionary",
     "Taxonomy": "problems.classes.taxonomy",
-    "WindowFeatures": "features.window",
+    "WindowFeatures": "features.window.features",
 }
 #: NamedTuples that they hold.
 SAVED_TUPLES = {

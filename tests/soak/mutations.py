@@ -24,9 +24,9 @@ import numpy as np
 
 from maxmargin import formats
 from maxmargin.checkpoints import DIGEST, LENGTH, MAGIC, Checkpoint
-from maxmargin.cli.chunks import UNITS, _cut
 from maxmargin.cli.columns import _read_templates
-from maxmargin.features.crf_templates import read_templates
+from maxmargin.cli.files import UNITS, _cut
+from maxmargin.features.window.templates import read_templates
 from maxmargin.formats.opening import ReadContent
 from maxmargin.formats.recognising import recognise
 from maxmargin.formats.svmlight import _read_carefully

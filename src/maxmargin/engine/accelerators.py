@@ -14,11 +14,11 @@ from .cost_model import ORACLE_CALL
 
 if TYPE_CHECKING:
     from ..formulation import Formulation
+    from .block_store import BlockStore
     from .cuts.pool import Pool
     from .feature_blocks import FeatureBlocks
     from .online_steps import OnlineRule, OnlineState
     from .oracle import Oracle
-    from .planes import BlockStore
 
 __all__ = ["Accelerators", "FactoredAccelerators", "FeatureBlocksOnly", "accelerators_of"]
 

@@ -12,15 +12,17 @@ import numpy as np
 from .._jit import kernel
 from ..schema import checked_arrays, numbers
 from ..types import Floats, Ints
+from .block_store import BlockReport, StepRule
 from .bound_multipliers import BoundMultipliers, columns_of, solve_within_bounds
 from .cost_model import CALL, WEIGHT
 from .feature_blocks import FeatureBlocks, add_at_blocks
 from .joint_planes import PlaneRows
 from .joint_qp import JointPlanes, JointSolution
-from .oracle import Oracle, OracleResult, batches
+from .oracle import Oracle, OracleResult
 from .plane_kernels import list_block
-from .planes import BlockReport, PlaneStore, StepRule
+from .planes import PlaneStore
 from .state import Arrays, add_prefix, check_close, strip_prefix
+from .violations import batches
 
 __all__ = ["BoundedStore", "ConstrainedStore"]
 

@@ -36,9 +36,10 @@ from .accelerators import FeatureBlocksOnly, accelerators_of
 from .adaptive_features import AdaptiveFeatures
 from .feature_blocks import FeatureBlocks, row_products, single_weights
 from .processes import Processes, in_processes
-from .threads import Threads, count_threads
+from .threads import Threads
+from .violations import Violations, batches, violations
 
-__all__ = ["Oracle", "OracleResult", "batches", "hinge_values", "violations"]
+__all__ = ["Oracle", "OracleResult"]
 
 BATCH = 512  # examples per call in a full pass: bounds the memory of the planes
 WORSE = -1e-6  # value of a candidate below which it is worse than the given output
@@ -493,49 +494,3 @@ class Oracle:
         else:
             validate_bounds(bounds, examples)
             self.bounds[examples] = bounds
-
-
-class Violations(NamedTuple):
-    """Values ``b - <a, w>`` of planes at some weights, and their offsets b."""
-
-    values: Floats
-    offsets: Floats
-
-    @property
-    def hinges(self) -> Floats:
-        """The slacks: values, or 0 where those are negative."""
-        return np.maximum(self.values, 0.0)
-
-
-def violations(oracle_result: OracleResult, w: Floats) -> Floats:
-    """Values ``b - <a, w>`` of an answer's planes, which are in features, at ``w``."""
-    planes, offsets, scales = oracle_result
-    products = planes.values * w[planes.indices]
-    row_of = np.repeat(np.arange(len(planes.losses)), np.diff(planes.indptr))
-    return offsets - scales * np.bincount(row_of, products, minlength=len(planes.losses))
-
-
-def hinges_of(oracle: Oracle, examples: Ints, w: Floats) -> Floats:
-    """Hinge values of some examples at w, or bounds on them where the oracle gives some."""
-    values = np.empty(len(examples))
-    place = 0
-    for some, found, _ in oracle._measured(examples, w):
-        values[place : place + len(some)] = found
-        place += len(some)
-    bounds = -np.inf if oracle.bounds is None else oracle.bounds[examples]
-    return np.maximum(np.maximum(values, 0.0), bounds)
-
-
-def hinge_values(
-    problem: Problem, formulation: Formulation, w: Floats, n_jobs: int | None = None
-) -> Floats:
-    """Slacks ``xi_i`` at ``w``, by one true oracle call for each example, or bounds on them."""
-    oracle = Oracle(problem, formulation)
-    with oracle.in_threads(count_threads(n_jobs)):
-        return oracle.bounded(oracle.violations(oracle.change(w)).hinges)
-
-
-def batches(examples: Ints, size: int) -> Iterator[Ints]:
-    """Consecutive pieces of ``examples``."""
-    for start in range(0, len(examples), size):
-        yield examples[start : start + size]

@@ -15,8 +15,9 @@ import numpy as np
 
 from ..types import Floats
 from .adaptive_features import AdaptiveFeatures
-from .oracle import Oracle, hinges_of
+from .oracle import Oracle
 from .state import DRIFT, StoredPlanes, feature_arrays, restore_features
+from .violations import hinges_of
 
 __all__ = [
     "check_dual",

@@ -23,17 +23,18 @@ from ..types import Floats, Ints
 from ..validation import as_sample_weights, is_list, is_one_of
 from ..weight_constraints import WeightConstraints
 from .alignment_data import (
+    alignment_parts,
     as_pairs,
     encode,
     letters_of,
     partners_as_pairs,
+    rows_of_alignment,
     split_homologues,
     split_pairs,
 )
-from .alignment_explanation import alignment_parts, rows_of_alignment
 from .base import MaxMarginEstimator, checked_k
 from .example_weights import score_weights
-from .explanation import Explanation, alone, decision, differing_parts
+from .explanation import Explanation, differing_parts, explain_whole
 from .labels import Outputs
 from .parameters import with_inherited_parameters
 
@@ -322,9 +323,8 @@ class SequenceAligner(MaxMarginEstimator):
         if self.task == "rank":
             shown = [f"candidate {chosen}", f"candidate {rival}"]
         if rival is None:
-            return Explanation(chosen, None, (alone(0, "", shown[0]),), n)
-        found = decision(0, "", shown[0], shown[1], differing_parts(parts[0], parts[1]))
-        return Explanation(chosen, rival, (found,), n)
+            return explain_whole(chosen, None, (), n, (shown[0], None))
+        return explain_whole(chosen, rival, differing_parts(*parts), n, shown)
 
     def align(self, X: Any) -> list[Ints]:
         """Best alignment of each pair of sequences, whatever the task.

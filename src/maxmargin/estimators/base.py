@@ -31,7 +31,8 @@ from ..solvers import SOLVERS, Solver, is_online, make_solver
 from ..solvers.base import check_numbers, checked_weights
 from ..solvers.checkpoint_group import CheckpointGroup
 from ..solvers.dual_ascent import DualAscentState
-from ..solvers.online import Learner, OnlineSolver, Seen
+from ..solvers.online import OnlineSolver
+from ..solvers.online_learner import Learner, Seen
 from ..solvers.path import PathPoint, Solve, solve_path
 from ..solvers.sparsification import Compaction
 from ..sparse_format import check_sparse

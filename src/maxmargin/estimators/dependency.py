@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
-from numbers import Integral
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..engine.threads import parallel_chunks
-from ..features.containers import as_list, as_tuples
+from ..features.containers import as_tuples
 from ..formats import ConlluTreebank
-from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
+from ..problems.dependency.features import ArcTemplates, TokenFields
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
 from ..problems.dependency.problem import (
@@ -27,50 +25,53 @@ from ..problems.dependency.work import FoundTrees
 from ..schema import Count, Labels
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
-from ..validation import as_sample_weights, is_list
-from .arc_explanation import Sentence, arc_evidence
+from ..validation import as_sample_weights
 from .base import checked_k
-from .confidence import CalibratedMethod, TokenConfidences
-from .example_weights import score_weights
-from .examples import answers_empty, examples_at, is_empty, materialize, passes_empty
-from .explanation import Explanation, alone, decision, decisions_by_place, no_decisions
-from .known_arcs import (
+from .confidence import (
+    CalibratedMethod,
+    Confidences,
+    fit_calibration,
+    margins_of,
+    probabilities_of,
+)
+from .dependency_data import (
+    WORDING,
+    Sentence,
     allowed_arcs,
     arc_choices,
+    arc_evidence,
+    as_templates,
     check_on_crossing,
+    fields_between,
+    flat_arcs,
+    flat_trees,
+    is_partial,
     labels_of_arcs,
     projective_heads,
+    sentences_of,
     some_trees,
+    token_fields,
+    trees_of,
 )
+from .example_weights import score_weights
+from .examples import answers_empty, examples_at, is_empty, materialize, passes_empty
+from .explanation import Evidence, Explanation, Places, best_other, no_decisions
 from .known_labels import flatten_fixed
 from .labels import (
     FlatLabels,
     LabelEncoder,
     Outputs,
-    Wording,
-    flatten_labels,
     warn_of_unknown,
 )
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, check_something_known, has_unknown
+from .partial_labels import PartialLabels, check_something_known
 
 __all__ = ["DependencyParser"]
 
 
-WORDING = Wording("sentence", "word", "head")
-MOST_HEAD = 2**31 - 1  # that a number of 32 bits can be
-
-
-class _FlatTrees(NamedTuple):
-    """Heads, and labels if there are any, of all tokens of all sentences."""
-
-    heads: Ints32
-    labels: FlatLabels | None
-
-
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(TokenConfidences, PartialLabels):
+class DependencyParser(Confidences, PartialLabels):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -156,14 +157,14 @@ class DependencyParser(TokenConfidences, PartialLabels):
         self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         check_on_crossing(self.on_violation)
-        fields = _fields(X)
-        arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
-        if _is_partial(arcs, self.labeled):
+        fields = token_fields(X)
+        arcs = flat_arcs(trees_of(X, y, self.labeled), fields.bounds)
+        if is_partial(arcs, self.labeled):
             if self.probability:
                 raise ValueError("probability=True needs trees that are all known")
             return self._fit_partial(fields, arcs, sample_weight)
         self._forget_rounds()
-        trees = _flat_trees(arcs, self.labeled)
+        trees = flat_trees(arcs, self.labeled)
         if self.projective:
             heads, kept = projective_heads(trees.heads, fields.bounds, self.on_violation)
             trees = trees._replace(heads=heads)
@@ -173,15 +174,15 @@ class DependencyParser(TokenConfidences, PartialLabels):
                 if sample_weight is not None:
                     given = as_sample_weights(sample_weight)
                     sample_weight = checked_weights(given, len(kept))[kept]
-                fields = _fields(X)
-                arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
-                trees = _flat_trees(arcs, self.labeled)
+                fields = token_fields(X)
+                arcs = flat_arcs(trees_of(X, y, self.labeled), fields.bounds)
+                trees = flat_trees(arcs, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints32 | None = None
         if trees.labels is not None:
             encoder = LabelEncoder.of(trees.labels)
             self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
-        templates = _as_templates(self.templates)
+        templates = as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         weights = as_sample_weights(sample_weight)
 
@@ -209,7 +210,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
         )
         self._set_decoder(templates, n_labels)
         self._train(make_problem, data, weights)
-        self._fit_calibration(X, y, sample_weight=sample_weight)
+        fit_calibration(self, X, y, sample_weight=sample_weight)
         return self
 
     def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
@@ -236,7 +237,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
         )
         says_something = np.array([len(own) > 0 for own in choices])
         check_something_known(says_something, known.wording)
-        templates = _as_templates(self.templates)
+        templates = as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         heads, labels, is_known = some_trees(known.offsets, choices)
         options = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
@@ -277,16 +278,16 @@ class DependencyParser(TokenConfidences, PartialLabels):
         """
         weights = self._weights
         if fixed is not None:
-            fields = _fields(X)
+            fields = token_fields(X)
             ranked = self._decoder.decode_k_best(
                 fields, weights, 1, self._allowed(fixed, fields), self.n_jobs
             )
             return Outputs(self._output(tree.heads[1:], tree.labels[1:]) for (tree,) in ranked)
-        sentences = _sentences(X)
+        sentences = sentences_of(X)
         known: dict[str, int] = {}
 
         def decode(first: int, end: int) -> tuple[FoundTrees, Ints]:
-            fields = _fields_of(sentences, first, end, known)
+            fields = fields_between(sentences, first, end, known)
             return self._decoder.decode(fields, weights, 1), fields.bounds
 
         bounds = decoding_work(np.fromiter(map(len, sentences), np.int64, len(sentences)) + 1)
@@ -317,7 +318,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
         """
         k = checked_k(k)
         weights = self._weights
-        fields = _fields(X)
+        fields = token_fields(X)
         allowed = None if fixed is None else self._allowed(fixed, fields)
         ranked = self._decoder.decode_k_best(fields, weights, k, allowed, self.n_jobs)
         return [
@@ -345,8 +346,8 @@ class DependencyParser(TokenConfidences, PartialLabels):
         float
         """
         weights = self._weights
-        fields = _fields(X)
-        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        fields = token_fields(X)
+        trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         found = self._decoder.decode(fields, weights, self.n_jobs)
         is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
         is_token[fields.bounds[:-1]] = False
@@ -377,8 +378,8 @@ class DependencyParser(TokenConfidences, PartialLabels):
         ndarray of shape (n_sentences,)
         """
         weights = self._weights
-        fields = _fields(X)
-        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        fields = token_fields(X)
+        trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         check_trees(trees.heads, fields.bounds, single_root=False)
         codes: Ints32 | None = None
         if trees.labels is not None and self.labels_ is not None:
@@ -410,7 +411,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
             no tree has. With ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), for pairs of
             a head and a label. Without ``projective`` it takes a search for every arc.
         """
-        return super().predict_margins(X, fixed)
+        return margins_of(self, self._distribution(X, fixed))
 
     @CalibratedMethod
     @answers_empty(lambda parser: parser._no_arcs())
@@ -430,7 +431,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
             Marginals over all trees, of the root as head and of all tokens; rows sum to 1. With
             ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), those of heads and labels.
         """
-        return self._probabilities(self._distribution(X, fixed))
+        return probabilities_of(self, self._distribution(X, fixed))
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted arcs, and not others: the features that decided, word by word.
@@ -457,7 +458,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
         sentences = X.rows if isinstance(X, ConlluTreebank) else X
         if len(sentences) == 1 and is_empty(sentences[0]):
             return no_decisions(y_hat, n)
-        fields = _fields(X)
+        fields = token_fields(X)
         if len(fields.bounds) != 2:
             raise ValueError(f"x must be one sentence, got {len(fields.bounds) - 1}")
         (tokens,) = X.tokens() if isinstance(X, ConlluTreebank) else X
@@ -469,31 +470,30 @@ class DependencyParser(TokenConfidences, PartialLabels):
         def name_of(t: int) -> str:
             return f"word {t + 1} {tokens[t][0]!r:.40}"
 
+        def evidence(rival: Any) -> list[Evidence]:
+            return arc_evidence(sentence, own, rival, weights)
+
+        places = Places(own, own, name_of, evidence)
         if y_hat is not None:
-            flat = _flat_trees(_flat_arcs([y_hat], fields.bounds), self.labeled)
+            flat = flat_trees(flat_arcs([y_hat], fields.bounds), self.labeled)
             self.score_outputs(X, [y_hat])  # refuses what is no tree, or has unknown labels
             heads = flat.heads.tolist()
             values = None if flat.labels is None else flat.labels.values
             rival = heads if values is None else list(zip(heads, values, strict=True))
-            evidence = arc_evidence(sentence, own, rival, weights)
-            found = decisions_by_place(evidence, name_of, own, rival)
-            return Explanation(own, rival, found, n)
-        decisions = []
+            return places.against(rival, rival, rival, n)
         (margins,) = self._distribution(X).margins()
-        for t, arc in enumerate(own):
-            head, code = (arc[0], labels.index(arc[1])) if labels else (arc, 0)
-            margin = margins[t].reshape(len(tokens) + 1, -1)
-            margin[head, code] = -np.inf
-            best = np.unravel_index(int(np.argmax(margin)), margin.shape)
-            if margin[best] == -np.inf:
-                decisions.append(alone(t, name_of(t), arc))
-                continue
-            other = (int(best[0]), labels[best[1]]) if labels else int(best[0])
+        K = max(len(labels), 1)
+
+        def rival_at(t: int) -> tuple[Any, Any] | None:
+            code = own[t][0] * K + labels.index(own[t][1]) if labels else own[t]
+            best = best_other(margins[t].ravel(), code)
+            if best is None:
+                return None
+            other = (best // K, labels[best % K]) if labels else best
             fixed = [other if u == t else None for u in range(len(own))]
-            (rival,) = self.predict(X, fixed=[fixed])
-            evidence = arc_evidence(sentence, own, rival, weights)
-            decisions.append(decision(t, name_of(t), arc, other, evidence))
-        return Explanation(own, None, tuple(decisions), n)
+            return other, self.predict(X, fixed=[fixed])[0]
+
+        return places.one_by_one(map(rival_at, range(len(own))), n)
 
     def _no_arcs(self) -> Floats:
         """Values of the arcs of a sentence without words, where there is only the root."""
@@ -501,14 +501,14 @@ class DependencyParser(TokenConfidences, PartialLabels):
 
     def _distribution(self, X: Any, fixed: Any = None) -> TreeDistribution:
         """See `Confidences`."""
-        weights, fields = self._weights, _fields(X)
+        weights, fields = self._weights, token_fields(X)
         allowed = None if fixed is None else self._allowed(fixed, fields)
         return TreeDistribution(self._decoder, fields, weights, allowed)
 
     def _with_gold(self, X: Any, y: Any) -> tuple[TreeDistribution, Ints]:
         """See `Confidences`."""
-        fields = _fields(X)
-        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        fields = token_fields(X)
+        trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         check_trees(trees.heads, fields.bounds, single_root=False)
         gold = trees.heads.astype(np.int64)
         if trees.labels is not None and self.labels_ is not None:
@@ -568,107 +568,3 @@ class DependencyState(NamedTuple):
     projective: bool
     single_root: bool
     sides_apart: bool = False  # the first files did not say
-
-
-def _as_templates(given: Any) -> ArcTemplates:
-    """Templates of arcs by the parameter."""
-    if given is None:
-        return ArcTemplates(*DEFAULT_TEMPLATES)
-    if not is_list(given) or len(given) != len(ArcTemplates._fields):
-        raise ValueError(
-            f"templates must be lists of {', '.join(ArcTemplates._fields)}, got {given!r:.60}"
-        )
-    return ArcTemplates(*given)
-
-
-def _fields(X: Any) -> TokenFields:
-    """Check sentences and hash their tokens."""
-    sentences = _sentences(X)
-    return _fields_of(sentences, 0, len(sentences), {})
-
-
-def _fields_of(sentences: list[Any], first: int, end: int, known: dict[str, int]) -> TokenFields:
-    """Check the tokens of some sentences and hash them; see `TokenFields.of`."""
-    own = sentences[first:end]
-    if not _are_tokens(list(chain.from_iterable(own))):
-        for i, sentence in enumerate(own, first):
-            for t, token in enumerate(sentence):
-                _check_token(i, t, token)
-    return TokenFields.of(own, known)
-
-
-def _are_tokens(tokens: list[Any]) -> bool:
-    """Whether these are plain tokens, by looks at all of them in a row."""
-    return (
-        set(map(type, tokens)) <= {tuple, list}
-        and set(map(len, tokens)) <= {2, 3}
-        and set(map(type, chain.from_iterable(tokens))) <= {str}
-    )
-
-
-def _sentences(X: Any) -> list[Any]:
-    """The sentences, whose tokens are still to be checked."""
-    sentences = X.tokens() if isinstance(X, ConlluTreebank) else as_list(X)
-    if isinstance(sentences, (str, bytes)) or not hasattr(sentences, "__len__"):
-        raise ValueError(f"X must be a list of sentences, got {type(X).__name__}")
-    if len(sentences) == 0:
-        raise ValueError("expected at least one sentence, found none")
-    sentences = [as_tuples(sentence) for sentence in sentences]
-    for i, sentence in enumerate(sentences):
-        if not is_list(sentence):
-            raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of tokens")
-        if len(sentence) == 0:
-            raise ValueError(f"sentence {i} is empty, expected at least one token")
-    return sentences
-
-
-def _check_token(i: int, t: int, token: Any) -> None:
-    """Refuse what is no (word, tag) or (word, tag, fine tag)."""
-    if not (
-        isinstance(token, (tuple, list))
-        and len(token) in (2, 3)
-        and all(isinstance(field, str) for field in token)
-    ):
-        raise ValueError(
-            f"sentence {i}, word {t}: {token!r:.60}, expected (word, tag) or "
-            "(word, tag, fine tag), all strings"
-        )
-
-
-def _flat_arcs(y: Any, bounds: Ints) -> FlatLabels:
-    """What is given for all tokens, checked against the lengths of the sentences."""
-    return flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
-
-
-def _is_partial(arcs: FlatLabels, labeled: bool) -> bool:
-    """Whether some heads or labels are not known."""
-    pairs = (arc for arc in arcs.values if labeled and isinstance(arc, (tuple, list)))
-    return has_unknown(arcs) or any(part is None for pair in pairs for part in pair)
-
-
-def _trees(X: Any, y: Any, labeled: bool) -> Any:
-    """The trees given, or those of the treebank."""
-    if y is not None:
-        return y
-    if not isinstance(X, ConlluTreebank):
-        raise ValueError(
-            "y is missing: give the heads of each sentence's tokens, or a ConlluTreebank"
-        )
-    return X.labeled_heads() if labeled else X.heads()
-
-
-def _flat_trees(flat: FlatLabels, labeled: bool) -> _FlatTrees:
-    """Heads and labels of trees that are known."""
-    labels: list[Any] = []
-    heads = np.empty(len(flat.values), dtype=np.int32)
-    expected = "a pair (head, label)" if labeled else "the number of its head"
-    for token, arc in enumerate(flat.values):
-        head = arc
-        if labeled:
-            is_pair = isinstance(arc, Sequence) and not isinstance(arc, str) and len(arc) == 2
-            head = arc[0] if is_pair else None
-            labels.append(arc[1] if is_pair else None)
-        if not isinstance(head, Integral) or abs(int(head)) > MOST_HEAD:
-            raise ValueError(f"{flat.place(token)}: {arc!r:.60}, expected {expected}")
-        heads[token] = int(head)
-    return _FlatTrees(heads, FlatLabels(labels, flat.offsets, WORDING) if labeled else None)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.oracle import hinge_values
 from ..engine.state import from_text, to_text
+from ..engine.violations import hinge_values
 from ..formulation import Formulation
 from ..objective import Certificate, Stopping, primal_value
 from ..problem import Problem

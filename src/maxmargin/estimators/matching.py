@@ -17,14 +17,7 @@ from ..types import Floats, Ints
 from ..validation import as_sample_weights
 from .base import MaxMarginEstimator, checked_k
 from .example_weights import score_weights
-from .explanation import (
-    Evidence,
-    Explanation,
-    alone,
-    column_names,
-    decision,
-    decisions_by_place,
-)
+from .explanation import Evidence, Explanation, Places, column_names
 from .labels import Outputs
 from .parameters import with_inherited_parameters
 
@@ -167,27 +160,23 @@ class SetMatcher(MaxMarginEstimator):
                 for f in np.flatnonzero(change).tolist()
             ]
 
-        def name_of(item: int) -> str:
-            return f"item {item}"
-
+        places = Places(own, own.tolist(), lambda item: f"item {item}", evidence)
         if y_hat is not None:
             matcher.check_output(given, y_hat, "y_hat: ")
             rival = np.asarray(y_hat, np.int64)
-            found = decisions_by_place(evidence(rival), name_of, own.tolist(), rival.tolist())
-            return Explanation(own, rival, found, n)
-        decisions, table = [], matcher.scores_of(given, weights)
-        for item, partner in enumerate(own.tolist()):
+            return places.against(rival, rival, rival.tolist(), n)
+        table = matcher.scores_of(given, weights)
+
+        def rival_at(item: int) -> tuple[int, Ints] | None:
             bonus = np.zeros(matcher.shape_of(given))
-            bonus[item, partner] = -np.inf  # the last one, -1, is to have none
+            bonus[item, own[item]] = -np.inf  # the last one, -1, is to have none
             try:
                 rival = matcher.output_of(given, table.best(bonus))
             except NoOutput:
-                decisions.append(alone(item, name_of(item), partner))
-                continue
-            decisions.append(
-                decision(item, name_of(item), partner, int(rival[item]), evidence(rival))
-            )
-        return Explanation(own, None, tuple(decisions), n)
+                return None
+            return int(rival[item]), rival
+
+        return places.one_by_one(map(rival_at, range(len(own))), n)
 
     def score(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None

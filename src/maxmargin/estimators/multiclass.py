@@ -28,9 +28,9 @@ from .class_data import (
     example_costs,
     weights_of_prior,
 )
-from .confidence import Confidences
+from .confidence import Confidences, fit_calibration
 from .example_weights import example_weights
-from .explanation import Explanation, decision, one_row
+from .explanation import Explanation, explain_whole, one_row, strongest_by_label
 from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .label_costs import CostTable
 from .parameters import with_inherited_parameters
@@ -44,7 +44,6 @@ from .tabular import (
     one_column,
     read_only,
 )
-from .top_weights import strongest_by_label
 
 __all__ = ["MulticlassSVM"]
 
@@ -175,14 +174,14 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
             )
         if prior is not None:
             check_class_prior(prior, self)
-        self.seen_classes_, codes = np.unique(y, return_inverse=True)
+        self.seen_classes_, groups = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
                 f"y has only one class ({self.seen_classes_.tolist()[0]!r}); "
                 "at least 2 classes are needed"
             )
         taxonomy = self._describe_classes(prior)
-        codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
+        codes = np.searchsorted(self.classes_, self.seen_classes_)[groups]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         given = X, y
         X, self._kernel = FittedKernel.fit(self, canonical(X), codes)
@@ -198,7 +197,9 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
             else prior_mean(weights_of_prior(prior, self.classes_)),
         )
         shared = {} if prior is None else {"prior": prior}
-        self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
+        fit_calibration(
+            self, *given, shared, groups=groups, sample_weight=sample_weight, costs=costs
+        )
         return self
 
     @OnlineMethod
@@ -401,10 +402,6 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         gold = np.array([number.get(label, -1) for label in np.asarray(y).tolist()], np.int64)
         return self._distribution(X), gold
 
-    def _groups(self, y: Any) -> Ints:
-        """See `Confidences`."""
-        return np.unique(np.asarray(y), return_inverse=True)[1]
-
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.
 
@@ -510,8 +507,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         if rival != chosen:
             weights = self._per_class()[:, chosen] - self._per_class()[:, rival]
             evidence = self._input_evidence(row, weights)
-        found = decision(0, "", labels[chosen], labels[rival], evidence)
-        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
+        return explain_whole(labels[chosen], labels[rival], evidence, checked_k(n, "n"))
 
     def _per_class(self) -> Floats:
         """Weights of all inputs, the constant one last, for all classes."""

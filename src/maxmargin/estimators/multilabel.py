@@ -25,7 +25,7 @@ from ..sklearn_bases import Classifier
 from ..types import Bools, Floats, Ints
 from .base import ConditionalMethod, OnlineMethod, checked_k
 from .example_weights import example_weights
-from .explanation import Evidence, Explanation, decision, decisions_by_place, one_row
+from .explanation import Evidence, Explanation, Places, one_row
 from .label_costs import check_loss, costs_of_sets
 from .parameters import with_inherited_parameters
 from .tabular import TabularEstimator, canonical, check_lengths, check_rows, read_only
@@ -254,18 +254,16 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
                     found.append(Evidence(f"labels {a} and {b}", place, change, float(weight)))
             return found
 
+        places = Places(own.astype(int), states, lambda k: f"label {k}", evidence)
         if y_hat is not None:
             (rival,) = as_indicators(np.atleast_2d(np.asarray(y_hat)), 1)
             if rival.shape != own.shape:
                 raise ValueError(f"y_hat has {len(rival)} labels, the model {len(own)}")
             others = ["on" if is_on else "off" for is_on in rival]
-            found = decisions_by_place(evidence(rival), lambda k: f"label {k}", states, others)
-            return Explanation(own.astype(int), rival.astype(int), found, n)
-        decisions = tuple(
-            decision(k, f"label {k}", states[k], "off" if own[k] else "on", evidence(rival))
-            for k, rival in enumerate(flipped_labels(rows, graph, weights, own))
-        )
-        return Explanation(own.astype(int), None, decisions, n)
+            return places.against(rival, rival.astype(int), others, n)
+        flipped = flipped_labels(rows, graph, weights, own)
+        other_way = ["off" if is_on else "on" for is_on in own]
+        return places.one_by_one(zip(other_way, flipped, strict=True), n)
 
     @_MethodWithoutEdges
     def decision_function(self, X: Any) -> Floats:

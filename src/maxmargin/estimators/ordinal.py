@@ -20,7 +20,7 @@ from ..types import Floats, Ints
 from ..validation import is_one_of
 from .base import checked_k
 from .example_weights import example_weights
-from .explanation import Evidence, Explanation, decision, one_row
+from .explanation import Evidence, Explanation, explain_whole, one_row
 from .labels import FlatLabels, LabelEncoder
 from .parameters import with_inherited_parameters
 from .tabular import (
@@ -211,8 +211,7 @@ class OrdinalSVM(Classifier, TabularEstimator):
         ]
         if evidence:
             evidence += self._input_evidence(row, float(chosen - rival) * coef)
-        found = decision(0, "", labels[chosen], labels[rival], evidence)
-        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
+        return explain_whole(labels[chosen], labels[rival], evidence, checked_k(n, "n"))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Grades.

@@ -16,7 +16,8 @@ from ..problem import Problem
 from ..result import Result
 from ..schema import as_annotated
 from ..solvers.checkpoint_group import result_arrays, result_of
-from ..solvers.online import Learner, OnlineSolver
+from ..solvers.online import OnlineSolver
+from ..solvers.online_learner import Learner
 
 __all__ = ["Stream"]
 

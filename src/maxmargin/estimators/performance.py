@@ -17,7 +17,7 @@ from ..sklearn_bases import Classifier
 from ..types import Bools, Floats
 from .base import checked_k
 from .example_weights import example_weights, used_class_weight
-from .explanation import Explanation, decision, one_row
+from .explanation import Explanation, explain_whole, one_row
 from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .measure_scores import measure_of_scores
 from .parameters import with_inherited_parameters
@@ -263,8 +263,8 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         rival = 1 - chosen if y_hat is None else labels.index(y_hat)
         weights = (rival != chosen) * (1.0 if chosen else -1.0) * self._decision_weights()[0]
         evidence = self._input_evidence(row, weights)
-        found = decision(0, "", labels[chosen], labels[rival], evidence if weights.any() else [])
-        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
+        evidence = evidence if weights.any() else []
+        return explain_whole(labels[chosen], labels[rival], evidence, checked_k(n, "n"))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each row: the positive one where the score is above 0.

@@ -27,7 +27,7 @@ from ..validation import is_one_of
 from ..weight_constraints import WeightConstraints
 from .base import OnlineMethod, checked_k
 from .example_weights import example_weights
-from .explanation import Explanation, decision, one_row
+from .explanation import Explanation, decision, explain_whole, one_row
 from .parameters import with_inherited_parameters
 from .tabular import TabularEstimator, canonical, check_examples, check_lengths
 
@@ -235,8 +235,7 @@ class RankSVM(TabularEstimator):
             pair = sp.vstack([_as_matrix(one_row(rows)), _as_matrix(one_row(y_hat))], format="csr")
             self.predict(pair)  # checks them
             evidence = self._input_evidence(pair[[0]] - pair[[1]], weights)
-            found = decision(0, "", "this document", "the other one", evidence)
-            return Explanation("this document", "the other one", (found,), n)
+            return explain_whole("this document", "the other one", evidence, n)
         order = np.argsort(-self.predict(rows), kind="stable")
         decisions = tuple(
             decision(

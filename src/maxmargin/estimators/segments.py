@@ -35,11 +35,11 @@ from .examples import answers_empty, examples_at, is_empty, passes_empty
 from .explanation import (
     Evidence,
     Explanation,
-    alone,
+    Places,
     decision,
-    decisions_by_place,
     names_at_once,
     no_decisions,
+    strongest_by_label,
     token_name,
 )
 from .labels import (
@@ -51,21 +51,21 @@ from .labels import (
     warn_of_unknown,
 )
 from .parameters import with_inherited_parameters
-from .segment_explanation import segment_evidence
-from .segment_outputs import (
+from .segment_data import (
+    OUTSIDE,
     Segments,
+    labels_by_token,
     labels_of,
     longest_by_label,
     read_segments,
+    segment_evidence,
     sequences_within,
 )
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
-from .top_weights import strongest_by_label
 
 __all__ = ["SequenceSegmenter"]
 
 PLACES = ("inside", "first", "last")
-OUTSIDE = "outside"
 
 
 @with_inherited_parameters
@@ -408,10 +408,9 @@ class SequenceSegmenter(MaxMarginEstimator):
             coded = self._coded(packed, given)[2][0]
             sequences_within(self._longest(), given, drop=False)  # refuses longer ones
             rival = list_chunks(chunks_of(coded, n_tokens, len(classes)))
-            here, there = (_by_token(pieces, classes) for pieces in (own, rival))
-            name_of = functools.partial(token_name, x)
-            found = decisions_by_place(evidence(rival), name_of, here, there)
-            return Explanation(shown(own), shown(rival), found, n)
+            here, there = (labels_by_token(pieces, classes) for pieces in (own, rival))
+            places = Places(shown(own), here, functools.partial(token_name, x), evidence)
+            return places.against(rival, shown(rival), there, n)
         dense = tokens.toarray() if sp.issparse(tokens) else np.asarray(tokens, np.float64)
         if self._has_intercept:
             dense = np.hstack([dense, np.ones((n_tokens, 1))])
@@ -423,9 +422,9 @@ class SequenceSegmenter(MaxMarginEstimator):
             name = token_name(x, start) + (f" to {stop - 1}" if stop > start + 1 else "")
             other = best_without(layout, w, scores, piece)
             if other is None:
-                decisions.append(alone(start, name, label))
+                decisions.append(decision(start, name, label, None))
                 continue
-            what = _by_token(other, classes)[start]
+            what = labels_by_token(other, classes)[start]
             decisions.append(decision(start, name, label, what, evidence(other)))
         return Explanation(shown(own), None, tuple(decisions), n)
 
@@ -530,16 +529,6 @@ class SequenceSegmenter(MaxMarginEstimator):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.layout.size
-
-
-def _by_token(pieces: Sequence[Segment], classes: Sequence[Any]) -> list[str]:
-    """What each token is part of."""
-    names = [*map(str, classes), OUTSIDE]
-    return [
-        names[k] if k == len(classes) else f"{names[k]} {start}-{stop - 1}"
-        for start, stop, k in pieces
-        for _ in range(start, stop)
-    ]
 
 
 class SegmenterState(NamedTuple):

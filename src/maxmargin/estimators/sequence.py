@@ -15,7 +15,7 @@ from ..problems.chain.decoder import ChainDecoder
 from ..schema import Count, Labels, Names, checked_arrays, whole
 from ..types import Floats
 from .base import OnlineMethod, checked_k
-from .confidence import TokenConfidences
+from .confidence import TokenConfidences, fit_calibration
 from .example_weights import score_weights
 from .examples import answers_empty, is_empty, materialize, passes_empty
 from .explanation import Explanation, no_decisions
@@ -206,7 +206,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels):
             constraints=None if prior is None else prior_mean(prior._weights),
         )
         shared = {} if prior is None else {"prior": prior}
-        self._fit_calibration(X, y, shared, sample_weight=sample_weight)
+        fit_calibration(self, X, y, shared, sample_weight=sample_weight)
         return self
 
     @OnlineMethod

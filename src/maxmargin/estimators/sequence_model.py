@@ -14,7 +14,7 @@ from ..engine.packed_problem import rows_between
 from ..engine.rows import are_usable
 from ..engine.threads import parallel_chunks
 from ..features import PackedSequences
-from ..features.kernel_basis import KernelBasis
+from ..features.kernels.functions import KernelBasis
 from ..features.packing import check_finite
 from ..features.tokens import TokenChunks
 from ..problems.chain.constraints import check_possible
@@ -28,17 +28,17 @@ from .chain_explanation import SequenceFeatures, chain_evidence
 from .explanation import (
     Evidence,
     Explanation,
-    alone,
-    decision,
-    decisions_by_place,
+    Places,
+    best_other,
     names_at_once,
+    strongest,
+    strongest_by_label,
     token_name,
 )
 from .kernels import sequences_at_a_time
 from .known_labels import allowed_labels, flatten_fixed
 from .labels import LabelEncoder, Outputs, check_known, flatten_labels, label_objects
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs, TransitionInputs
-from .top_weights import strongest, strongest_by_label
 
 __all__ = ["ChainShape", "HigherOrderState", "SequenceDecoder", "SequenceModel"]
 
@@ -269,24 +269,22 @@ class SequenceDecoder:
         def evidence(rival: Ints32) -> list[Evidence]:
             return chain_evidence(model.chain.layout, self.w, features, classes, own, rival)
 
+        places = Places(labels, labels, partial(token_name, x), evidence)
         if y_hat is not None:
             other = self._known_codes([y_hat], packed.offsets, "y_hat")
             rival = self._labels(other)
-            found = decisions_by_place(evidence(other), partial(token_name, x), labels, rival)
-            return Explanation(labels, rival, found, n)
-        decisions = []
+            return places.against(other, rival, rival, n)
         (margins,) = self.distribution([x], packed).margins()
-        for t, margin in enumerate(margins):
-            margin[own[t]] = -np.inf
-            best = int(np.argmax(margin))
-            if margin[best] == -np.inf:
-                decisions.append(alone(t, token_name(x, t), labels[t]))
-                continue
+
+        def rival_at(t: int) -> tuple[Any, Ints32] | None:
+            best = best_other(margins[t], int(own[t]))
+            if best is None:
+                return None
             allowed = np.ones(margins.shape, bool)
             allowed[t] = np.arange(len(classes)) == best
-            found_here = evidence(self.codes([x], packed, allowed))
-            decisions.append(decision(t, token_name(x, t), labels[t], classes[best], found_here))
-        return Explanation(labels, None, tuple(decisions), n)
+            return classes[best], self.codes([x], packed, allowed)
+
+        return places.one_by_one(map(rival_at, range(len(margins))), n)
 
     # ----- sequences, some at a time ------------------------------------------------------------
 

@@ -40,17 +40,22 @@ from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints
 from ..validation import as_sample_weights, is_at_least, is_one_of
 from .base import checked_k
-from .confidence import CalibratedMethod, TokenConfidences
+from .confidence import (
+    CalibratedMethod,
+    Confidences,
+    fit_calibration,
+    margins_of,
+    probabilities_of,
+)
 from .example_weights import score_weights, used_class_weight
-from .examples import examples_at, materialize
-from .explanation import Evidence, Explanation, alone, decision, decisions_by_place
+from .examples import materialize
+from .explanation import Evidence, Explanation, Places, best_other
 from .known_labels import allowed_node_labels, allowed_pixels, flatten_fixed
 from .label_costs import CostTable, check_loss, costs_of_nodes
-from .label_tree_explanation import label_tree_evidence
 from .labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
-from .tree_inputs import (
+from .tree_data import (
     as_images,
     as_label_rows,
     as_positions,
@@ -58,8 +63,10 @@ from .tree_inputs import (
     edge_array,
     edge_ranks,
     known_positions,
+    label_tree_evidence,
     node_matrices,
     split_inputs,
+    tree_inputs_at,
 )
 
 __all__ = ["TreeLabeler"]
@@ -72,7 +79,7 @@ PARTS = Wording("image", "part", "position")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeLabeler(TokenConfidences, PartialLabels):
+class TreeLabeler(Confidences, PartialLabels):
     """Labels for the nodes of a tree, or positions of parts in images; the search is exact.
 
     With ``outputs="labels"`` every node has a label set of its own, weights for its input features
@@ -204,7 +211,7 @@ class TreeLabeler(TokenConfidences, PartialLabels):
         else:
             self._forget_rounds()
             self._train(prepared.make_problem, prepared.data, weights)
-            self._fit_calibration(X, y, sample_weight=sample_weight)
+            fit_calibration(self, X, y, inputs_at=tree_inputs_at, sample_weight=sample_weight)
         return self
 
     def predict(self, X: Any, fixed: Any = None) -> NDArray[Any]:
@@ -288,7 +295,7 @@ class TreeLabeler(TokenConfidences, PartialLabels):
             For each node: the score of the best labelling with a label minus that of the best one
             with another label there; positive for what is predicted.
         """
-        return super().predict_margins(X, fixed)
+        return margins_of(self, self._distribution(X, fixed))
 
     @CalibratedMethod
     def predict_proba(self, X: Any, fixed: Any = None) -> list[Floats]:
@@ -306,7 +313,7 @@ class TreeLabeler(TokenConfidences, PartialLabels):
         list of ndarray of shape (n_examples, n_labels of the node)
             For each node marginals over all labellings, in the order of its ``classes_``.
         """
-        return self._probabilities(self._distribution(X, fixed))
+        return probabilities_of(self, self._distribution(X, fixed))
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted labels, and not others: the features that decided, node by node.
@@ -342,9 +349,7 @@ class TreeLabeler(TokenConfidences, PartialLabels):
         def evidence(rival: Any) -> list[Evidence]:
             return label_tree_evidence(layout, weights, rows, labels, own, rival)
 
-        def name_of(v: int) -> str:
-            return f"node {v}"
-
+        places = Places(shown(own), shown(own), lambda v: f"node {v}", evidence)
         if y_hat is not None:
             given = as_label_rows([list(y_hat)]).tolist()[0]
             if len(given) != len(labels):
@@ -354,23 +359,18 @@ class TreeLabeler(TokenConfidences, PartialLabels):
             if -1 in other:
                 v = other.index(-1)
                 raise ValueError(f"y_hat: label {given[v]!r:.40} of node {v} is not known")
-            found = decisions_by_place(evidence(other), name_of, shown(own), given)
-            return Explanation(shown(own), given, found, n)
-        decisions = []
-        margins = [table[0] for table in self.predict_margins(X)]
-        for v, margin in enumerate(margins):
-            margin[own[v]] = -np.inf
-            best = int(np.argmax(margin))
-            if margin[best] == -np.inf:
-                decisions.append(alone(v, name_of(v), labels[v][own[v]]))
-                continue
+            return places.against(other, given, given, n)
+
+        def rival_at(v: int, margins: Floats) -> tuple[Any, Ints] | None:
+            best = best_other(margins[0], own[v])
+            if best is None:
+                return None
             fixed = [labels[v][best] if u == v else None for u in range(len(labels))]
-            allowed = self._allowed([fixed], 1)
-            (rival,) = decode_label_trees(rows, layout, weights, allowed)
-            decisions.append(
-                decision(v, name_of(v), labels[v][own[v]], labels[v][best], evidence(rival))
-            )
-        return Explanation(shown(own), None, tuple(decisions), n)
+            (rival,) = decode_label_trees(rows, layout, weights, self._allowed([fixed], 1))
+            return labels[v][best], rival
+
+        rivals = (rival_at(v, margins) for v, margins in enumerate(self.predict_margins(X)))
+        return places.one_by_one(rivals, n)
 
     def _distribution(self, X: Any, fixed: Any = None) -> LabelTreeDistribution:
         """See `Confidences`."""
@@ -391,12 +391,6 @@ class TreeLabeler(TokenConfidences, PartialLabels):
         numbers = [LabelEncoder(classes).numbers for classes in self.classes_]
         gold = [[numbers[v].get(row[v], -1) for v in range(V)] for row in labels.tolist()]
         return labellings, np.array(gold, np.int64).ravel()
-
-    def _inputs_at(self, X: Any, indices: Ints) -> Any:
-        """See `Confidences`: a list has a matrix for each node."""
-        if isinstance(X, Mapping):
-            return {name: self._inputs_at(value, indices) for name, value in X.items()}
-        return [matrix[indices] for matrix in X] if isinstance(X, list) else examples_at(X, indices)
 
     def _allowed(self, fixed: Any, n: int) -> Bools | None:
         """Which labels nodes may have, if anything is known of them."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.block_steps import ALL_PLANES
+from ..engine.block_store import StepRule
 from ..engine.convergence import Plateau
-from ..engine.planes import StepRule
 from ..engine.state import OWN, Checkpointable, declare_state
 from ..formulation import Formulation
 from ..problem import Problem

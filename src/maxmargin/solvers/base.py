@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,13 +26,24 @@ from ..types import Floats
 from ..validation import LARGEST, as_floats, is_at_least
 from .checkpoint_group import CheckpointGroup, open_file
 
-__all__ = ["Solver", "check_numbers", "checked_weights"]
+__all__ = ["Solver", "TrainingRequest", "check_numbers", "checked_weights"]
 
 #: What a training that goes on may have another value of.
 MAY_CHANGE = (
     *("max_passes", "max_time", "random_state", "n_jobs"),
     *("checkpoint", "checkpoint_every", "resume"),
 )
+
+
+class TrainingRequest(NamedTuple):
+    """What `Solver.solve` was called with, checked: all that a run starts from."""
+
+    problem: Problem
+    formulation: Formulation
+    C: float
+    weights: Floats
+    warm_start: Result | None
+    callbacks: tuple[Callback, ...]
 
 
 @dataclass(frozen=True)
@@ -137,12 +148,11 @@ class Solver:
                 f"C times sample_weight must be at most {LARGEST:g}, got {C * weights.max():g}: "
                 "the objective would overflow"
             )
-        callbacks = tuple(callbacks)
-        saver = self._saver(problem, formulation, C, weights, callbacks)
-        with (
-            single_blas_thread()
-        ):  # threads woken here would wait, spinning, on a core that the run needs
-            run = self.start(problem, formulation, C, weights, warm_start, callbacks)
+        request = TrainingRequest(problem, formulation, C, weights, warm_start, tuple(callbacks))
+        saver = self._saver(request)
+        # Threads woken here would wait, spinning, on a core that the run needs.
+        with single_blas_thread():
+            run = self.start(request)
         with run:
             if saver is not None:
                 run.keep_by(saver, self.resume)
@@ -151,19 +161,12 @@ class Solver:
                 result = _finite(run.finish(status))
             return run.save_the_end(status, result)
 
-    def _saver(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        callbacks: tuple[Callback, ...],
-    ) -> Saver | None:
+    def _saver(self, request: TrainingRequest) -> Saver | None:
         """What keeps the training, if it is to be kept."""
         if self.checkpoint is None or isinstance(self.checkpoint, CheckpointGroup):
             return self.checkpoint
-        identity = self.identity(problem, formulation, C, weights)
-        for callback in callbacks:
+        identity = self.identity(request.problem, request.formulation, request.C, request.weights)
+        for callback in request.callbacks:
             if isinstance(callback, WeightsCallback):
                 identity |= callback.identity()
         return open_file(self.checkpoint, self, identity)
@@ -200,15 +203,7 @@ class Solver:
         }
 
     @abstractmethod
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> Run:
+    def start(self, request: TrainingRequest) -> Run:
         """What `iterate` works on: a fresh start, or one from an earlier result."""
 
     @abstractmethod

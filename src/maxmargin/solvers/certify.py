@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.bound_multipliers import BoundMultipliers
-from ..engine.oracle import Oracle, violations
+from ..engine.oracle import Oracle
 from ..engine.threads import count_threads
+from ..engine.violations import violations
 from ..formulation import Formulation
 from ..objective import Certificate, line_step, primal_value
 from ..problem import Problem

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.block_steps import COORDINATES, WSS2
-from ..engine.planes import StepRule
+from ..engine.block_store import StepRule
 from ..engine.state import OWN, Checkpointable, declare_state
 from ..formulation import Formulation
 from ..problem import Problem

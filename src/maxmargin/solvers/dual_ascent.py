@@ -20,10 +20,11 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.block_steps import FRANK_WOLFE, WSS2
+from ..engine.block_store import BlockStore, StepRule, make_store
+from ..engine.certified_run import CertifiedRun
 from ..engine.convergence import ROUNDING
-from ..engine.oracle import Oracle, batches
-from ..engine.planes import BlockStore, PlaneStore, StepRule, make_store
-from ..engine.run import CertifiedRun
+from ..engine.oracle import Oracle
+from ..engine.planes import PlaneStore
 from ..engine.sharding import ShardedStore, count_shards, shards_in
 from ..engine.state import (
     OWN,
@@ -39,13 +40,13 @@ from ..engine.state import (
     strip_prefix,
     to_text,
 )
-from ..formulation import Formulation
+from ..engine.violations import batches
 from ..objective import Certificate, DualTerms
 from ..problem import Problem
-from ..result import Callback, Result
+from ..result import Callback
 from ..schema import checked_arrays, numbers, whole
 from ..types import Bools, Floats, Ints
-from .base import Solver
+from .base import Solver, TrainingRequest
 from .passes import largest_first, runs_in_order
 
 __all__ = ["BCFW", "SDA", "DualAscent", "DualAscentRun", "DualAscentState"]
@@ -350,16 +351,9 @@ class DualAscent(Solver):
 
     batch_size: int | None = None
 
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> DualAscentRun:
+    def start(self, request: TrainingRequest) -> DualAscentRun:
         """See `Solver.start`."""
+        problem, formulation, C, weights, warm_start, callbacks = request
         upper_bounds = C * weights
         state = of_kind(warm_start, DualAscentState, problem, formulation)
         if state is not None:

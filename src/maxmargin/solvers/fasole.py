@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..engine.block_steps import MVP, WSS2
+from ..engine.block_store import StepRule
 from ..engine.convergence import Plateau
-from ..engine.planes import StepRule
 from ..engine.state import OWN, Checkpointable, declare_state
 from ..formulation import Formulation
 from ..problem import Problem

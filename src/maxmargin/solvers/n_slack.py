@@ -24,12 +24,12 @@ from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 
+from ..engine.certified_run import CertifiedRun
 from ..engine.convergence import Plateau
 from ..engine.cuts.bounded_cuts import BoundedSets
 from ..engine.cuts.set_kernels import BLOCK, FSMO
 from ..engine.cuts.working_sets import WorkingSets
-from ..engine.oracle import Oracle, Violations
-from ..engine.run import CertifiedRun
+from ..engine.oracle import Oracle
 from ..engine.state import (
     OWN,
     Arrays,
@@ -39,13 +39,14 @@ from ..engine.state import (
     declare_state,
     of_kind,
 )
+from ..engine.violations import Violations
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms, Stopping
 from ..problem import Problem
-from ..result import Callback, Result
+from ..result import Callback
 from ..schema import Number, numbers
 from ..types import Floats, Ints
-from .base import Solver
+from .base import Solver, TrainingRequest
 from .joint_qp_policy import JointQPPolicy
 from .passes import Schedule
 
@@ -299,16 +300,9 @@ class NSlack(Solver):
                 f"slack={formulation.slack!r}"
             )
 
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> NSlackRun:
+    def start(self, request: TrainingRequest) -> NSlackRun:
         """See `Solver.start`."""
+        problem, formulation, C, weights, warm_start, callbacks = request
         state = of_kind(warm_start, NSlackState, problem, formulation)
         if state is not None:
             state.sets.rescale(C * weights)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._jit import kernel
 from .._numba import prefetch
-from ..engine.planes import BlockStore
+from ..engine.block_store import BlockStore
 from ..engine.state import Checkpointable, declare_state
 from ..schema import Count, Number, numbers, whole
 from ..types import Bools, Floats, Ints

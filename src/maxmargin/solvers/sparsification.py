@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.oracle import hinge_values
+from ..engine.violations import hinge_values
 from ..formulation import Formulation
 from ..objective import Certificate, primal_value
 from ..problem import Problem

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..engine.online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
-from ..engine.oracle import violations
+from ..engine.violations import violations
 from ..formulation import Formulation
 from ..problem import Problem
 from .online import OnlineRun, OnlineSolver

@@ -15,10 +15,8 @@ from ...metrics import alignment_scores
 from ...metrics.tallies import tally_of_alignments
 from ...registry import ALIGN
 from ...types import Ints
-from ..answers import answer_line, number_of_answers
-from ..data import Model, open_input
-from ..evaluation import Evaluation
-from ..kinds import check_kind
+from ..evaluation import Evaluation, answer_line, number_of_answers
+from ..files import Model, check_kind, open_input
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]

@@ -17,12 +17,16 @@ from ...metrics import attachment_scores, relation_scores
 from ...metrics.tallies import tally_of_heads
 from ...registry import DEPEND
 from ...tables import named_values, percent
-from ..answers import answer_line, number_of_answers
-from ..codes import UsageError
-from ..data import Model, open_input
-from ..error_location import at_lines
-from ..evaluation import Evaluation, as_json, count_unknown, error_lines
-from ..kinds import check_kind
+from ..console import UsageError
+from ..evaluation import (
+    Evaluation,
+    answer_line,
+    as_json,
+    count_unknown,
+    error_lines,
+    number_of_answers,
+)
+from ..files import Model, at_lines, check_kind, open_input
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]

@@ -17,10 +17,16 @@ from ...metrics import label_scores, sequence_accuracy
 from ...metrics.tallies import tally_of_tags
 from ...registry import LABEL_TREE
 from ...tables import named_values, percent
-from ..answers import answer_line, number_of_answers
-from ..data import Model, open_input
-from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
-from ..kinds import check_kind
+from ..evaluation import (
+    Evaluation,
+    answer_line,
+    as_json,
+    confusions,
+    count_unknown,
+    error_lines,
+    number_of_answers,
+)
+from ..files import Model, check_kind, open_input
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]

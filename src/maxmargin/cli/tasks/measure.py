@@ -11,15 +11,14 @@ import numpy as np
 from ...estimators.measure_scores import measure_of_scores
 from ...estimators.performance import PerformanceSVM
 from ...formats.opening import Source
-from ...metrics.counts import scores_of
+from ...metrics.scoring import scores_of
 from ...metrics.tallies import Tally, mean_of
 from ...problems.measures.measure import Measure
 from ...registry import MEASURE
 from ...tables import named_values, percent
-from ..answers import score_text
-from ..codes import UsageError
-from ..data import Model
-from ..evaluation import Evaluation
+from ..console import UsageError
+from ..evaluation import Evaluation, written_score
+from ..files import Model
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
@@ -80,11 +79,11 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     """One class on each line; a score for measures of rankings, whose sign says nothing."""
     scores = model.estimator.decision_function(read_rows(model, source, arguments).X).tolist()
     if not model.files.has_threshold:
-        return "".join(f"{score_text(score)}\n" for score in scores)
+        return "".join(f"{written_score(score)}\n" for score in scores)
     labels = [str(label) for label in model.estimator.classes_.tolist()]
     lines = [labels[score > 0.0] for score in scores]
     if arguments.scores:
-        lines = [f"{line} {score_text(s)}" for line, s in zip(lines, scores, strict=True)]
+        lines = [f"{line} {written_score(s)}" for line, s in zip(lines, scores, strict=True)]
     return "".join(f"{line}\n" for line in lines)
 
 

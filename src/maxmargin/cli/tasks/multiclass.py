@@ -12,10 +12,16 @@ from ...metrics import label_scores
 from ...metrics.tallies import tally_of_labels
 from ...registry import MULTICLASS
 from ...tables import percent
-from ..answers import pairs_of_scores
-from ..confidences import confidence_of
-from ..data import Model
-from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
+from ..evaluation import (
+    Evaluation,
+    as_json,
+    confidence_of,
+    confusions,
+    count_unknown,
+    error_lines,
+    pairs_of_scores,
+)
+from ..files import Model
 from ..rows import read_classes, read_labelled_rows, read_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 

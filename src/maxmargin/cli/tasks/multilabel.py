@@ -15,9 +15,8 @@ from ...metrics import set_scores
 from ...metrics.tallies import tally_of_sets
 from ...registry import MULTILABEL
 from ...types import Ints
-from ..answers import pairs_of_scores
-from ..data import Model
-from ..evaluation import Evaluation, as_json, count_unknown, error_lines
+from ..evaluation import Evaluation, as_json, count_unknown, error_lines, pairs_of_scores
+from ..files import Model
 from ..rows import read_labelled_rows, read_rows, read_training_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 

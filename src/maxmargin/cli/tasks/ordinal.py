@@ -14,10 +14,9 @@ from ...formats.svmlight import labels_as_array
 from ...metrics import grade_scores, label_scores
 from ...metrics.tallies import tally_of_grades
 from ...registry import ORDINAL
-from ..answers import score_text
-from ..codes import UsageError
-from ..data import Model
-from ..evaluation import Evaluation, as_json, confusions, error_lines
+from ..console import UsageError
+from ..evaluation import Evaluation, as_json, confusions, error_lines, written_score
+from ..files import Model
 from ..rows import line_of, read_classes, read_labelled_rows, read_rows, read_training_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
@@ -71,7 +70,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     lines = [str(grade) for grade in model.estimator.predict(X).tolist()]
     if arguments.scores:
         scores = model.estimator.linear_score(X).tolist()
-        lines = [f"{line} {score_text(s)}" for line, s in zip(lines, scores, strict=True)]
+        lines = [f"{line} {written_score(s)}" for line, s in zip(lines, scores, strict=True)]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -16,11 +16,8 @@ from ...formats.recognising import Kind
 from ...metrics import bracket_scores
 from ...metrics.tallies import tally_of_trees
 from ...registry import PARSE
-from ..answers import number_of_answers, score_text
-from ..data import Model, open_input
-from ..error_location import at_lines
-from ..evaluation import Evaluation
-from ..kinds import check_kind
+from ..evaluation import Evaluation, number_of_answers, written_score
+from ..files import Model, at_lines, check_kind, open_input
 from ..options import SEPARATORS
 from ..training import Examples, Plan, Training, say, shared_parameters
 
@@ -75,7 +72,7 @@ def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
         ranked = model.estimator.predict_k(sentences, k)
         trees = [tree for own in ranked for tree, _ in own]
         lines = [
-            f"{number} {score_text(score)} {tree}"
+            f"{number} {written_score(score)} {tree}"
             for own in ranked
             for number, (tree, score) in enumerate(own, 1)
         ]

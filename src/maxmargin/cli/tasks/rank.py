@@ -16,10 +16,9 @@ from ...metrics.tallies import tally_of_rankings
 from ...registry import RANK
 from ...tables import columns, named_values, percent
 from ...types import Floats
-from ..answers import score_text
-from ..codes import UsageError
-from ..data import Model
-from ..evaluation import Evaluation
+from ..console import UsageError
+from ..evaluation import Evaluation, written_score
+from ..files import Model
 from ..rows import line_of, read_labelled_rows, read_rows, read_training_rows
 from ..training import Examples, Plan, Training, say, shared_parameters
 
@@ -61,7 +60,7 @@ def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
 def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
     """The score of each document."""
     X = read_rows(model, source, arguments, queries=True).X
-    return "".join(f"{score_text(score)}\n" for score in model.estimator.predict(X).tolist())
+    return "".join(f"{written_score(score)}\n" for score in model.estimator.predict(X).tolist())
 
 
 def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:

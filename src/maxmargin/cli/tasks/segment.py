@@ -18,7 +18,6 @@ from ...metrics.chunks import is_chunk_tag
 from ...metrics.tallies import tally_of_segments
 from ...registry import SEGMENT
 from ...tables import named_values, percent
-from ..codes import UsageError
 from ..columns import (
     Templates,
     Tokens,
@@ -31,9 +30,9 @@ from ..columns import (
     window_features,
     write_tokens,
 )
-from ..data import Model
-from ..error_location import at_lines
+from ..console import UsageError
 from ..evaluation import Evaluation, as_json, count_unknown, error_lines
+from ..files import Model, at_lines
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]

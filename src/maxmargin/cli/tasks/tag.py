@@ -18,34 +18,38 @@ from ...metrics import (
 )
 from ...metrics.tallies import tally_of_tags
 from ...registry import TAG
-from ..answers import number_of_answers
-from ..attributes import (
-    ATTRIBUTES,
-    are_attributes,
-    attribute_features,
-    knows_attributes,
-    write_labels,
-)
-from ..codes import UsageError
 from ..columns import (
+    ATTRIBUTES,
     Columns,
     Templates,
     Tokens,
+    are_attributes,
+    attribute_features,
+    check_can_stream,
     extra_of_columns,
+    knows_attributes,
     load_column_schema,
     read_labelled_tokens,
     read_template_option,
     read_tokens,
     read_training_tokens,
+    stored_tokens,
     window_features,
+    write_labels,
     write_ranked_tokens,
     write_tokens,
 )
-from ..confidences import confidence_of
-from ..data import Model, check_several_labels, open_input
-from ..error_location import at_lines
-from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
-from ..streaming import check_can_stream, stored_tokens
+from ..console import UsageError
+from ..evaluation import (
+    Evaluation,
+    as_json,
+    confidence_of,
+    confusions,
+    count_unknown,
+    error_lines,
+    number_of_answers,
+)
+from ..files import Model, at_lines, check_several_labels, open_input
 from ..training import Examples, Plan, Training, say, shared_parameters
 
 __all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]

@@ -11,9 +11,10 @@ from ...types import Floats, Ints
 from ..bound_multipliers import BoundMultipliers, columns_of, solve_within_bounds
 from ..joint_planes import PlaneRows
 from ..joint_qp import JointPlanes, JointSolution
-from ..oracle import Oracle, batches
+from ..oracle import Oracle
 from ..state import Arrays, add_prefix, strip_prefix
 from ..threads import Threads
+from ..violations import batches
 from .bundle import Bundle
 from .master import line_searches, master_gap
 from .working_sets import WorkingSets

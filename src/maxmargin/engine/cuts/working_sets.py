@@ -369,7 +369,7 @@ class WorkingSets:
         sets = Sets(**checked_arrays(found, declared), **bounds)
         self._check_sets(sets, own["used"])
         if not np.array_equal(own["upper_bounds"], self.upper_bounds):
-            raise ValueError("caps: expected C times the weights of the examples")
+            raise ValueError("upper_bounds: expected C times the weights of the examples")
         self.cache_bytes = check_budget(
             int(own["cache_bytes"]), self.cache_bytes, sum(array.nbytes for array in sets)
         )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...engine.block_steps import ALL_PLANES
+from ...engine.block_store import BlockReport, BlockStore, StepRule, visits
 from ...engine.cost_model import BLOCK, WEIGHT, scoring_work
 from ...engine.joint_planes import MOST_BLOCKS
 from ...engine.oracle import Oracle
-from ...engine.planes import BlockReport, BlockStore, StepRule, visits
 from ...engine.rows import row_square_norms
 from ...engine.state import FULL, Arrays, StoredPlanes, check_close, named_arrays
 from ...objective import dual_value, line_step, ridges, scale_to_fit
@@ -432,7 +432,7 @@ class ClassStore:
         lists = ClassLists(*(own[name] for name in ClassLists._fields))
         self._check_lists(lists)
         if not np.array_equal(own["upper_bounds"], self.upper_bounds):
-            raise ValueError("caps: expected C times the weights of the examples")
+            raise ValueError("upper_bounds: expected C times the weights of the examples")
         if own["has_products"] and n > MOST_BLOCKS:
             raise ValueError(f"has_products: expected none of {n} examples")
         self.lists, self.dual_now, self.work = lists, own["dual_now"], float(own["work"])

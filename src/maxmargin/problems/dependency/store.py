@@ -9,11 +9,12 @@ import numpy as np
 
 from ...cutting_planes import empty_planes
 from ...engine.arena import Arena, new_places, new_scratch
+from ...engine.block_store import BlockReport, StepRule, visits
 from ...engine.cost_model import BLOCK_ENTRY
 from ...engine.feature_blocks import FeatureBlocks
 from ...engine.joint_planes import PlaneRows
 from ...engine.oracle import Oracle
-from ...engine.planes import BlockReport, PlaneStore, StepRule, visits
+from ...engine.planes import PlaneStore
 from ...types import Floats, Ints, Ints32
 from .features import LABEL_ALONE_MODIFIER, LABEL_PAIR_MODIFIER, ArcKeys
 from .scores import count_fixed
