@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..features import FeatureDictionary, WindowFeatures
 from ..problems.chain.constraints import ChainConstraints
+from ..problems.chain.costs import PartialChains
 from ..problems.chain.decoder import ChainDecoder
 from ..schema import Count, Labels, Names, checked_arrays, whole
 from ..types import Floats
@@ -24,7 +26,6 @@ from .label_costs import CostTable
 from .labels import LabelEncoder, flatten_labels, warn_of_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels
-from .prior import prior_mean
 from .sequence_data import labels_of, more_data, training_data
 from .sequence_model import (
     FIRST_ORDER,
@@ -34,6 +35,8 @@ from .sequence_model import (
     make_layout,
 )
 from .token_inputs import TokenInputs
+from .training import Trainer, TrainingSet
+from .warm_start import prior_mean
 
 __all__ = ["SequenceTagger"]
 
@@ -189,25 +192,29 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight, prior=prior)
+
+    def _training_set(
+        self, X: Any, y: Any = None, sample_weight: Any = None, prior: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), labels_of(X, materialize(y))
-        self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         model, self._kernel, data = training_data(self, X, y, sample_weight, prior)
         self._set_model(model)
         costs = data.costs(self, self.classes_)
+        problem = partial(data.problem, self.loss, model, costs)
         if data.allowed is not None:
-            self._train_partial(data.partial_problem(self.loss, model, costs), data.weights)
-            return self
-        self._forget_rounds()
-        self._train(
-            lambda: data.problem(self.loss, model, costs),
+            chains = PartialChains(problem(), data.allowed)
+            return TrainingSet(lambda: chains, sample_weight=data.weights, is_partial=True)
+        shared = {} if prior is None else {"prior": prior}
+        return TrainingSet(
+            problem,
             data.content(self, model, costs),
             data.weights,
             constraints=None if prior is None else prior_mean(prior._weights),
+            calibrate=lambda: fit_calibration(self, X, y, shared, sample_weight=sample_weight),
         )
-        shared = {} if prior is None else {"prior": prior}
-        fit_calibration(self, X, y, shared, sample_weight=sample_weight)
-        return self
 
     @OnlineMethod
     def partial_fit(
@@ -243,14 +250,17 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels):
         -------
         self
         """
-        self._make_solver()
+        return Trainer(self).partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         known = getattr(self, "_model", None)
         model, data = more_data(self, known, X, y, classes, sample_weight)
         if known is None:
             self._set_model(model)
-        problem = data.problem(self.loss, model, data.costs(self, self.classes_))
-        self._train_online(problem, tuple(data[:4]), data.weights)
-        return self
+        costs = data.costs(self, self.classes_)
+        problem = partial(data.problem, self.loss, model, costs)
+        return TrainingSet(problem, tuple(data[:4]), data.weights)
 
     def _set_model(self, model: SequenceModel) -> None:
         """Take up what was learned but the weights."""

@@ -12,7 +12,7 @@ from ..features import StoredSequences
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.constraints import ChainConstraints
-from ..problems.chain.costs import PartialChains, costs_of_choices, known_runs
+from ..problems.chain.costs import costs_of_choices, known_runs
 from ..problems.chain.decoder import ChainDecoder
 from ..problems.chain.layout import ChainLayout, label_tuples
 from ..problems.chain.problem import ChainProblem
@@ -32,9 +32,9 @@ from .known_labels import allowed_labels
 from .label_costs import check_loss, label_costs
 from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
 from .partial_labels import check_something_known, has_unknown, listed_labels
-from .prior import check_prior
 from .sequence_model import ChainShape, HigherOrderState, SequenceModel, make_layout
 from .token_inputs import TokenInputs, TransitionInputs, fit_transition_inputs
+from .warm_start import check_prior
 
 __all__ = ["TaggedSequences", "labels_of", "more_data", "training_data"]
 
@@ -149,13 +149,6 @@ class TaggedSequences(NamedTuple):
         options = (name, *flags, model.shape, tagger.label_tuples)
         masks = model.chain.constraints or ()
         return (*self[:4], len(model.classes), options, costs, *masks)
-
-    def partial_problem(
-        self, loss: Any, model: SequenceModel, costs: Floats | None
-    ) -> PartialChains:
-        """The same where labels are not all known."""
-        assert self.allowed is not None
-        return PartialChains(self.problem(loss, model, costs), self.allowed)
 
 
 def training_data(

@@ -14,8 +14,7 @@ from ..sklearn_bases import check_fitted
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from ..validation import LARGEST, first_unusable
-from .base import MaxMarginEstimator
-from .checked_weights import CheckedWeights
+from .base import CheckedWeights, MaxMarginEstimator
 from .explanation import Evidence, column_names, input_evidence
 from .kernels import LINEAR
 
