@@ -33,9 +33,9 @@ from ..search.margin_search import search_of
 from ..types import Floats, Ints
 from ..weight_constraints import FeasibleSet
 from .accelerators import FeatureBlocksOnly, accelerators_of
-from .adaptive_features import AdaptiveFeatures
 from .feature_blocks import FeatureBlocks, row_products, single_weights
 from .processes import Processes, in_processes
+from .state import AdaptiveFeatures
 from .threads import Threads
 from .violations import Violations, batches, violations
 

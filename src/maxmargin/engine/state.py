@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from ..problem import Problem
 from ..result import Result
 from ..schema import as_annotated, checked_arrays
 from ..types import Floats, Ints
-from .adaptive_features import AdaptiveFeatures
 from .oracle import Oracle
 from .packed_problem import PackedProblem
 
@@ -26,6 +25,7 @@ __all__ = [
     "DRIFT",
     "FULL",
     "OWN",
+    "AdaptiveFeatures",
     "Arrays",
     "Checkpointable",
     "SolverState",
@@ -280,3 +280,20 @@ def from_text(array: NDArray[Any]) -> dict[str, Any]:
     """What `to_text` was given."""
     values: dict[str, Any] = json.loads(array.tobytes().decode())
     return values
+
+
+@runtime_checkable
+class AdaptiveFeatures(Protocol):
+    """A problem that finds its features in training, and keeps them.
+
+    Two copies of it would find different ones, so it is searched in one process, and by one thread.
+    """
+
+    def before_training(self) -> Problem:
+        """The same problem without any features yet."""
+
+    def feature_arrays(self) -> Arrays:
+        """What training has found so far, as arrays by name; see `SolverState.arrays`."""
+
+    def restore_features(self, arrays: Arrays) -> None:
+        """Replace all features by the `feature_arrays` of an equal problem."""
