@@ -32,10 +32,9 @@ from ..problem import Problem
 from ..search.margin_search import search_of
 from ..types import Floats, Ints
 from ..weight_constraints import FeasibleSet
-from .accelerators import FeatureBlocksOnly, accelerators_of
+from .accelerators import AdaptiveFeatures, FeatureBlocksOnly, accelerators_of
 from .feature_blocks import FeatureBlocks, row_products, single_weights
 from .processes import Processes, in_processes
-from .state import AdaptiveFeatures
 from .threads import Threads
 from .violations import Violations, batches, violations
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from ..problem import Problem
 from ..result import Result
 from ..schema import as_annotated, checked_arrays
 from ..types import Floats, Ints
+from .accelerators import AdaptiveFeatures
 from .oracle import Oracle
 from .packed_problem import PackedProblem
 
@@ -25,7 +26,6 @@ __all__ = [
     "DRIFT",
     "FULL",
     "OWN",
-    "AdaptiveFeatures",
     "Arrays",
     "Checkpointable",
     "SolverState",
@@ -112,7 +112,7 @@ class SolverState(ABC):
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of a state of equal data and formulation has given.
 
-        Arrays may come from a stranger's file: they go through `declared.checked_arrays`, and what
+        Arrays may come from a stranger's file: they go through `schema.checked_arrays`, and what
         kernels rely on beyond that is checked too. ValueError where something does not fit.
         """
 
@@ -167,7 +167,7 @@ class Checkpointable:
     """What goes to arrays and back: members that are numbers, arrays, or go so themselves."""
 
     #: Those that later decisions depend on, by name, and what they have to be in a file: a type as
-    #: in `declared`, a function that gives an array's `ArrayOf` for this object, or `OWN`.
+    #: in `schema`, a function that gives an array's `ArrayOf` for this object, or `OWN`.
     state_fields: ClassVar[Mapping[str, Any]] = {}
 
     def arrays(self) -> Arrays:
@@ -280,20 +280,3 @@ def from_text(array: NDArray[Any]) -> dict[str, Any]:
     """What `to_text` was given."""
     values: dict[str, Any] = json.loads(array.tobytes().decode())
     return values
-
-
-@runtime_checkable
-class AdaptiveFeatures(Protocol):
-    """A problem that finds its features in training, and keeps them.
-
-    Two copies of it would find different ones, so it is searched in one process, and by one thread.
-    """
-
-    def before_training(self) -> Problem:
-        """The same problem without any features yet."""
-
-    def feature_arrays(self) -> Arrays:
-        """What training has found so far, as arrays by name; see `SolverState.arrays`."""
-
-    def restore_features(self, arrays: Arrays) -> None:
-        """Replace all features by the `feature_arrays` of an equal problem."""

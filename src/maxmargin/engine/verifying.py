@@ -14,8 +14,9 @@ from copy import copy
 import numpy as np
 
 from ..types import Floats
+from .accelerators import AdaptiveFeatures
 from .oracle import Oracle
-from .state import DRIFT, AdaptiveFeatures, StoredPlanes, feature_arrays, restore_features
+from .state import DRIFT, StoredPlanes, feature_arrays, restore_features
 from .violations import hinges_of
 
 __all__ = [

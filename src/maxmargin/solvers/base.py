@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..engine.accelerators import AdaptiveFeatures
 from ..engine.blas_threads import single_blas_thread
 from ..engine.run import Run, Saver
-from ..engine.state import AdaptiveFeatures, fingerprint
+from ..engine.state import fingerprint
 from ..engine.threads import check_n_jobs
 from ..formulation import Formulation
 from ..problem import Problem
