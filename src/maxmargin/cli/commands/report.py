@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os.path
 from typing import Any
 
 from ..._compiling import compiling_for
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         estimator = model.estimator
         examples = model.task.examples(model, arguments)
         given = {"X": examples.X, "y": examples.y, **examples.params}
-    title = arguments.title or Path(arguments.model).name
+    title = arguments.title or os.path.basename(arguments.model)
     with compiling_for(task_of(type(estimator))):
         report = make_report(estimator, title=title, worst=arguments.worst, **given)
         report.save(arguments.output)
