@@ -9,7 +9,8 @@ import pytest
 
 from maxmargin.cli import main
 from maxmargin.cli.commands import warm_up
-from maxmargin.registry import ESTIMATORS, TASKS
+from maxmargin.cli.tasks import TASKS
+from maxmargin.registry import ESTIMATORS
 
 
 def test_there_are_data_for_every_estimator():
