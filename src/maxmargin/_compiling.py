@@ -131,7 +131,9 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
     def run() -> None:
         _Clock.in_worker.yes = True
         try:
-            with _rare_collections():
+            from . import _numba
+
+            with _rare_collections() if "rare gc" in _numba.patches() else contextlib.nullcontext():
                 outcome.append(work())
         except BaseException as error:
             failure.append(error)
