@@ -35,7 +35,7 @@ C, TOL = 0.1, 0.05
 
 
 class Timed(InProcess):
-    """FeatureBlocks in this process, with the CPU seconds that they take."""
+    """Shards in this process, with the CPU seconds that they take."""
 
     seconds = 0.0
 

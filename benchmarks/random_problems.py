@@ -107,7 +107,7 @@ def label_trees(rng: Rng, n: int) -> Drawn:
 
 
 def parts(rng: Rng, n: int) -> Drawn:
-    """FeatureBlocks at positions of small images."""
+    """Parts at positions of small images."""
     V, size = int(rng.integers(1, 4)), int(rng.integers(3, 8))
     images = [np.round(rng.normal(size=(size, size + 1, 1)), 1) for _ in range(n)]
     positions = rng.integers(0, size, (n, V, 2))

@@ -103,7 +103,7 @@ def test_constraints_on_weights():
 
 
 class Unreliable(InProcess):
-    """FeatureBlocks are late, lose their memory, and are made again, again and again."""
+    """Shards are late, lose their memory, and are made again, again and again."""
 
     def __init__(self, loaders, config):
         super().__init__(loaders, config)

@@ -235,7 +235,7 @@ def absorb(store, parts, values, *, loss=5.0, scale=1.0):
 
 
 def entries_of(store, p):
-    """FeatureBlocks and values of plane p of a store with one block."""
+    """Feature blocks and values of plane p of a store with one block."""
     arena = store.arena
     entries = slice(arena.entry_start[p], arena.entry_start[p + 1])
     return arena.new_features[arena.ids[entries]], arena.values[entries]

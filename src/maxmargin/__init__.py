@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AssignmentProblem": "problems.general.assignment",
-    "BoundedPlanes": "plane_rows",
+    "BoundedPlanes": "cutting_planes",
     "CandidateProblem": "problems.general.candidates",
     "ClassFeatures": "features.class_features",
     "ClusterSolver": "cluster",
@@ -66,7 +66,7 @@ _HOME = {
     "Formulation": "formulation",
     "JointKernelProblem": "problems.general.joint_kernel",
     "LinearProgramProblem": "problems.general.linear_program",
-    "Planes": "plane_rows",
+    "Planes": "cutting_planes",
     "Problem": "problem",
     "RegularizationPath": "estimators.path",
     "SearchCV": "estimators.path",

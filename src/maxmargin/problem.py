@@ -237,7 +237,7 @@ class Problem:
     def subset(self, indices: Ints) -> Problem:
         """Return the problem of these examples alone, in this order.
 
-        FeatureBlocks of a problem can be searched apart from each other, on other cores or machines.
+        Parts of a problem can be searched apart from each other, on other cores or machines.
         """
         return self.bind([self.X[i] for i in indices], [self.Y[i] for i in indices])
 

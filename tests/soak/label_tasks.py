@@ -156,7 +156,7 @@ def label_trees(rng):
 
 
 def parts(rng):
-    """FeatureBlocks in small images of several sizes."""
+    """Parts in small images of several sizes."""
     V, n = int(rng.integers(1, 4)), int(rng.integers(1, 5))
     patch, channels = int(rng.integers(1, 4)), int(rng.integers(1, 3))
     most = 9 if V < 3 else 6

@@ -1,4 +1,4 @@
-"""FeatureBlocks of examples to train on and to judge by, whatever the task."""
+"""Parts of examples to train on and to judge by, whatever the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FeatureBlocks on the workers of a Dask cluster: who has which, who is late, who is lost."""
+"""Shards on the workers of a Dask cluster: who has which, who is late, who is lost."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class Request(NamedTuple):
 
 
 class DaskExecutor:
-    """FeatureBlocks on workers; see `executor.Executor`. A context manager, at whose end workers forget the parts.
+    """Shards on workers; see `executor.Executor`. A context manager: at its end workers drop them.
 
-    FeatureBlocks are dealt out to workers in turn. A part whose worker is gone is made again on another
+    Shards are dealt out to workers in turn. A part whose worker is gone is made again on another
     one, by its recipe. So is one that is late again and again: that takes ``timeout`` seconds, and
     several times as long as the slowest of the answers that have come. Where no worker comes for
     that time, or all die of the same part, `ClusterLost` ends the training.

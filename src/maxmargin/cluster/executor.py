@@ -79,7 +79,7 @@ class Reply(NamedTuple):
 
 
 class Executor(Protocol):
-    """FeatureBlocks that answer.
+    """Shards that answer.
 
     Attributes
     ----------

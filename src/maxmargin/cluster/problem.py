@@ -1,4 +1,4 @@
-"""FeatureBlocks as examples: a problem whose oracle is asked of all parts at once, on their workers.
+"""Shards as examples: a problem whose oracle is asked of all parts at once, on their workers.
 
 With S_k the sum of part k's sample weights, the part is one example of that weight, whose slack is
 the weighted mean of those of its own (for squared slacks, of their squares). A cutting plane of
@@ -57,7 +57,7 @@ class ShardedProblem(PackedProblem):
         """None: it is with the examples."""
 
     def subset(self, indices: Ints) -> NoReturn:
-        """FeatureBlocks are not cut again."""
+        """Shards are not cut again."""
         raise TypeError("parts on workers are not cut into others")
 
     def __getstate__(self) -> dict[str, object]:

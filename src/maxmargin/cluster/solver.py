@@ -44,7 +44,7 @@ class ClusterSolver(Solver):
     method : {"auto", "one-slack"} or OneSlack
         "auto" is dual ascent by parts, "one-slack" cutting planes, with one plane for each pass.
     n_shards : int, optional
-        FeatureBlocks to cut the examples into; by default one for each thread of the workers there are. The
+        Shards to cut the examples into; by default one for each thread of the workers. The
         weights depend on it, and not on who works on which part.
     timeout : float
         Seconds after which an answer is late, if others have come, all in less than a third of the

@@ -30,7 +30,7 @@ class Accelerators:
     ----------
     parts : FeatureBlocks or None
         Layout of the parts in which `factored_oracle` gives its rows: pieces of outputs with many
-        features each, which take less memory and time than the features (see `engine.feature_blocks`).
+        features each, which take less memory and time than features (`engine.feature_blocks`).
     oracle_work : float
         Counted work of an oracle call, on average (see `engine.cost_model`).
     """

@@ -26,4 +26,4 @@ class AdaptiveFeatures(Protocol):
         """What training has found so far, as arrays by name; see `SolverState.arrays`."""
 
     def restore_features(self, arrays: Arrays) -> None:
-        """Take over what `feature_arrays` of an equal problem has given, in place of all there is."""
+        """Replace all features by the `feature_arrays` of an equal problem."""

@@ -19,7 +19,7 @@ MORE_THAN_SAID = 1.5  # times the bytes that a warning has named: then another o
 class Arena(NamedTuple):
     """Append-only arrays of all planes. A compaction drops dead planes and orders by block.
 
-    Every block has its own small dictionary of parts (see `feature_blocks`; mostly single features): plane p
+    Every block has its own small dictionary of feature blocks (mostly single features): plane p
     adds the global ids ``new_features[new_start[p] : new_start[p + 1]]`` to the dictionary of its
     block, and the entries of planes name these *local* parts. Scoring a block then touches each of
     its weights once, however many planes share it. Row p of the block's Gram matrix starts at
@@ -59,8 +59,8 @@ class Blocks(NamedTuple):
 class Places(NamedTuple):
     """A table from the parts of one block to their local numbers, plus one; zeros between uses.
 
-    FeatureBlocks below ``n_row_blocks`` are found by ``part & mask``: those of a block are near each other,
-    so that a short table does for the rows of all data. The others are at ``part - shift``.
+    Feature blocks below ``n_row_blocks`` are at ``part & mask``: those of a block are near each
+    other, so that a short table does for the rows of all data. The others are at ``part - shift``.
     """
 
     table: Ints32

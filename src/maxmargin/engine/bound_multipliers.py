@@ -8,8 +8,8 @@ Problem solved. With bounds ``l <= w <= h`` on some weights, ``w = v + beta`` wh
 is largest, for given alpha, at the w that is v moved into the bounds. With beta as it is, the dual
 is that of a problem without bounds whose weights begin at beta in place of zero. So every step that
 raises that one raises D too, and after some steps the multipliers of the bounds are set to their
-best (`BoundMultipliers.project`). Such steps are short where most of a plane is at bounds: they reckon
-with a curvature of features that will not move. Where planes are few, Newton steps with the
+best (`BoundMultipliers.project`). Such steps are short where most of a plane is at bounds: they
+reckon with a curvature of features that will not move. Where planes are few, Newton steps with the
 products of the other features, cut by a line search in which the weights at bounds follow, are not
 (`solve_within_bounds`).
 """

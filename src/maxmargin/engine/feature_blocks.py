@@ -1,11 +1,11 @@
-"""FeatureBlocks: features that always come together.
+"""Feature blocks: features that always come together.
 
 The store of planes counts in parts. Mostly a part is a single weight. But where outputs are made of
 pieces that each bring a row of input features - a token with its label in a chain - a part is that
 whole row under that label: planes get shorter by the number of features in a row, and the row is
 read from the data instead of being copied into every plane.
 
-FeatureBlocks are numbered: first ``row * n_labels + label`` for all rows, then the single weights.
+Feature blocks are numbered: first ``row * n_labels + label`` for all rows, then the single weights.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ or, for squared slacks, without the bound but with ``- 1/2 sum_i ridge_i (sum_bl
 ``ridge_i = 1 / (2 cap_i)``. ``cap_i`` is ``C`` times the example's weight.
 
 A store answers for the solver what needs planes: absorb the oracle's new planes and improve their
-blocks (`oracle_pass`), improve blocks from what is stored (`cached_pass`), and account for the dual. The
-arithmetic is in `plane_kernels`; this file owns the arrays, their growth and the budget.
+blocks (`oracle_pass`), improve blocks from what is stored (`cached_pass`), and account for the
+dual. The arithmetic is in `plane_kernels`; this file owns the arrays, their growth and the budget.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ __all__ = ["BlockReport", "BlockStore", "PlaneStore", "StepRule", "make_store", 
 
 logger = logging.getLogger(__name__)
 
-# Shard of live planes below which rewriting them pays, if so many are dead: they cost time too.
+# Fraction of live planes below which rewriting them pays, if so many are dead: they cost time too.
 CROWDED, MANY_DEAD = 0.95, 32
 LEAST_SPACE = 4  # times the space of one plane per example: with fewer, ascent is very slow
 ONE = np.ones(1)

@@ -56,7 +56,7 @@ Loop = TypeVar("Loop", bound=Checkpointable)
 
 logger = logging.getLogger("maxmargin")
 
-#: Shard of the time that copies of the state may take; see `Run.save_point`.
+#: Fraction of the time that copies of the state may take; see `Run.save_point`.
 COPYING = 0.01
 
 

@@ -197,7 +197,7 @@ class Checkpointable:
 
 
 def declare_state(*inherited: Mapping[str, Any], **declared: Any) -> Mapping[str, Any]:
-    """What `Checkpointable.state_fields` is: declarations of base classes, and those of this one."""
+    """The `Checkpointable.state_fields` of base classes, and those of this one."""
     return {name: form for own in (*inherited, declared) for name, form in own.items()}
 
 

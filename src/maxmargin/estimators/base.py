@@ -309,7 +309,7 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
         return self
 
     def _after_fit(self) -> None:
-        """OracleResult an interrupt of the training: its model is there, and usable."""
+        """Handle an interrupt of the training: its model is there, and usable."""
         result = self.result_
         if result.status != "interrupted":
             return

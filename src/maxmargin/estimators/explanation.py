@@ -190,7 +190,7 @@ def decisions_by_place(
 
 
 def differing_parts(chosen: Iterable[Part], rival: Iterable[Part]) -> list[Evidence]:
-    """FeatureBlocks that one output has and the other one has not."""
+    """Parts that one output has and the other one has not."""
     counts = Counter(chosen)
     counts.subtract(Counter(rival))
     return [

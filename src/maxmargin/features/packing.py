@@ -65,7 +65,7 @@ class PackedSequences(NamedTuple):
         Raises
         ------
         ValueError
-            FeatureBlocks of different numbers of features, labels that do not fit the tokens, or none.
+            Parts of different numbers of features, labels that do not fit the tokens, or none.
         OSError
             A full disk, no permission, ...; ``filename`` is ``path``, and what was there stays.
 

@@ -49,8 +49,8 @@ def error_count_terms(
 ) -> tuple[Floats, Floats]:
     """By what outputs of these losses are ranked: ``offsets + scales * score``, their violation.
 
-    ErrorCounts with a scale of 0 are left out: with slack rescaling, and with none, an output without
-    loss is never violated.
+    Error counts with a scale of 0 are left out: with slack rescaling, and with none, an output
+    without loss is never violated.
     """
     formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
     offsets, scales = formulation.plane_terms(losses)

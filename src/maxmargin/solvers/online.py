@@ -420,7 +420,7 @@ class OnlineRun(Run):
         self.best_w: Floats | None = None
 
     def arrays(self) -> Arrays:
-        """See `Checkpointable`; whether the multipliers are those of this problem is one of the numbers."""
+        """See `Checkpointable`; one number says whether the multipliers are of this problem."""
         known = np.array(self.learner.trained_on is self.oracle.problem)
         return {**super().arrays(), "multipliers_known": known}
 

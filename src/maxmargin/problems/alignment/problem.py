@@ -257,8 +257,8 @@ class AlignmentProblem(PackedProblem):
         ):  # 2 bytes for each cell and number of errors
             raise ValueError(
                 f"slack rescaling and square-root losses search by number of errors, which takes "
-                f"{2 * m * n * error_counts / 2**30:.1f} GiB for strings of {m} and {n} letters; use "
-                "rescaling='margin' with sqrt_loss=False, or shorter strings"
+                f"{2 * m * n * error_counts / 2**30:.1f} GiB for strings of {m} and {n} letters; "
+                "use rescaling='margin' with sqrt_loss=False, or shorter strings"
             )
         return ErrorCountScratch(
             np.empty((m, n, error_counts), np.uint16),

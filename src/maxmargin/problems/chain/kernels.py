@@ -12,8 +12,8 @@ start and stop weights folded into the first and last row of ``unary``; a forbid
 * `best_by_error_count`    the best labelling for each number of wrong labels, then the best level
                      (slack rescaling and square-root losses; Tsochantaridis et al. 2005, sec. 3.2).
 
-All take time O(L K^2), `best_by_error_count` O(L^2 K^2). None stores back-pointers: scores are kept and
-the maximiser is found again on the way back.
+All take time O(L K^2), `best_by_error_count` O(L^2 K^2). None stores back-pointers: scores are kept
+and the maximiser is found again on the way back.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ class ChainProblem(FactoredProblem):
         return len(self.data.offsets) - 1
 
     def accelerators(self, formulation: Formulation) -> ChainAccelerators:
-        """FeatureBlocks, a store with the oracle inside and steps of online solvers."""
+        """Feature blocks, a store with the oracle inside and steps of online solvers."""
         return ChainAccelerators(self, formulation)
 
     def input_of(self, i: int) -> Any:

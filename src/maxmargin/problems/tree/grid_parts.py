@@ -1,4 +1,4 @@
-"""FeatureBlocks at positions of an image: templates for their looks, quadratic deformation along a tree.
+"""Parts at positions of an image: templates for their looks, quadratic deformation along a tree.
 
 Each node of the tree is a part whose label is a pixel of the image. Joint features, in this order:
 for each part the patch around its position (``w[((v * channels + c) * patch + dy) * patch + dx]``),
@@ -206,7 +206,7 @@ class GridPartsProblem(TreeProblem):
         Mean distance in per cent of the size, number of wrong positions, their share, or 1 if any
         is wrong.
     known : array of bool, shape (n_examples, n_parts), optional
-        FeatureBlocks whose position is known, by default all; of others every one is right.
+        Parts whose position is known, by default all; of others every one is right.
     """
 
     loss_name: GridLoss

@@ -1,4 +1,4 @@
-"""FeatureBlocks on a grid of pixels: scores of their templates, losses, and positions as sparse rows."""
+"""Parts on a grid of pixels: scores of their templates, losses, and positions as sparse rows."""
 
 from __future__ import annotations
 

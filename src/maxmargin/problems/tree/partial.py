@@ -116,7 +116,7 @@ def _without_unknown(problem: LabelTreeProblem, known: Bools) -> Rows:
 
 
 class PartialParts(_PartialTrees):
-    """FeatureBlocks in images, of which some positions are known; see `alternation.PartialProblem`.
+    """Parts in images, of which some positions are known; see `alternation.PartialProblem`.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def _confidences(
 
 
 def _of_places(estimator: Any, X: Any, true: Any, found: Any) -> Subject:
-    """FeatureBlocks that are far from where they should be."""
+    """Parts that are far from where they should be."""
     far = np.sqrt(((true - found) ** 2).sum(axis=2)).mean(axis=1)
 
     def draw(i: int) -> tuple[str, str]:

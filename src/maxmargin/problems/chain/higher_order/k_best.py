@@ -156,7 +156,7 @@ def decode_k_best(model, inputs, offsets, w, forbidden, allowed, k, work, lists,
 def higher_order_k_best(model, data, examples, w, k, mode, forbidden, work, lists, out):
     """The k best labellings but the gold one, as rows of dpsi: k rows for each example, best first.
 
-    See `kernels.higher_order_oracle` for the arguments and for what labellings are ranked by; ``lists``
+    See `kernels.higher_order_oracle` for the arguments and for what ranks labellings; ``lists``
     is made for k + 1 of them and for the levels of the mode. Rows that nothing is left for are
     empty, with loss 0.
     """

@@ -358,8 +358,8 @@ def higher_order_oracle(model, data, examples, w, scale, mode, as_blocks, forbid
         LEVELS      max  the rescaled violation, costs being those of wrong labels, 1 each
         PREDICTION  max  -<dpsi(z), w>
 
-    In: ``model`` (HigherOrderModel), ``data`` (HigherOrderData), ``work`` (HigherOrderScratch). Out:
-    ``out.indptr, out.indices, out.values, out.losses``, large enough for the longest rows possible.
+    In: ``model`` (HigherOrderModel), ``data`` (HigherOrderData), ``work`` (HigherOrderScratch).
+    Out: ``out.indptr, out.indices, out.values, out.losses``, large enough for the longest rows.
     A row is empty, with loss 0, where nothing beats the gold labelling.
     """
     path, n_rows = work.path, len(data.labels)
