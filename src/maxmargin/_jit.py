@@ -5,8 +5,9 @@ one of another file would therefore run the callee's old code after an edit or a
 adds a fingerprint of all sources that the kernel's module imports to the version Numba compares, so
 that any change to one of them makes the kernel compile again.
 
-It also spares compilations: a kernel has one version for all integers it is called with. And it
-spares kernels that make no arrays the counting of references, which can cost more than their work.
+It also spares kernels that only kernels call machine code of their own, and kernels that make no
+arrays the counting of references, which can cost more than their work. Where Numba cannot be
+changed so, see `_numba`, kernels are compiled as Numba does it.
 """
 
 from __future__ import annotations
@@ -94,23 +95,17 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
         return function
     # Most of the kernels that a process imports are never called: what only calls need is made by
     # the first one. But for the stamp, which has to be that of the code just imported.
-    if "stamp" in patches:
+    if "cache" in patches:
         try:
-            stamp = fingerprint(function.__module__)
+            stamp = ",".join([fingerprint(function.__module__), *sorted(patches)])
         except Exception as error:
             _refuse_cache(function, error)
         else:
-            stamp = ",".join([stamp, *sorted(patches)])
-            if "later" in patches:
-                _numba.open_cache_later(compiled, lambda: _open_cache(compiled, stamp))
-            else:
-                _open_cache(compiled, stamp)
+            _numba.open_cache_later(compiled, lambda: _open_cache(compiled, stamp))
 
     def borrowed() -> Any:
         made = numba.njit(**options)(function)
         _numba.make_borrowed(made)
-        if "flags" in patches:
-            _numba.simplify_flags(made)
         if not counts:
             _numba.check_returns_no_arrays(made)
         return made
@@ -119,10 +114,6 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
         _numba.compile_aside(compiled)
     if "lend" in patches:
         _numba.lend_to_kernels(compiled, borrowed)
-    if "flags" in patches:
-        _numba.simplify_flags(compiled)
-    if "widen" in patches:
-        _numba.widen_integers(compiled)
     if not counts:
         _numba.check_returns_no_arrays(compiled)
     return compiled
