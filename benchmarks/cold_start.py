@@ -34,9 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.measure:
         print(json.dumps(measure(*chosen.estimators)))
         return
-    from maxmargin.cli.warm_up import MADE_UP
-
     from maxmargin._numba import NEEDED
+    from maxmargin.cli.commands.warm_up import MADE_UP
 
     left_out = chosen.without or (["0", *NEEDED, "1"] if chosen.patches else ["0"])
     names = chosen.estimators or list(LARGE if chosen.patches else MADE_UP)
@@ -63,9 +62,8 @@ def in_new_process(name: str, without: str) -> dict[str, float]:
 
 def measure(name: str) -> dict[str, float]:
     """CPU seconds of this process up to a first prediction, and of a fit of more data later."""
-    from maxmargin.cli.warm_up import MADE_UP
-
     import maxmargin as mm
+    from maxmargin.cli.commands.warm_up import MADE_UP
 
     warnings.simplefilter("ignore")
     parameters, X, y = MADE_UP[name]()
