@@ -11,9 +11,9 @@ import numpy as np
 
 from ..metrics import bootstrap_intervals, paired_comparison
 from ..metrics.tallies import Tally
-from ..registry import Task
 from ..tables import columns, score_name, score_text
 from .console import UsageError
+from .tasks import Task
 
 __all__ = [
     "Evaluation",

@@ -28,8 +28,9 @@ from ..formats.opening import (
 from ..formats.recognising import Kind, is_model_file, recognise
 from ..formats.writing import check_writable, descriptor_of
 from ..persistence import load_model
-from ..registry import TASKS, Task, entry_of, import_name
+from ..registry import entry_of
 from .console import UsageError
+from .tasks import TASKS, Task
 
 __all__ = [
     "Chunk",
@@ -220,8 +221,8 @@ def read_model(path: str, data: str, n_jobs: int | None = None) -> Model:
         raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
     if n_jobs is not None:  # otherwise that of the training
         estimator.n_jobs = n_jobs
-    load_schema = import_name(entry.task.module, "load_schema")
-    return Model(estimator, entry.task, path, load_schema(path, estimator, extra))
+    task = TASKS[entry.task]
+    return Model(estimator, task, path, task.load_schema(path, estimator, extra))
 
 
 def _is_model(path: str) -> bool:

@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -16,14 +16,13 @@ from ..estimators.early_stopping import EarlyStopping, choosing
 from ..estimators.examples import examples_at, n_examples_of
 from ..formats.opening import open_binary
 from ..metrics.tallies import Tally
-from ..registry import Task, import_name
-from ..report.subjects import describe
 from ..tables import named_score
 from ..types import Ints
 from .files import Model, open_input
+from .tasks import Task
 from .training import Examples, say
 
-__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "count_of", "fit_on", "split"]
+__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "fit_on", "split"]
 
 
 class Fold(NamedTuple):
@@ -45,20 +44,6 @@ class Evaluated(NamedTuple):
         """The first score of a tally."""
         name, ratio = next(iter(tally.scores.items()))
         return cls(name, ratio.score, -ratio.score if ratio.smaller_is_better else ratio.score)
-
-
-def count_of(task: Task) -> Callable[[Any, Examples], Tally]:
-    """What counts the scores of examples: a function of the task, or that of reports."""
-    try:
-        count: Callable[[Any, Examples], Tally] = import_name(task.module, "count")
-    except AttributeError:
-        return _count
-    return count
-
-
-def _count(estimator: Any, examples: Examples) -> Tally:
-    """Scores as reports have them."""
-    return describe(estimator, examples.X, examples.y, **examples.params).tally
 
 
 def fit_on(estimator: Any, examples: Examples) -> Any:
@@ -144,10 +129,9 @@ class HeldOutFile(NamedTuple):
 
     def _of_task(self, function: str, estimator: Any) -> Any:
         """What a function of the task makes of an estimator and the file."""
-        load_schema = import_name(self.task.module, "load_schema")
-        files = load_schema(self.path, estimator, self.extra)
+        files = self.task.load_schema(self.path, estimator, self.extra)
         model = Model(estimator, self.task, self.path, files)
-        return import_name(self.task.module, function)(model, self.arguments)
+        return getattr(self.task, function)(model, self.arguments)
 
 
 #: Oracle calls of the training for each held-out example that is judged, at least: judging is to

@@ -8,7 +8,6 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..registry import TASKS, Task, import_name
 from ..tables import gap_fraction
 from .console import DONE, ERROR, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
 from .options import (
@@ -21,6 +20,7 @@ from .options import (
     non_negative,
     seconds,
 )
+from .tasks import TASKS, Task
 
 __all__ = [
     "Examples",
@@ -274,7 +274,7 @@ def make_plan(arguments: argparse.Namespace) -> Any:
     task = TASKS[arguments.task]
     check_task_options(arguments, task)
     check_values(arguments, task)
-    plan = import_name(task.module, "plan")(arguments)
+    plan = task.plan(arguments)
 
     def make() -> Any:
         with running_clock("reading"):

@@ -102,7 +102,7 @@ class DependencyParser(Confidences, PartialLabels):
         and of what is between them, with direction and distance (McDonald et al. 2005).
     {parameters of Confidences}
     {parameters of PartialLabels}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
     {parameters of Confidences}
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import Any
 
-from ...registry import TASKS
 from ...tables import columns, gap_fraction, named_score, score_name, score_text
 from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, UsageError, announcing_interrupts
 from ..options import folds
+from ..tasks import TASKS
 from ..training import add_data_arguments, add_training_options, is_finished, make_plan, spent
 
 __all__ = ["add_parser", "run"]
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
     from ...progress import running_clock
     from ..console import write_report
-    from ..held_out import count_of, fit_on, split
+    from ..held_out import fit_on, split
     from ..training import say
 
     task = TASKS[arguments.task]
@@ -57,7 +57,6 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             "--calibrate changes no scores, and would cost three more fits of each part"
         )
     training = make_plan(arguments).make()
-    count = count_of(task)
     found = []
     verbose = training.estimator.get_params(deep=False)["verbose"]
     with running_clock("features", verbose) as clock, clock.loop(arguments.folds) as loop:
@@ -71,7 +70,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
                 fit_on(estimator, train)
                 signals.check()
                 with clock.phase("evaluation"):
-                    tally = count(estimator, test)
+                    tally = task.count(estimator, test)
             fold = _fold(estimator.result_, tally)
             found.append(fold)
             name, score = next(iter(fold["scores"].items()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os.path
 import sys
-from pathlib import Path
 from typing import Any
 
 from ..console import DONE, Signals
@@ -113,7 +113,7 @@ def _write_plot(result: Any, output: str) -> None:
     except ImportError as error:
         print(f"No convergence plot: {error}")
     else:
-        print(f"Convergence plot: {Path(output)}")
+        print(f"Convergence plot: {os.path.normpath(output)}")
 
 
 def _print_title(title: str) -> None:

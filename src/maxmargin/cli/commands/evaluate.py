@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from ..._compiling import compiling_for
-from ...registry import TASKS, import_name
 from ..console import DONE, Signals, warn
 from ..options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
+from ..tasks import TASKS
 
 __all__ = ["add_parser", "run"]
 
@@ -79,11 +79,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
                 f"'{model.task.name}', as {model.path} is"
             )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
-    evaluate = import_name(model.task.module, "evaluate")
     with compiling_for(model.task.name):
-        evaluation = with_intervals(evaluate(model, arguments), arguments)
+        evaluation = with_intervals(model.task.evaluate(model, arguments), arguments)
         if other is not None:
-            evaluation = compared(evaluation, evaluate(other, arguments), arguments)
+            evaluation = compared(evaluation, other.task.evaluate(other, arguments), arguments)
     write_report(json.dumps(evaluation.report, indent=2) if arguments.json else evaluation.text)
     _warn_of_strangers(evaluation.report)
     return DONE

@@ -6,7 +6,6 @@ import argparse
 import json
 from typing import Any, NamedTuple
 
-from ...registry import TASKS
 from ...tables import columns, gap_fraction, named_score, score_name, score_text
 from ..console import (
     DONE,
@@ -18,6 +17,7 @@ from ..console import (
     announcing_interrupts,
 )
 from ..options import folds, values_of_C
+from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
     add_data_arguments,
@@ -192,12 +192,11 @@ def _by_folds(
     """Points of a path for each part, judged by that part."""
     from ...checkpoints import FOLD, part_of
     from ...progress import running_clock
-    from ..held_out import Evaluated, count_of, split
+    from ..held_out import Evaluated, split
     from ..training import say
 
     task = TASKS[arguments.task]
     n_folds = arguments.folds or 5
-    count = count_of(task)
     verbose = training.estimator.get_params(deep=False)["verbose"]
     rows: list[list[Any]] = []
     with running_clock("features", verbose) as clock, clock.loop(n_folds) as loop:
@@ -209,7 +208,7 @@ def _by_folds(
             models = _path(training.estimator.set_params(checkpoint=kept), train, arguments)
             signals.check()
             with clock.phase("evaluation"):
-                own = [Evaluated.by(count(models.at(C), test)) for C in models.Cs.tolist()]
+                own = [Evaluated.by(task.count(models.at(C), test)) for C in models.Cs.tolist()]
             rows.append(list(zip(models.Cs.tolist(), models.results, own, strict=True)))
             best = max(rows[-1], key=lambda entry: entry[2].merit)
             told = f"best C {best[0]:g}, {named_score(best[2].name, best[2].score)}"

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ...registry import TASKS
 from ...tables import gap_fraction
 from ..console import (
     DONE,
@@ -21,6 +20,7 @@ from ..console import (
     warn,
 )
 from ..options import positive
+from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
     add_data_arguments,
