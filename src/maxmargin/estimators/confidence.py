@@ -182,11 +182,6 @@ class Confidences:
             )
         self.calibration_ = found
 
-    def _set_weights(self, w: Floats) -> None:
-        """See `Savable`: a calibration is for the weights it was found with."""
-        super()._set_weights(w)  # type: ignore[misc]
-        self.__dict__.pop("calibration_", None)
-
 
 class TokenConfidences(Confidences):
     """Estimators of outputs with many parts, of which some may be known."""
@@ -282,9 +277,7 @@ def fit_calibration(
     ``shared`` is what it takes for all of them. ``groups`` are classes of examples, the same share
     of which all folds should have; ``inputs_at`` gives the inputs of some examples.
     """
-    if not estimator.probability or estimator._path_request is not None:
-        return
-    if estimator.result_.status == "interrupted":
+    if not estimator.probability or estimator.result_.status == "interrupted":
         return
     try:
         with running_clock("calibration") as clock, clock.loop(N_FOLDS) as loop:

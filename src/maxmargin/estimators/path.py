@@ -20,15 +20,16 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .._warn import warn_user
 from ..checkpoints import FOLD, check_place, identity_at, part_of
-from ..doc_links import DocLinks
 from ..progress import Loop, running_clock
+from ..sklearn_bases import doc_link_template
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..sparse_format import check_sparse
 from ..tables import columns
 from ..types import Floats
 from ..validation import is_at_least
-from .base import MaxMarginEstimator, PathRequest
+from .base import MaxMarginEstimator
+from .training import Trainer
 
 __all__ = ["RegularizationPath", "SearchCV", "path"]
 
@@ -52,11 +53,11 @@ class RegularizationPath:
         self,
         fitted: MaxMarginEstimator,
         points: Sequence[PathPoint],
-        following: Sequence[dict[str, Any]] | None = None,
+        following: Sequence[dict[str, Any]],
     ) -> None:
         self._fitted = fitted
         self._points = list(points)
-        self._following = list(following or [{}] * len(self._points))
+        self._following = list(following)
 
     def __len__(self) -> int:
         return len(self._points)
@@ -200,11 +201,7 @@ def path(
     if cover and estimator.tol is None and estimator.epsilon is None:
         raise ValueError("cover=True needs a precision: set tol or epsilon of the estimator")
     fitted = clone(estimator)
-    fitted._path_request = PathRequest(tuple(values.tolist()), bool(cover))
-    fitted.fit(X, y, **fit_params)
-    del fitted._path_request
-    points = fitted.__dict__.pop("_path_points")
-    following = fitted.__dict__.pop("_path_following", None)
+    points, following = Trainer(fitted).path(X, y, values.tolist(), bool(cover), **fit_params)
     if cover and all(point.covers(point.C) for point in points):
         reached = max(point.high for point in points)
         if reached < values.max() and fitted.result_.status != "interrupted":
@@ -240,7 +237,7 @@ def _searched(name: str) -> Any:
     )
 
 
-class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
+class SearchCV(MetaEstimatorMixin, BaseEstimator):
     """The C with the best score on held-out data, by paths of C in cross-validation.
 
     Like GridSearchCV over C, but in each fold features are built once, and each C goes on from the
@@ -278,6 +275,9 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
     best_estimator_ : estimator
         Trained on all data with it.
     """
+
+    _doc_link_module = "maxmargin"
+    _doc_link_template = doc_link_template
 
     def __init__(
         self,

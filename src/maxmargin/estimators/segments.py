@@ -62,6 +62,7 @@ from .segment_data import (
     sequences_within,
 )
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
+from .training import Trainer, TrainingSet
 
 __all__ = ["SequenceSegmenter"]
 
@@ -169,14 +170,17 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_parameters()
         packed = self._fit_features(X)
         segments = read_segments(y, packed.offsets)
         packed, segments, weights = self._fitting(self.max_length, packed, segments, sample_weight)
         self._fit_labels(segments, labels_of(segments), packed)
         data = self._coded(packed, segments)
-        self._train(lambda: self._problem(*data), (*data, self.loss), weights)
-        return self
+        return TrainingSet(lambda: self._problem(*data), (*data, self.loss), weights)
 
     @OnlineMethod
     def partial_fit(
@@ -210,6 +214,10 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_parameters()
         first = not hasattr(self, "classes_")
         packed = self._fit_features(X) if first else self._packed(X)
@@ -219,8 +227,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             self._fit_labels(segments, listed, packed)
         packed, segments, weights = self._fitting(self._longest(), packed, segments, sample_weight)
         data = self._coded(packed, segments)
-        self._train_online(self._problem(*data), data, weights)
-        return self
+        return TrainingSet(lambda: self._problem(*data), data, weights)
 
     def _fitting(
         self, longest: Any, packed: PackedSequences, segments: list[Segments], sample_weight: Any
@@ -244,7 +251,6 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             raise ValueError(
                 f"on_violation must be 'raise' or 'drop', got {self.on_violation!r:.40}"
             )
-        self._make_solver()
 
     def _fit_labels(
         self, segments: list[Segments], labels: FlatLabels, packed: PackedSequences

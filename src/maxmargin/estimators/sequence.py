@@ -44,6 +44,7 @@ from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
 from .prior import check_prior, prior_mean
+from .training import Trainer, TrainingSet
 
 __all__ = ["SequenceTagger"]
 
@@ -200,9 +201,14 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight, prior=prior)
+
+    def _training_set(
+        self, X: Any, y: Any = None, sample_weight: Any = None, prior: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), labels_of(X, materialize(y))
         shape = self._checked_shape()
-        self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         check_on_violation(self.constraints, self.on_violation)
         if prior is not None:
@@ -239,9 +245,8 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
                     "such sequences"
                 )
             self._set_shape(shape, np.empty(0, np.int32), offsets)
-            self._fit_partial(labels, tokens, allowed_labels(labels, encoder.numbers), weights)
-            return self
-        self._forget_rounds()
+            allowed = allowed_labels(labels, encoder.numbers)
+            return self._partial_set(labels, tokens, allowed, weights)
         codes = encoder.encode(labels)
         tokens, extra, offsets, codes, weights = self._satisfying_constraints(
             labels, tokens, extra, codes, weights
@@ -253,15 +258,14 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         options = (name, *flags, shape, self.label_tuples)
         masks = () if constraints is None else tuple(constraints)
         data = (tokens, extra, offsets, codes, len(self.classes_), options, costs, *masks)
-        self._train(
+        shared = {} if prior is None else {"prior": prior}
+        return TrainingSet(
             lambda: self._problem(tokens, extra, offsets, codes, costs),
             data,
             weights,
             constraints=None if prior is None else prior_mean(prior._weights),
+            calibrate=lambda: fit_calibration(self, X, y, shared, sample_weight=sample_weight),
         )
-        shared = {} if prior is None else {"prior": prior}
-        fit_calibration(self, X, y, shared, sample_weight=sample_weight)
-        return self
 
     def _take_features(self, prior: Any, shape: ChainShape) -> None:
         """Take over the features of a prior, or raise ValueError where it cannot be one."""
@@ -309,6 +313,10 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         check_no_kernel(self, "partial_fit")
         shape = self._checked_shape()
         if isinstance(self.class_weight, str):
@@ -316,7 +324,6 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
                 f"class_weight={self.class_weight!r} needs all sequences at once, so partial_fit "
                 "takes a mapping of label to weight"
             )
-        self._make_solver()
         check_on_violation(self.constraints, self.on_violation)
         is_new = not hasattr(self, "classes_")
         if is_new:
@@ -344,8 +351,7 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
             self._set_shape(shape, codes, offsets)
         costs = self._costs(codes, offsets, weights)
         problem = self._problem(tokens, extra, offsets, codes, costs)
-        self._train_online(problem, (tokens, extra, offsets, codes), weights)
-        return self
+        return TrainingSet(lambda: problem, (tokens, extra, offsets, codes), weights)
 
     def _flat_labels(self, X: Any, y: Any, offsets: Ints) -> FlatLabels:
         """Labels of the training data, repaired if that is wanted."""
@@ -378,10 +384,10 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         extra = None if extra is None else extra[rows]
         return tokens[rows], extra, offsets_of(lengths[kept].tolist()), codes[rows], weights
 
-    def _fit_partial(
+    def _partial_set(
         self, labels: FlatLabels, tokens: Any, allowed: Bools, weights: Floats | None
-    ) -> None:
-        """Train where labels are known in part.
+    ) -> TrainingSet:
+        """What is trained on where labels are known in part.
 
         Sequences of which nothing is known are left out: whatever the weights, their slack is 0.
         """
@@ -407,7 +413,8 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         table = costs_of_choices(allowed, costs)
         problem = self._problem(tokens, None, offsets, codes, *table)
         assert isinstance(problem, ChainProblem)
-        self._train_partial(PartialChains(problem, allowed), weights)
+        partial = PartialChains(problem, allowed)
+        return TrainingSet(lambda: partial, sample_weight=weights, is_partial=True)
 
     def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
         """Fix labels and the layout of the weights."""
