@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file, load_digits
 import maxmargin as mm
 from cli_corpus import refused, write_corpus
 from maxmargin.cli import main
-from maxmargin.cli.folds import split
+from maxmargin.cli.held_out import split
 from maxmargin.cli.options import values_of_C
 from maxmargin.cli.training import Examples
 from maxmargin.engine.run import Run

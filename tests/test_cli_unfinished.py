@@ -144,7 +144,7 @@ def test_a_signal_that_others_turn_into_an_error_is_a_signal(corpus_folder, monk
         except KeyboardInterrupt:
             raise ImportError("PLEASE READ THIS") from None
 
-    monkeypatch.setattr("maxmargin.cli.data.load_model", interrupted_import)
+    monkeypatch.setattr("maxmargin.cli.files.load_model", interrupted_import)
     assert main(["predict", "model.mm", "ok.txt"]) == 128 + signal.SIGTERM
     assert capsys.readouterr().err == "maxmargin: interrupted\n"
 

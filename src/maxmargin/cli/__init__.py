@@ -1,6 +1,7 @@
 """The command line: ``maxmargin COMMAND``.
 
-Each command is a file of this folder with ``add_parser(commands)`` and ``run(arguments, signals)``.
+`commands` has a file for each command, `tasks` one for each task, `dropins` the commands of other
+tools; what they share is in this folder.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any
 
 from .._compiling import compiling_for
 from .._version import __version__
-from . import (
+from . import dropins
+from .commands import (
     convert,
     cross_validate,
     demo,
-    dropins,
     evaluate,
     inspect,
     path,
@@ -29,9 +30,18 @@ from . import (
     train,
     warm_up,
 )
-from .codes import DONE, ERROR, EXIT_CODES, WRONG_USE, UsageError
-from .console import drop_output, echo, finish_output, warn
-from .signals import Signals
+from .console import (
+    DONE,
+    ERROR,
+    EXIT_CODES,
+    WRONG_USE,
+    Signals,
+    UsageError,
+    drop_output,
+    echo,
+    finish_output,
+    warn,
+)
 
 __all__ = ["main"]
 
@@ -84,11 +94,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             return WRONG_USE if isinstance(error, UsageError) else ERROR
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that suggests what was meant; its commands are listed by the help, once."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        near = difflib.get_close_matches(str(value), list(map(str, action.choices)), 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        if isinstance(action, argparse._SubParsersAction):
+            self.error(f"there is no command {value!r:.40}{hint}; {self.prog} --help lists them")
+        listed = ", ".join(map(str, action.choices))
+        raise argparse.ArgumentError(action, f"expected {listed}, got {value!r:.40}{hint}")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="maxmargin",
-        description="Structural SVMs: train, apply and judge models from the command line.",
+        description="Structural SVMs: train, apply and evaluate models from the command line.",
         epilog=f"{dropins.list_commands()}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -109,14 +133,20 @@ def _refusal(unknown: list[str], parser: Any, commands: dict[str, Any]) -> str:
     """What to say of arguments that a command does not have."""
     flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
     for flag in flags:
-        others = [name for name in commands if flag in commands[name]._option_string_actions]
+        others = [name for name in commands if flag in _options(commands[name].format_help())]
         if others:
             command = parser.prog.rpartition(" ")[2]
             return f"{flag} is an option of {', '.join(others)}, not of {command}"
-    options = sorted(set(re.findall(r"--[a-zA-Z][\w-]*", parser.format_help())))
+    options = _options(parser.format_help())
     near = [best for flag in flags for best in difflib.get_close_matches(flag, options, 1)]
     hint = f" (did you mean {' '.join(near)}?)" if near else ""
     return f"unrecognized arguments: {' '.join(unknown)}{hint}"
+
+
+def _options(text: str) -> list[str]:
+    """Long options that the help of a parser lists."""
+    heads = [line.strip().split("  ")[0] for line in re.findall(r"^ +-.*", text, re.MULTILINE)]
+    return sorted({option for head in heads for option in re.findall(r"--[a-zA-Z][\w-]*", head)})
 
 
 def _in_words(error: Exception) -> str:

@@ -12,9 +12,8 @@ from ..formats import SvmlightData, read_svmlight
 from ..formats.opening import Source
 from ..formats.recognising import Kind
 from ..formats.svmlight import line_of_example
-from ..registry import Task
-from .data import Model, check_several_labels, open_input
-from .kinds import check_kind
+from .files import Model, check_kind, check_several_labels, open_input
+from .tasks import Task
 
 __all__ = [
     "line_of",

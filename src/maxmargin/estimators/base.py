@@ -21,7 +21,14 @@ from .early_stopping import EarlyStopping
 from .parameters import SharedParameters
 from .training import Trainer, TrainingSet
 
-__all__ = ["ConditionalMethod", "MaxMarginEstimator", "OnlineMethod", "Savable", "checked_k"]
+__all__ = [
+    "CheckedWeights",
+    "ConditionalMethod",
+    "MaxMarginEstimator",
+    "OnlineMethod",
+    "Savable",
+    "checked_k",
+]
 
 
 class CheckedWeights:
@@ -55,9 +62,6 @@ class Savable(Estimator):
     coef_: Any
     result_: Any
     _weights_check: CheckedWeights
-    #: Whether ``coef_`` shows the weights by class and feature, as linear models of scikit-learn
-    #: do; those of ``result_`` are flat, and are what counts then.
-    _has_coef_table: ClassVar[bool] = False
 
     def save(self, path: Any) -> None:
         """Write the fitted estimator to one file, to be read by `maxmargin.load`.
@@ -125,17 +129,15 @@ class Savable(Estimator):
 
     def _check_fitted(self) -> None:
         """Raise NotFittedError before the first fit."""
-        check_fitted(self, "result_" if self._has_coef_table else "coef_")
+        check_fitted(self, "coef_")
 
     def _get_weights(self) -> Floats:
         """All weights, flat."""
-        return self.result_.w if self._has_coef_table else self.coef_
+        return self.coef_
 
     def _set_weights(self, w: Floats) -> None:
         """Take up weights; ``result_`` has them too, but for an estimator without one."""
-        self.__dict__.pop("calibration_", None)  # it was found with other weights
-        if not self._has_coef_table:
-            self.coef_ = w
+        self.coef_ = w
         self._weights_check = CheckedWeights()
 
     @property

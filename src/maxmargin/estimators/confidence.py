@@ -182,6 +182,11 @@ class Confidences:
             )
         self.calibration_ = found
 
+    def _set_weights(self, w: Floats) -> None:
+        """See `Savable`: a calibration is for the weights it was found with."""
+        super()._set_weights(w)  # type: ignore[misc]
+        self.__dict__.pop("calibration_", None)
+
 
 class TokenConfidences(Confidences):
     """Estimators of outputs with many parts, of which some may be known."""

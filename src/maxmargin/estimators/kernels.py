@@ -12,8 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..features.kernel_basis import KernelBasis, KernelState, rows_at_a_time, slices_of_rows
-from ..features.kernel_functions import PRECOMPUTED
+from ..features.kernels.functions import (
+    PRECOMPUTED,
+    KernelBasis,
+    KernelState,
+    rows_at_a_time,
+    slices_of_rows,
+)
 from ..schema import Count
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
@@ -69,7 +74,7 @@ class FittedKernel:
         if isinstance(estimator.kernel, str) and estimator.kernel == "linear":
             return X, LINEAR
         check_sparse(X, "X")
-        from ..features.kernel_map import KernelMap
+        from ..features.kernels.map import KernelMap
 
         names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_basis", "basis")
         options = {name: getattr(estimator, name) for name in names}

@@ -34,7 +34,6 @@ from .explanation import Explanation, explain_whole, one_row, strongest_by_label
 from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .label_costs import CostTable
 from .parameters import with_inherited_parameters
-from .prior import all_classes, prior_mean
 from .tabular import (
     TabularEstimator,
     canonical,
@@ -45,6 +44,7 @@ from .tabular import (
     read_only,
 )
 from .training import Trainer, TrainingSet
+from .warm_start import all_classes, prior_mean
 
 __all__ = ["MulticlassSVM"]
 

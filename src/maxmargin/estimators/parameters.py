@@ -23,7 +23,7 @@ from ..registry import import_name
 from ..result import Callback
 from ..schema import annotated_types
 from ..solvers import Solver, make_solver
-from ..solvers.base import check_numbers
+from ..solvers.base import SolverParameters, check_numbers
 from ..validation import is_list, is_one_of
 
 __all__ = [
@@ -165,7 +165,7 @@ def solver_of(estimator: Any) -> Any:
         **keeping,
     )
     if not isinstance(estimator.solver, str) and (estimator.checkpoint or estimator.resume):
-        if not isinstance(solver, Solver):
+        if not isinstance(solver, SolverParameters):
             raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
         solver = dataclasses.replace(solver, **keeping)
     if estimator.cluster is None:

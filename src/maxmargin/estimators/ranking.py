@@ -92,8 +92,6 @@ class RankSVM(TabularEstimator):
     k: int | None = None
     monotonic_cst: Any = None
 
-    _has_coef_table = False
-
     def fit(
         self,
         X: Any,
@@ -337,6 +335,15 @@ class RankSVM(TabularEstimator):
         return as_queries(qid, n_documents)
 
     # ----- persistence --------------------------------------------------------------------------
+
+    def _get_weights(self) -> Floats:
+        """See `Savable`."""
+        return self.coef_
+
+    def _set_weights(self, w: Floats) -> None:
+        """See `Savable`: unlike that of other tabular estimators, ``coef_`` can be set."""
+        super()._set_weights(w)
+        self.coef_ = w
 
     def _get_state(self) -> RankState:
         """See `Savable`."""

@@ -10,10 +10,11 @@ import scipy.sparse as sp
 
 from ..engine.packed_problem import scores_of_rows
 from ..engine.rows import Rows, make_rows
+from ..sklearn_bases import check_fitted
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from ..validation import LARGEST, first_unusable
-from .base import MaxMarginEstimator
+from .base import CheckedWeights, MaxMarginEstimator
 from .explanation import Evidence, column_names, input_evidence
 from .kernels import LINEAR
 
@@ -40,11 +41,22 @@ class TabularEstimator(MaxMarginEstimator):
     """
 
     n_features_in_: int
-    _has_coef_table = True
     _has_intercept = False
     _kernel = LINEAR
 
     # ----- weights ------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        """See `Savable`."""
+        check_fitted(self, "result_")
+
+    def _get_weights(self) -> Floats:
+        """See `Savable`."""
+        return self.result_.w
+
+    def _set_weights(self, w: Floats) -> None:
+        """See `Savable`; the weights themselves are taken from ``result_``."""
+        self._weights_check = CheckedWeights()
 
     def _learned_weights(self) -> Floats:
         """All weights, for attributes: AttributeError before the first fit, as hasattr expects."""
@@ -208,13 +220,10 @@ def check_lengths(X: Any, y: Any) -> None:
 
 def _length(values: Any) -> int:
     """How many rows there are; TypeError where that cannot be told."""
-    if isinstance(values, list) or (isinstance(values, np.ndarray) and values.ndim):
-        return len(values)
-    if sp.issparse(values):
-        return int(values.shape[0])
-    from sklearn.utils.validation import _num_samples
-
-    return int(_num_samples(values))
+    shape = getattr(values, "shape", None)
+    if shape == ():
+        raise TypeError("a single value has no rows")
+    return len(values) if shape is None else int(shape[0])
 
 
 def canonical(X: Any) -> Any:
