@@ -428,13 +428,17 @@ def _advice(kind: Kind) -> str:
 
 @contextmanager
 def at_lines(noun: str, source: Any, lines: Sequence[int]) -> Iterator[None]:
-    """Let errors that begin as "sentence 3, word 2: ..." begin as "file:line, word 2: ..."."""
+    """Let errors name file and line where they name a "sentence 3", by its number."""
+
+    def line_of(found: re.Match[str]) -> str:
+        number = int(found[1])
+        where = f"{source}:{lines[number]}" if number < len(lines) else f"{noun} {number}"
+        return f"{where}: " if found[2] else where
+
     try:
         yield
     except ValueError as error:
-        found = re.match(rf"{noun} (\d+)(?=[:,])", str(error))
-        if found is None or int(found[1]) >= len(lines):
+        text = re.sub(rf"\b{noun} (\d+)(?:(, )|(?=[:.]))", line_of, str(error))
+        if text == str(error):
             raise
-        text = str(error)[found.end() :].lstrip(", ")
-        spaced = text if text.startswith(":") else f": {text}"
-        raise ValueError(f"{source}:{lines[int(found[1])]}{spaced}") from error
+        raise ValueError(text) from error
