@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         Exit code: 0, 1 for an error (one line on the standard error says what is wrong), 2 for
-        arguments that make no sense, 3 for training that stopped before the precision asked for,
+        arguments that make no sense, 3 for training that stopped before it converged,
         130 after Ctrl-C.
     """
     parser = make_parser()
