@@ -1,6 +1,5 @@
 """Compilation is counted apart, announced if it takes long, and open to Ctrl-C."""
 
-import gc
 import io
 import logging
 import os
@@ -61,31 +60,6 @@ def test_errors_of_the_compiler_arrive():
         SlowDispatcher(fail).compile(())
 
 
-def test_garbage_is_collected_rarely_as_long_as_there_is_a_compilation():
-    """Two at a time, one of which ends while the other goes on, and a failure."""
-    usual, seen, begun, may_end = gc.get_threshold(), [], threading.Event(), threading.Event()
-
-    def wait():
-        begun.set()
-        may_end.wait(10)
-        seen.append(gc.get_threshold())
-
-    def fail():
-        seen.append(gc.get_threshold())
-        raise TypeError
-
-    other = threading.Thread(target=SlowDispatcher(wait).compile, args=((),))
-    other.start()
-    begun.wait(10)
-    with pytest.raises(TypeError):
-        SlowDispatcher(fail).compile(())
-    seen.append(gc.get_threshold())
-    may_end.set()
-    other.join()
-    assert seen == 3 * [_compiling.RARELY]
-    assert gc.get_threshold() == usual
-
-
 @pytest.fixture
 def quiet_so_far(monkeypatch):
     """As in a process that has compiled nothing yet."""
@@ -129,9 +103,9 @@ def test_a_fit_names_its_task(caplog, quiet_so_far, monkeypatch):
     named = []
 
     class Noticed(mm.MulticlassSVM):
-        def _make_solver(self):
+        def _training_set(self, *given, **named_ones):
             named.append(_compiling._Clock.tasks[-1])
-            return super()._make_solver()
+            return super()._training_set(*given, **named_ones)
 
     Noticed().fit([[0.0], [1.0]], [0, 1])
     assert set(named) == {"multiclass"} and not _compiling._Clock.tasks

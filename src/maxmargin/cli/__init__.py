@@ -133,14 +133,20 @@ def _refusal(unknown: list[str], parser: Any, commands: dict[str, Any]) -> str:
     """What to say of arguments that a command does not have."""
     flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
     for flag in flags:
-        others = [name for name in commands if flag in commands[name]._option_string_actions]
+        others = [name for name in commands if flag in _options(commands[name].format_help())]
         if others:
             command = parser.prog.rpartition(" ")[2]
             return f"{flag} is an option of {', '.join(others)}, not of {command}"
-    options = sorted(set(re.findall(r"--[a-zA-Z][\w-]*", parser.format_help())))
+    options = _options(parser.format_help())
     near = [best for flag in flags for best in difflib.get_close_matches(flag, options, 1)]
     hint = f" (did you mean {' '.join(near)}?)" if near else ""
     return f"unrecognized arguments: {' '.join(unknown)}{hint}"
+
+
+def _options(text: str) -> list[str]:
+    """Long options that the help of a parser lists."""
+    heads = [line.strip().split("  ")[0] for line in re.findall(r"^ +-.*", text, re.MULTILINE)]
+    return sorted({option for head in heads for option in re.findall(r"--[a-zA-Z][\w-]*", head)})
 
 
 def _in_words(error: Exception) -> str:

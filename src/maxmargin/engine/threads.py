@@ -87,6 +87,7 @@ class _Pool:
         self._executor: ThreadPoolExecutor | None = None
         self._retired: list[ThreadPoolExecutor] = []  # their threads end with the work they have
         self._size = 0
+        self._begun: list[int] = []  # one entry for each thread of the executor that runs
         # Work that goes on. An interrupt may come anywhere: what nobody knows any more is gone.
         self.users: WeakSet[_User] = WeakSet()
 
@@ -120,7 +121,10 @@ class _Pool:
         """Let a thread do that; returns whether one will."""
         with self._lock:
             if self._executor is None:
-                self._executor = ThreadPoolExecutor(self._size, "maxmargin")
+                self._begun = have_begun = []
+                self._executor = ThreadPoolExecutor(
+                    self._size, "maxmargin", initializer=lambda: have_begun.append(1)
+                )
             executor = self._executor
             begun: list[bool] = []
 
@@ -130,7 +134,7 @@ class _Pool:
                     begun.append(True)
 
             try:
-                if len(executor._threads) == self._size:
+                if len(self._begun) == self._size:
                     submit()
                 else:
                     # Interrupts come to the main thread alone. One that came while a thread begins

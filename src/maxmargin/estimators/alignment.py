@@ -37,6 +37,7 @@ from .example_weights import score_weights
 from .explanation import Explanation, differing_parts, explain_whole
 from .labels import Outputs
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["SequenceAligner"]
 
@@ -190,8 +191,11 @@ class SequenceAligner(MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_options()
-        self._make_solver()  # parameters are checked before the data
         X, y = as_list(X), as_list(y, "y")
         if len(X) != len(y):
             raise ValueError(
@@ -224,8 +228,7 @@ class SequenceAligner(MaxMarginEstimator):
         options = (self.task, self.loss, tuple(layout))
         self._aligner = Aligner(layout)
         data = (*xs, *ys, *decoys, partners, groups, options)
-        self._train(make_problem, data, weights, constraints=self._constraints(layout))
-        return self
+        return TrainingSet(make_problem, data, weights, self._constraints(layout))
 
     def _constraints(self, layout: AlignmentLayout) -> WeightConstraints | None:
         """The signs that scores of gaps must have."""

@@ -15,7 +15,7 @@ from ..problems.classes.taxonomy import Taxonomy
 from ..sparse_format import check_sparse
 from ..types import Floats
 from ..validation import as_floats
-from .prior import check_prior
+from .warm_start import check_prior
 
 __all__ = [
     "ClassDescription",

@@ -282,9 +282,7 @@ def fit_calibration(
     ``shared`` is what it takes for all of them. ``groups`` are classes of examples, the same share
     of which all folds should have; ``inputs_at`` gives the inputs of some examples.
     """
-    if not estimator.probability or estimator._path_request is not None:
-        return
-    if estimator.result_.status == "interrupted":
+    if not estimator.probability or estimator.result_.status == "interrupted":
         return
     try:
         with running_clock("calibration") as clock, clock.loop(N_FOLDS) as loop:

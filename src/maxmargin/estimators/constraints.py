@@ -169,7 +169,7 @@ def sequences_satisfying(
 
 
 def sequences_with_completion(labels: FlatLabels, codes: Ints32, drop: bool) -> Bools:
-    """The same for labels known in part: sequences without completion have negative codes."""
+    """The same for partially labelled data: sequences without completion have negative codes."""
     first = labels.offsets[:-1]
     possible = codes[first] >= 0
     if possible.all():

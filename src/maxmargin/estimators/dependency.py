@@ -65,6 +65,7 @@ from .labels import (
 )
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, check_something_known
+from .training import Trainer, TrainingSet
 
 __all__ = ["DependencyParser"]
 
@@ -153,8 +154,11 @@ class DependencyParser(Confidences, PartialLabels):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any = None, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), materialize(y)
-        self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         check_on_crossing(self.on_violation)
         fields = token_fields(X)
@@ -162,8 +166,7 @@ class DependencyParser(Confidences, PartialLabels):
         if is_partial(arcs, self.labeled):
             if self.probability:
                 raise ValueError("probability=True needs trees that are all known")
-            return self._fit_partial(fields, arcs, sample_weight)
-        self._forget_rounds()
+            return self._partial_set(fields, arcs, sample_weight)
         trees = flat_trees(arcs, self.labeled)
         if self.projective:
             heads, kept = projective_heads(trees.heads, fields.bounds, self.on_violation)
@@ -209,9 +212,12 @@ class DependencyParser(Confidences, PartialLabels):
             tuple(templates),
         )
         self._set_decoder(templates, n_labels)
-        self._train(make_problem, data, weights)
-        fit_calibration(self, X, y, sample_weight=sample_weight)
-        return self
+        return TrainingSet(
+            make_problem,
+            data,
+            weights,
+            calibrate=lambda: fit_calibration(self, X, y, sample_weight=sample_weight),
+        )
 
     def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
         """What finds trees of new sentences."""
@@ -223,10 +229,10 @@ class DependencyParser(Confidences, PartialLabels):
             single_root=bool(self.single_root),
         )
 
-    def _fit_partial(
+    def _partial_set(
         self, fields: TokenFields, known: FlatLabels, sample_weight: ArrayLike | None
-    ) -> DependencyParser:
-        """Train where heads or labels are known in part."""
+    ) -> TrainingSet:
+        """What is trained on where heads or labels are known in part."""
         encoder = LabelEncoder.of(labels_of_arcs(known)) if self.labeled else None
         self.labels_ = None if encoder is None else encoder.classes
         numbers = None if encoder is None else encoder.numbers
@@ -252,9 +258,9 @@ class DependencyParser(Confidences, PartialLabels):
             **options,
         )
         partial = PartialDependencies(problem, choices, is_known)
-        self._train_partial(partial, weights * says_something)
         self._set_decoder(templates, n_labels)
-        return self
+        weights = weights * says_something
+        return TrainingSet(lambda: partial, sample_weight=weights, is_partial=True)
 
     @answers_empty(lambda _: [])
     def predict(self, X: Any, fixed: Any = None) -> list[Any]:

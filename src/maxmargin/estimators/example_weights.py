@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._warn import warn_user
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
-from ..validation import as_floats
+from .examples import n_examples_of
 
 __all__ = ["class_factors", "example_weights", "score_weights", "used_class_weight"]
 
@@ -112,18 +112,5 @@ def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
     """Sample weights as floats; None stays None."""
     if sample_weight is None:
         return None
-    from sklearn.utils.validation import _check_sample_weight
-
-    weights: Floats = _check_sample_weight(
-        as_floats(sample_weight, "sample_weight"), X, dtype=np.float64
-    )
-    negative = np.flatnonzero(weights < 0)
-    if len(negative):
-        raise ValueError(
-            f"sample_weight[{negative[0]}] is {weights[negative[0]]}; weights must be >= 0"
-        )
-    if len(weights) and not weights.any():
-        raise ValueError(
-            "sample_weight is 0 for all examples, expected at least one non-zero weight"
-        )
-    return weights
+    n = n_examples_of(X)
+    return score_weights(sample_weight, n) if n else checked_weights(sample_weight, n)

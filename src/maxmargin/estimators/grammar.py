@@ -9,13 +9,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..doc_links import DocLinks
 from ..problems.grammar.data import GrammarDecoder, Nodes, Sentences, count_rules, encode
 from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import derive, relative_frequencies
-from ..sklearn_bases import Estimator
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from .base import MaxMarginEstimator, checked_k
@@ -24,6 +22,8 @@ from .examples import materialize
 from .explanation import Evidence, Explanation, Part, differing_parts, explain_whole, strongest
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
+from .training import Trainer, TrainingSet
+from .transaction import transaction
 
 __all__ = ["GrammarParser", "PCFGParser"]
 
@@ -98,8 +98,11 @@ class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any = None, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), materialize(y)
-        self._make_solver()  # parameters are checked before the grammar is built
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         sentences = self._encode(corpus.tokens)
@@ -112,9 +115,12 @@ class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
             return GrammarProblem(self.grammar_, sentences, gold, loss=self.loss)
 
         arrays = (*sentences, *gold, *self.grammar_.arrays)
-        self._train(make_problem, (*arrays, self.loss), weights)
-        fit_calibration(self, X, y, sample_weight=sample_weight)
-        return self
+        return TrainingSet(
+            make_problem,
+            (*arrays, self.loss),
+            weights,
+            calibrate=lambda: fit_calibration(self, X, y, sample_weight=sample_weight),
+        )
 
     def _size(self, problem: Any) -> str:
         """See `MaxMarginEstimator`."""
@@ -306,7 +312,7 @@ class _Constituents(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCFGParser(DocLinks, ParserMixin, Estimator):
+class PCFGParser(ParserMixin):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters
@@ -335,10 +341,14 @@ class PCFGParser(DocLinks, ParserMixin, Estimator):
         -------
         self
         """
+        transaction(self, lambda draft, _: draft._count(X, y), heard={"X": X, "y": y})
+        return self
+
+    def _count(self, X: Any, y: Any) -> None:
+        """Set the rules and their weights."""
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         terminals = [self._terminals(sentence) for sentence in corpus.tokens]
         gold = encode(self.grammar_, derivations, terminals)
         counts = count_rules(self.grammar_, gold, [len(sentence) for sentence in terminals])
         self._set_weights(relative_frequencies(self.grammar_, counts))
-        return self

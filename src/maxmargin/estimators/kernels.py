@@ -22,7 +22,7 @@ from ..features.kernels.functions import (
 from ..schema import Count
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
-from .seeds import seed_of
+from .parameters import seed_of
 
 __all__ = [
     "LINEAR",

@@ -20,6 +20,7 @@ from .example_weights import score_weights
 from .explanation import Evidence, Explanation, Places, column_names
 from .labels import Outputs
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["SetMatcher"]
 
@@ -87,6 +88,10 @@ class SetMatcher(MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = as_list(X), as_list(y, "y")
         if len(X) == 0:
             raise ValueError("expected at least one example, found none")
@@ -98,8 +103,7 @@ class SetMatcher(MaxMarginEstimator):
         weights = as_sample_weights(sample_weight)
         arrays = (*problem.X, *map(np.asarray, y))
         data = (len(X), self.loss, self.partial, self.fit_intercept, *arrays)
-        self._train(lambda: problem, data, weights)
-        return self
+        return TrainingSet(lambda: problem, data, weights)
 
     def predict(self, X: Sequence[Any]) -> list[Ints]:
         """Best matching of each pair of sets.

@@ -34,7 +34,6 @@ from .explanation import Explanation, explain_whole, one_row, strongest_by_label
 from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .label_costs import CostTable
 from .parameters import with_inherited_parameters
-from .prior import all_classes, prior_mean
 from .tabular import (
     TabularEstimator,
     canonical,
@@ -44,6 +43,8 @@ from .tabular import (
     one_column,
     read_only,
 )
+from .training import Trainer, TrainingSet
+from .warm_start import all_classes, prior_mean
 
 __all__ = ["MulticlassSVM"]
 
@@ -165,6 +166,12 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight, costs=costs, prior=prior)
+
+    def _training_set(
+        self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, prior: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = check_examples(self, X, y)
         check_classes(y)
         if self.probability and self.kernel == "precomputed":
@@ -188,19 +195,17 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         X, codes, weights, table = self._prepared(X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
-        self._train(
+        shared = {} if prior is None else {"prior": prior}
+        of_examples = {"sample_weight": sample_weight, "costs": costs}
+        return TrainingSet(
             lambda: self._problem(X, codes, table, costs is not None),
             data,
             weights,
             constraints=None
             if prior is None
             else prior_mean(weights_of_prior(prior, self.classes_)),
+            calibrate=lambda: fit_calibration(self, *given, shared, groups=groups, **of_examples),
         )
-        shared = {} if prior is None else {"prior": prior}
-        fit_calibration(
-            self, *given, shared, groups=groups, sample_weight=sample_weight, costs=costs
-        )
-        return self
 
     @OnlineMethod
     def partial_fit(
@@ -239,6 +244,14 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         -------
         self
         """
+        return Trainer(self).partial_fit(
+            X, y, classes=classes, sample_weight=sample_weight, costs=costs
+        )
+
+    def _training_batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, costs: Any
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         check_no_kernel(self, "partial_fit")
         if isinstance(self.class_weight, str):
             raise ValueError(
@@ -271,8 +284,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         taxonomy = as_taxonomy(self.taxonomy)
         X, codes, weights, table = self._prepared(X, codes, weights, costs, taxonomy)
         problem = self._problem(X, codes, table, costs is not None)
-        self._train_online(problem, (X, codes, table), weights)
-        return self
+        return TrainingSet(lambda: problem, (X, codes, table), weights)
 
     def _describe_classes(self, prior: Any = None) -> Any:
         """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""

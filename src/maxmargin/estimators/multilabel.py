@@ -29,6 +29,7 @@ from .explanation import Evidence, Explanation, Places, one_row
 from .label_costs import check_loss, costs_of_sets
 from .parameters import with_inherited_parameters
 from .tabular import TabularEstimator, canonical, check_lengths, check_rows, read_only
+from .training import Trainer, TrainingSet
 
 __all__ = ["MultilabelSVM"]
 
@@ -128,13 +129,16 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, gold, weights = self._examples(X, y, sample_weight, reset=True)
         self._set_model(gold, weights, bool(sp.issparse(y)))
         costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
         loss = self.loss if isinstance(self.loss, str) else "hamming"
         data = (X, gold, self.edges_, loss, costs, self._has_intercept)
-        self._train(lambda: self._problem(X, gold, costs), data, weights)
-        return self
+        return TrainingSet(lambda: self._problem(X, gold, costs), data, weights)
 
     @OnlineMethod
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> MultilabelSVM:
@@ -162,6 +166,10 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
@@ -174,8 +182,7 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
         elif gold.shape[1] != len(self.classes_):
             raise ValueError(f"y has {gold.shape[1]} labels, the model {len(self.classes_)}")
         costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
-        self._train_online(self._problem(X, gold, costs), (X, gold), weights)
-        return self
+        return TrainingSet(lambda: self._problem(X, gold, costs), (X, gold), weights)
 
     def _examples(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, reset: bool

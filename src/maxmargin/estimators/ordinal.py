@@ -32,6 +32,7 @@ from .tabular import (
     one_column,
     read_only,
 )
+from .training import Trainer, TrainingSet
 
 __all__ = ["OrdinalSVM"]
 
@@ -117,6 +118,10 @@ class OrdinalSVM(Classifier, TabularEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
@@ -130,19 +135,20 @@ class OrdinalSVM(Classifier, TabularEstimator):
         data = (X, grades, len(self.classes_), self.loss)
         if self.loss == "absolute":
             self._thresholds: Floats | None = None  # among the weights
-            self._train(lambda: ThresholdProblem(*data[:3]), data, weights)
-            return self
+            return TrainingSet(lambda: ThresholdProblem(*data[:3]), data, weights)
         if weights is not None and np.ptp(weights) == 0.0:
             weights = None
         X = X if sp.issparse(X) else np.ascontiguousarray(X)  # copied once, if at all
         n_grades, rows = len(self.classes_), make_rows(X)
 
-        def thresholds(w: Floats) -> dict[str, Any]:
-            found = best_thresholds(row_scores(rows, w), grades, n_grades, weights)
-            return {"_thresholds": found}
+        def thresholds(problem: Any, solutions: list[Floats]) -> list[dict[str, Any]]:
+            scores = (row_scores(rows, w) for w in solutions)
+            found = [best_thresholds(own, grades, n_grades, weights) for own in scores]
+            return [{"_thresholds": own} for own in found]
 
-        self._train(lambda: _pairs(X, grades, weights), (*data, weights), None, thresholds)
-        return self
+        return TrainingSet(
+            lambda: _pairs(X, grades, weights), (*data, weights), following=thresholds
+        )
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of the grades, of which the largest is predicted, as other classifiers have them.

@@ -6,19 +6,33 @@ composes the constructors of the estimators from those of their base classes.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from numbers import Integral
+from typing import Any, Literal, TypeVar, cast
 
-from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+import numpy as np
+
+from ..defaults import CACHE_MB, CHECKPOINT_EVERY, KEEPING, TOL
 from ..formulation import Rescaling, Slack
+from ..registry import import_name
 from ..result import Callback
-from ..solvers import Solver
+from ..schema import annotated_types
+from ..solvers import Solver, make_solver
+from ..solvers.base import SolverParameters, check_numbers
+from ..validation import is_list, is_one_of
 
-__all__ = ["SharedParameters", "with_inherited_parameters"]
+__all__ = [
+    "SharedParameters",
+    "check_parameters",
+    "seed_of",
+    "solver_of",
+    "with_inherited_parameters",
+]
 
 Class = TypeVar("Class")
 
@@ -137,3 +151,62 @@ class SharedParameters:
     verbose: int = 0
     warm_start: bool = False
     callbacks: Iterable[Callback] = ()
+
+
+def solver_of(estimator: Any) -> Any:
+    """The solver that the parameters of an estimator ask for; they are checked."""
+    check_numbers(estimator, estimator.C)
+    keeping = {name: getattr(estimator, name) for name in KEEPING}
+    shared = ("tol", "epsilon", "max_passes", "max_time", "n_jobs", "cache_mb")
+    solver = make_solver(
+        estimator.solver,
+        random_state=seed_of(estimator.random_state),
+        **{name: getattr(estimator, name) for name in shared},
+        **keeping,
+    )
+    if not isinstance(estimator.solver, str) and (estimator.checkpoint or estimator.resume):
+        if not isinstance(solver, SolverParameters):
+            raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
+        solver = dataclasses.replace(solver, **keeping)
+    if estimator.cluster is None:
+        return solver
+    return import_name("cluster", "ClusterSolver").like(solver, estimator.cluster)
+
+
+def seed_of(random_state: Any) -> Any:
+    """A seed for numpy's generators out of anything scikit-learn accepts, and out of those."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, Integral) and int(random_state) >= 0:
+        return random_state
+    from sklearn.utils import check_random_state
+
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError:
+        raise ValueError(
+            "random_state must be None, an integer >= 0, a RandomState or a Generator, got "
+            f"{random_state!r}"
+        ) from None
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise ValueError for what is no switch, no callback, no file, ..."""
+    kinds: dict[str, Any] = annotated_types(cast("Any", type(estimator)))
+    for name in (name for name, kind in kinds.items() if kind is bool):
+        value = getattr(estimator, name, True)
+        if not isinstance(value, (bool, np.bool_, Integral)):
+            raise ValueError(f"{name} must be True or False, got {value!r:.60}")
+    if not is_one_of(estimator.on_interrupt, ("raise", "return")):
+        raise ValueError(
+            f"on_interrupt must be 'raise' or 'return', got {estimator.on_interrupt!r}"
+        )
+    if not isinstance(estimator.verbose, (bool, np.bool_, Integral)):
+        raise ValueError(f"verbose must be a whole number, got {estimator.verbose!r:.60}")
+    is_name = isinstance(estimator.checkpoint, (str, os.PathLike))
+    if estimator.checkpoint is not None and not (is_name and "\0" not in str(estimator.checkpoint)):
+        raise ValueError(f"checkpoint must be the name of a file, got {estimator.checkpoint!r:.60}")
+    if not is_list(estimator.callbacks) or not all(map(callable, estimator.callbacks)):
+        raise ValueError(
+            f"callbacks must be a sequence of functions, got {estimator.callbacks!r:.60}"
+        )

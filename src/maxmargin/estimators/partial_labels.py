@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
-from .._warn import warn_user
-from ..defaults import TOL
-from ..solvers.cccp import CCCP, PartialProblem, Round, alternate
-from ..types import Bools, Floats
+from ..types import Bools
 from ..validation import is_one_of
-from ..weight_constraints import WeightConstraints
-from .base import MaxMarginEstimator, warn_unless_converged
+from .base import MaxMarginEstimator
 from .known_labels import is_choice
 from .labels import CodedLabels, FlatLabels, Wording, is_hashable
 
@@ -47,58 +42,6 @@ class PartialLabels(MaxMarginEstimator):
             raise ValueError(f"partial must be 'alternate' or 'convex', got {self.partial!r:.40}")
         if not isinstance(self.max_rounds, Integral) or self.max_rounds < 1:
             raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r:.40}")
-
-    def _train_partial(
-        self,
-        problem: PartialProblem,
-        sample_weight: Floats | None,
-        constraints: WeightConstraints | None = None,
-    ) -> CCCP:
-        """Complete and train in turn, and set ``coef_``, ``result_`` and ``rounds_``."""
-        if self.slack == "none":
-            raise ValueError("labels that are known in part need slacks: set slack='l1' or 'l2'")
-        if self._path_request is not None:
-            raise ValueError("paths of C are for labels that are all known")
-        if self._choice is not None:
-            raise ValueError("weights are chosen by held-out data where all labels are known")
-        if self.checkpoint is not None and self.cluster is not None:
-            raise ValueError("checkpoint: labels known in part are not kept on a cluster")
-        solver = self._make_solver()
-        self._show_size(problem)
-        with self._shown(solver, problem.n_examples, float(self.C), sample_weight) as callbacks:
-            found = alternate(
-                problem,
-                solver,
-                self._formulation(constraints),
-                float(self.C),
-                sample_weight=sample_weight,
-                max_rounds=1 if self.partial == "convex" else int(self.max_rounds),
-                tol=TOL if self.tol is None else float(self.tol),
-                callbacks=callbacks,
-            )
-        result = self._with_kept_weights([found.result])[0]
-        self._set_weights(result.w)
-        self.result_ = dataclasses.replace(result, state=None)
-        self.rounds_: list[Round] = found.rounds
-        for name in ("_online", "_stream", "_kept"):
-            self.__dict__.pop(name, None)
-        warn_unless_converged(found.result, solver)
-        is_told = not found.result.converged or found.result.status == "interrupted"
-        if self.partial == "alternate" and not found.settled and not is_told:
-            from sklearn.exceptions import ConvergenceWarning
-
-            n_rounds = len(found.rounds)
-            limit = "max_rounds" if n_rounds >= self.max_rounds else "max_time"
-            warn_user(
-                f"completions still changed the objective after {n_rounds} rounds; raise "
-                f"{limit}={getattr(self, limit)}",
-                ConvergenceWarning,
-            )
-        return found
-
-    def _forget_rounds(self) -> None:
-        """All labels are known: remove what an earlier fit has left."""
-        self.__dict__.pop("rounds_", None)
 
 
 def check_something_known(says_something: Bools, wording: Wording) -> None:

@@ -29,6 +29,7 @@ from .tabular import (
     check_lengths,
     read_only,
 )
+from .training import Trainer, TrainingSet
 
 __all__ = ["PerformanceSVM"]
 
@@ -157,6 +158,10 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         measure = self._measure()
         X, y = check_examples(self, X, y)
         check_classes(y)
@@ -193,9 +198,12 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
 
         with np.errstate(over="ignore"):  # the solver refuses what is too large
             total = float(len(labels) if weights is None else weights.sum())
-        trained = self._train(problem, data, np.array([total]))
-        self._warn_if_degenerate(trained, measure)
-        return self
+        return TrainingSet(
+            problem,
+            data,
+            np.array([total]),
+            finish=lambda problem: self._warn_if_degenerate(problem, measure),
+        )
 
     def _warn_if_degenerate(self, problem: Any, measure: Measure) -> None:
         """Warn where all training rows are predicted alike."""

@@ -30,6 +30,7 @@ from .example_weights import example_weights
 from .explanation import Explanation, decision, explain_whole, one_row
 from .parameters import with_inherited_parameters
 from .tabular import TabularEstimator, canonical, check_examples, check_lengths
+from .training import Trainer, TrainingSet
 
 __all__ = ["RankSVM"]
 
@@ -122,10 +123,15 @@ class RankSVM(TabularEstimator):
             If there is nothing to learn, for no query has documents of different relevance; a call
             of `partial_fit` may have none.
         """
+        return Trainer(self).fit(X, y, qid=qid, sample_weight=sample_weight)
+
+    def _training_set(
+        self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         data, weights = self._queries(X, y, qid, sample_weight, reset=True)
         constraints = self._constraints()
-        self._train(lambda: _with_pairs(RankingProblem(*data)), data, weights, None, constraints)
-        return self
+        return TrainingSet(lambda: _with_pairs(RankingProblem(*data)), data, weights, constraints)
 
     @OnlineMethod
     def partial_fit(
@@ -161,10 +167,13 @@ class RankSVM(TabularEstimator):
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, qid=qid, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         first = not hasattr(self, "n_features_in_")
         data, weights = self._queries(X, y, qid, sample_weight, reset=first)
-        self._train_online(RankingProblem(*data), data, weights, self._constraints())
-        return self
+        return TrainingSet(lambda: RankingProblem(*data), data, weights, self._constraints())
 
     def _constraints(self) -> WeightConstraints | None:
         """The signs that ``monotonic_cst`` asks for."""

@@ -62,6 +62,7 @@ from .segment_data import (
     sequences_within,
 )
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
+from .training import Trainer, TrainingSet
 
 __all__ = ["SequenceSegmenter"]
 
@@ -70,7 +71,7 @@ PLACES = ("inside", "first", "last")
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
+class SequenceSegmenter(MaxMarginEstimator):
     """Labelled segments of sequences, such as entities or phrases: a semi-Markov structural SVM.
 
     Segments do not overlap, and tokens between them belong to none. Where a tagger scores tokens,
@@ -169,14 +170,18 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_parameters()
-        packed = self._fit_features(X)
+        inputs, packed = TokenInputs.fit(self.features, X)
+        inputs.set_attributes(self)
         segments = read_segments(y, packed.offsets)
         packed, segments, weights = self._fitting(self.max_length, packed, segments, sample_weight)
         self._fit_labels(segments, labels_of(segments), packed)
         data = self._coded(packed, segments)
-        self._train(lambda: self._problem(*data), (*data, self.loss), weights)
-        return self
+        return TrainingSet(lambda: self._problem(*data), (*data, self.loss), weights)
 
     @OnlineMethod
     def partial_fit(
@@ -210,17 +215,24 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_parameters()
         first = not hasattr(self, "classes_")
-        packed = self._fit_features(X) if first else self._packed(X)
+        if first:
+            inputs, packed = TokenInputs.fit(self.features, X)
+            inputs.set_attributes(self)
+        else:
+            packed = TokenInputs.of(self).packed(X)
         segments = read_segments(y, packed.offsets)
         if first:
             listed = labels_of(segments) if classes is None else flatten_labels([list(classes)])
             self._fit_labels(segments, listed, packed)
         packed, segments, weights = self._fitting(self._longest(), packed, segments, sample_weight)
         data = self._coded(packed, segments)
-        self._train_online(self._problem(*data), data, weights)
-        return self
+        return TrainingSet(lambda: self._problem(*data), data, weights)
 
     def _fitting(
         self, longest: Any, packed: PackedSequences, segments: list[Segments], sample_weight: Any
@@ -244,7 +256,6 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             raise ValueError(
                 f"on_violation must be 'raise' or 'drop', got {self.on_violation!r:.40}"
             )
-        self._make_solver()
 
     def _fit_labels(
         self, segments: list[Segments], labels: FlatLabels, packed: PackedSequences
@@ -307,13 +318,15 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             one of lists.
         """
         self._check_fitted()
-        if not self._takes_words(X):
-            return self._segments(self._packed(X))
+        inputs = TokenInputs.of(self)
+        if not inputs.takes_words(X):
+            return self._segments(inputs.packed(X))
 
         def listed(packed: PackedSequences, _: int) -> list[Segments]:
             return self._listed(sparse_rows(packed.tokens, self._has_intercept), packed.offsets)
 
-        return Outputs(chain.from_iterable(self._from_words(TokenChunks(X), listed, "segments")))
+        found = inputs.from_words(TokenChunks(X), listed, "segments", self.n_jobs)
+        return Outputs(chain.from_iterable(found))
 
     def _segments(self, packed: PackedSequences) -> list[Segments]:
         """Best segments of sequences whose features are known."""
@@ -354,7 +367,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             1 where neither ``y`` nor the predictions have any segments.
         """
         self._check_fitted()
-        packed = self._packed(X)
+        packed = TokenInputs.of(self).packed(X)
         segments = read_segments(y, packed.offsets)
         labels = labels_of(segments)
         warn_of_unknown(LabelEncoder(self.classes_).encode(labels), labels)
@@ -382,7 +395,8 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         n, layout, w = checked_k(n, "n"), self._decoder.layout, self._weights
         if is_empty(x):
             return no_decisions(y_hat, n)
-        packed = self._packed([x])
+        inputs = TokenInputs.of(self)
+        packed = inputs.packed([x])
         tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), self.classes_.tolist()
         rows = sparse_rows(tokens, self._has_intercept)
         own = list_chunks(self._decoder.decode(rows, packed.offsets, w))
@@ -390,7 +404,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         def shown(pieces: Sequence[Segment]) -> list[tuple[int, int, Any]]:
             return [(start, stop, classes[k]) for start, stop, k in pieces if k < len(classes)]
 
-        names = names_at_once(self._feature_names, tokens, has_constant=True)
+        names = names_at_once(inputs.feature_names, tokens, has_constant=True)
 
         def evidence(rival: Sequence[Segment]) -> list[Evidence]:
             return segment_evidence(layout, w, tokens, names, classes, own, rival)
@@ -483,11 +497,12 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         first = 0 if where == "inside" else K + 1 + K * (where == "last")
         labels += [None] if where == "inside" else []
         chosen = weights[:, first : first + len(labels)]
-        return strongest_by_label(chosen, labels, n, against, self._feature_names)
+        names = TokenInputs.of(self).feature_names
+        return strongest_by_label(chosen, labels, n, against, names)
 
     @property
     def _has_intercept(self) -> bool:
-        """See `TokenInputs`."""
+        """Whether the model has a constant feature behind the others."""
         return self._decoder.layout.n_inputs > self.n_features_in_
 
     # ----- persistence --------------------------------------------------------------------------

@@ -55,6 +55,7 @@ from .label_costs import CostTable, check_loss, costs_of_nodes
 from .labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
+from .training import Trainer, TrainingSet
 from .tree_data import (
     as_images,
     as_label_rows,
@@ -183,8 +184,11 @@ class TreeLabeler(Confidences, PartialLabels):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), materialize(y)
-        self._make_solver()  # parameters are checked before anything is built
         self._check_partial()
         if not is_one_of(self.outputs, ("labels", "positions")):
             raise ValueError(f"outputs must be 'labels' or 'positions', got {self.outputs!r}")
@@ -207,12 +211,15 @@ class TreeLabeler(Confidences, PartialLabels):
             wording = NODES if self.outputs == "labels" else PARTS
             check_something_known(partial.says_something, wording)
             weights = checked_weights(weights, partial.n_examples) * partial.says_something
-            self._train_partial(partial, weights)
-        else:
-            self._forget_rounds()
-            self._train(prepared.make_problem, prepared.data, weights)
-            fit_calibration(self, X, y, inputs_at=tree_inputs_at, sample_weight=sample_weight)
-        return self
+            return TrainingSet(lambda: partial, sample_weight=weights, is_partial=True)
+        return TrainingSet(
+            prepared.make_problem,
+            prepared.data,
+            weights,
+            calibrate=lambda: fit_calibration(
+                self, X, y, inputs_at=tree_inputs_at, sample_weight=sample_weight
+            ),
+        )
 
     def predict(self, X: Any, fixed: Any = None) -> NDArray[Any]:
         """Best labels or positions of all nodes.

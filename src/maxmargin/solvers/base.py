@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..engine.adaptive_features import AdaptiveFeatures
+from ..engine.accelerators import AdaptiveFeatures
 from ..engine.blas_threads import single_blas_thread
 from ..engine.run import Run, Saver
 from ..engine.state import fingerprint
@@ -26,7 +26,13 @@ from ..types import Floats
 from ..validation import LARGEST, as_floats, is_at_least
 from .checkpoint_group import CheckpointGroup, open_file
 
-__all__ = ["Solver", "TrainingRequest", "check_numbers", "checked_weights"]
+__all__ = [
+    "Solver",
+    "SolverParameters",
+    "TrainingRequest",
+    "check_numbers",
+    "checked_weights",
+]
 
 #: What a training that goes on may have another value of.
 MAY_CHANGE = (
@@ -47,7 +53,7 @@ class TrainingRequest(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Solver:
+class SolverParameters:
     """Parameters every solver has.
 
     Parameters
@@ -95,6 +101,16 @@ class Solver:
     resume: bool = field(default=False, kw_only=True)
     n_jobs: int | None = field(default=None, kw_only=True)
     cache_mb: float = field(default=CACHE_MB, kw_only=True)
+
+    def limits(self, n_examples: int) -> Limits:
+        """When training ends, whatever the gap."""
+        calls = None if self.max_passes is None else self.max_passes * n_examples
+        return Limits(oracle_calls=calls, seconds=self.max_time)
+
+
+@dataclass(frozen=True)
+class Solver(SolverParameters):
+    """Base class of the solvers; `SolverParameters` has the parameters of all of them."""
 
     name: ClassVar[str] = ""
     #: Slacks the solver can handle.
@@ -209,11 +225,6 @@ class Solver:
     @abstractmethod
     def iterate(self, run: Any) -> str | None:
         """Train until done; returns why that ended, "converged" by default."""
-
-    def limits(self, n_examples: int) -> Limits:
-        """When training ends, whatever the gap."""
-        calls = None if self.max_passes is None else self.max_passes * n_examples
-        return Limits(oracle_calls=calls, seconds=self.max_time)
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """Raise ValueError if this solver cannot do what is asked."""

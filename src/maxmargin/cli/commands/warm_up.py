@@ -59,9 +59,9 @@ def cache_folder() -> str:
     """Where kernels of one file are kept; ValueError if nowhere."""
     from ...engine.rows import add_scores
 
-    if not hasattr(add_scores, "_cache"):
+    if not hasattr(add_scores, "stats"):
         raise ValueError("there is nothing to compile while NUMBA_DISABLE_JIT is set")
-    folder: str | None = add_scores._cache.cache_path
+    folder: str | None = add_scores.stats.cache_path
     if folder is None:
         raise ValueError(
             "compiled kernels cannot be kept, so every process will spend some 10 to 30 seconds "

@@ -1,4 +1,4 @@
-"""Best projective trees (Eisner 1996), overall and for each number of wrong arcs.
+"""Best projective trees (Eisner 1996).
 
 A chart has four kinds of spans over the nodes i..j: ``right[i, j]`` is complete with head i,
 ``left[i, j]`` complete with head j; ``open_right[i, j]`` has the arc i -> j on top of two complete
@@ -60,7 +60,7 @@ def _trace(chart, n, single_root, stack, heads):
     """Find the heads of the best tree from the finished chart."""
     right, left = chart[COMPLETE_RIGHT], chart[COMPLETE_LEFT]
     open_right, open_left = chart[OPEN_RIGHT], chart[OPEN_LEFT]
-    push_span(stack, 0, COMPLETE_RIGHT, 0, n)
+    _push_span(stack, 0, COMPLETE_RIGHT, 0, n)
     size = 1
     while size > 0:
         size -= 1
@@ -72,14 +72,14 @@ def _trace(chart, n, single_root, stack, heads):
             for k in range(i + 1, j + 1):
                 if open_right[i, k] + right[k, j] > best:
                     best, split = open_right[i, k] + right[k, j], k
-            push_span(stack, size, OPEN_RIGHT, i, split)
-            push_span(stack, size + 1, COMPLETE_RIGHT, split, j)
+            _push_span(stack, size, OPEN_RIGHT, i, split)
+            _push_span(stack, size + 1, COMPLETE_RIGHT, split, j)
         elif kind == COMPLETE_LEFT:
             for k in range(i, j):
                 if left[i, k] + open_left[k, j] > best:
                     best, split = left[i, k] + open_left[k, j], k
-            push_span(stack, size, COMPLETE_LEFT, i, split)
-            push_span(stack, size + 1, OPEN_LEFT, split, j)
+            _push_span(stack, size, COMPLETE_LEFT, i, split)
+            _push_span(stack, size + 1, OPEN_LEFT, split, j)
         else:
             if kind == OPEN_RIGHT:
                 heads[j] = i
@@ -89,12 +89,12 @@ def _trace(chart, n, single_root, stack, heads):
             for k in range(i, last):
                 if right[i, k] + left[k + 1, j] > best:
                     best, split = right[i, k] + left[k + 1, j], k
-            push_span(stack, size, COMPLETE_RIGHT, i, split)
-            push_span(stack, size + 1, COMPLETE_LEFT, split + 1, j)
+            _push_span(stack, size, COMPLETE_RIGHT, i, split)
+            _push_span(stack, size + 1, COMPLETE_LEFT, split + 1, j)
         size += 2
 
 
 @kernel
-def push_span(stack, size, kind, i, j):
+def _push_span(stack, size, kind, i, j):
     """Put a span on the stack."""
     stack[size, 0], stack[size, 1], stack[size, 2] = kind, i, j

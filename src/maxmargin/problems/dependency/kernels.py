@@ -7,10 +7,9 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
     LEVELS      max  the rescaled violation         by the number of wrong tokens
     PREDICTION  max  -<dpsi(z), w>, and among equals the largest Delta
 
-ADDITIVE is a search for the best tree with the loss added to the arcs. For projective trees the
-others go through `error_counts`. For arborescences DEVIATION is the best of n trees, each
-without one of the true arcs; LEVELS, for which no polynomial search is known, is the branch and
-bound of `bounded`.
+ADDITIVE is a search for the best tree with the loss added to the arcs. DEVIATION is the best tree
+or, where that is the gold one, the best of n trees, each without one of the true arcs. LEVELS is
+the branch and bound of `bounded`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ import numpy as np
 
 from ..._jit import kernel
 from ...problem import LARGE
-from ...search.modes import ADDITIVE, BEST_NON_GOLD, PREDICTION
-from ...search.violation import violation
+from ...search.modes import BEST_NON_GOLD, PREDICTION
 from .edmonds import edmonds
 from .eisner import eisner
-from .error_counts import make_error_counts, trace_error_counts
 from .scores import (
     arc_features,
     count_fixed,
@@ -99,32 +96,11 @@ def _choose_labels(arcs, first, n, m, w, g, gold_label, work):
 @kernel
 def _search(n, gold, gold_score, options, mode, loss_unit, work, heads):
     """Most violated tree into heads and work.wrong; returns whether it beats the gold tree."""
-    if mode.kind == ADDITIVE or mode.kind == PREDICTION:
-        if mode.kind == PREDICTION:
-            loss_unit *= TIE_BREAKER
-        return search_sum(n, gold, gold_score, options, loss_unit, work, heads)
-    if not options.projective:  # LEVELS of these is searched elsewhere
+    if mode.kind == BEST_NON_GOLD:
         return _search_non_gold(n, gold, gold_score, options, work, heads)
-    gold_scores, single_root = work.gold_scores[RIGHT_LABEL], options.single_root
-    cap = 1 if mode.kind == BEST_NON_GOLD else n
-    chart = make_error_counts(work.scores, gold_scores, gold, n, single_root, cap)
-    best_value, best_error_count = 0.0, 0
-    for error_count in range(1, cap + 1):
-        gain = chart[0, 0, n, error_count] - gold_score
-        if gain == -np.inf:
-            continue
-        value = violation(
-            1.0 if mode.kind == BEST_NON_GOLD else error_count * loss_unit, gain, mode
-        )
-        if value > best_value:
-            best_value, best_error_count = value, error_count
-    if best_error_count == 0:
-        return False
-    wrong = work.wrong[ANY_ERROR]
-    trace_error_counts(
-        chart, work.scores, gold_scores, gold, n, single_root, cap, best_error_count, heads, wrong
-    )
-    return True
+    if mode.kind == PREDICTION:
+        loss_unit *= TIE_BREAKER
+    return search_sum(n, gold, gold_score, options, loss_unit, work, heads)
 
 
 @kernel
@@ -151,17 +127,50 @@ def _join_gold_arcs(n, gold, loss_unit, work):
 
 @kernel
 def _mark_wrong(n, gold, left_out, wrong, heads):
-    """Set wrong[0] for the tokens whose arc is not the true one."""
+    """Set wrong[0] for the tokens whose arc is not the true one; returns their number."""
+    n_wrong = 0
     for m in range(1, n + 1):
         is_wrong = heads[m] != gold[m] or wrong[ONLY_LABEL, m] or m == left_out
         wrong[ANY_ERROR, m] = int(is_wrong)
+        n_wrong += int(is_wrong)
+    return n_wrong
+
+
+@kernel
+def best_between(n, gold, lower, upper, unit, multiplier, options, work, scores, heads, losses):
+    """Best tree with ``multiplier`` times the loss added, some tokens held right or wrong.
+
+    Maximises over the trees with ``lower < losses <= upper``, where a wrong token loses ``unit``;
+    after `score_sentence`. Returns its score less that of the gold tree, and its loss.
+    """
+    right = work.gold_scores[RIGHT_LABEL]
+    for m in range(1, n + 1):
+        g, added = gold[m], multiplier * unit if upper[m - 1] >= unit else -np.inf
+        for h in range(n + 1):
+            scores[h, m] = work.scores[h, m] + added
+        losses[m - 1] = scores[g, m]
+        if lower[m - 1] < 0.0:
+            scores[g, m] = max(scores[g, m], right[m])
+    heads[0] = -1
+    _best_tree(scores, n, options, work, heads)
+    gain, loss = 0.0, 0.0
+    for m in range(1, n + 1):
+        is_right = heads[m] == gold[m] and lower[m - 1] < 0.0 and right[m] >= losses[m - 1]
+        losses[m - 1] = 0.0 if is_right else unit
+        if not is_right:
+            gain += work.scores[heads[m], m] - right[m]
+            loss += unit
+    return gain, loss
 
 
 @kernel
 def _search_non_gold(n, gold, gold_score, options, work, heads):
-    """The best arborescence with a gain above -1 that lacks at least one of the true arcs."""
+    """The best tree with a gain above -1 that lacks at least one of the true arcs."""
     scores = work.scores
     _join_gold_arcs(n, gold, 0.0, work)
+    total = _best_tree(scores, n, options, work, heads)
+    if _mark_wrong(n, gold, 0, work.wrong, heads) > 0:
+        return total > gold_score - 1.0
     best, left_out = gold_score - 1.0, 0
     for m in range(1, n + 1):
         kept = scores[gold[m], m]

@@ -29,13 +29,11 @@ from ...search.modes import (
     ERROR_COUNTS,
     PREDICT,
     SearchMode,
-    error_count_terms,
     search_mode,
 )
 from ...types import Bools, Floats, Ints, Ints32
 from ...validation import is_one_of
 from .bounded import bounded_dependency_oracle
-from .error_count_k_best import rank_trees_by_error_count
 from .features import (
     DEFAULT_TEMPLATES,
     ArcKeys,
@@ -370,11 +368,10 @@ class DependencyProblem(PackedProblem):
     ) -> Planes:
         """The k best wrong trees of each listed sentence; see `Problem.k_best`."""
         kind = search_mode(rescaling, sqrt_loss, self.options.zero_one).kind
-        if kind == ERROR_COUNTS and not self.options.projective:
+        if kind == ERROR_COUNTS:
             raise ValueError(
-                "there is no search for the k best non-projective trees where the loss does not "
-                "add up over arcs; use rescaling='margin' with sqrt_loss=False, loss='zero-one', "
-                "or projective=True"
+                "there is no search for the k best trees where the loss does not add up over arcs; "
+                "use rescaling='margin' with sqrt_loss=False, or loss='zero-one'"
             )
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
@@ -386,17 +383,9 @@ class DependencyProblem(PackedProblem):
             gold, gold_labels = self.gold[own], self.gold_labels[own]
             arcs, labels = sentence_scores(self.arcs, i, w, work)
             unit = 1.0 / (len(gold) - 1) if self.options.normalized else 1.0
-            if kind == ERROR_COUNTS:
-                gold_score = _tree_score(arcs, labels, gold, gold_labels)
-                losses = np.arange(len(gold), dtype=np.float64) * unit
-                terms = error_count_terms(losses, gold_score, rescaling, sqrt_loss)
-                listed = rank_trees_by_error_count(
-                    arcs, labels, k + 1, self.options, gold, gold_labels, *terms
-                )
-            else:
-                if kind == ADDITIVE:
-                    _add_loss(arcs, labels, gold, gold_labels, unit)
-                listed = rank_trees(arcs, labels, k + 1, self.options, work)
+            if kind == ADDITIVE:
+                _add_loss(arcs, labels, gold, gold_labels, unit)
+            listed = rank_trees(arcs, labels, k + 1, self.options, work)
             ranked = [
                 tree
                 for tree in listed
@@ -420,7 +409,7 @@ class DependencyProblem(PackedProblem):
         work = self._work(examples)
         starts, found = self._allocate(examples)
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
-        if mode.kind == ERROR_COUNTS and not self.options.projective:
+        if mode.kind == ERROR_COUNTS:
             violation = Violation(mode.slack, mode.sqrt_loss)
             bounded_dependency_oracle(*given, self.options, violation, work, found)
         else:
@@ -473,15 +462,6 @@ class DependencyAccelerators(Accelerators):
             if mode.kind == ADDITIVE
             else None
         )
-
-
-def _tree_score(arcs: Floats, labels: Floats, heads: Ints32, its_labels: Ints32) -> float:
-    """Score of a tree that is given by node."""
-    tokens = np.arange(1, len(heads))
-    score = arcs[heads[1:], tokens].sum()
-    if labels.shape[2]:
-        score += labels[heads[1:], tokens, its_labels[1:]].sum()
-    return float(score)
 
 
 def _add_loss(arcs: Floats, labels: Floats, gold: Ints32, gold_labels: Ints32, unit: float) -> None:
