@@ -9,8 +9,8 @@ import numpy as np
 
 from ..problems.dependency.feature_names import arc_feature_names
 from ..problems.dependency.features import ArcKeys, ArcTemplates
+from ..problems.dependency.kernels import most_arc_features
 from ..problems.dependency.scores import arc_features
-from ..problems.dependency.work import most_arc_features
 from ..types import Floats
 from .explanation import Evidence, Part, differing_parts
 

@@ -12,7 +12,7 @@ import numpy as np
 from .._warn import warn_user
 from ..problems.dependency.partial import ANY, ArcChoices
 from ..problems.dependency.problem import check_trees
-from ..problems.dependency.projectivity import crossing_trees, projectivised
+from ..problems.dependency.trees import crossing_trees, projectivised
 from ..types import Bools, Ints, Ints32
 from ..validation import is_one_of
 from .known_labels import choice_of
