@@ -12,16 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..engine.threads import parallel_chunks
 from ..features.containers import as_tuples
 from ..formats import ConlluTreebank
+from ..problems.dependency.decoder import DependencyDecoder, decoding_work
 from ..problems.dependency.features import ArcTemplates, TokenFields
+from ..problems.dependency.kernels import FoundTrees
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
-from ..problems.dependency.problem import (
-    DependencyDecoder,
-    DependencyProblem,
-    check_trees,
-    decoding_work,
-)
-from ..problems.dependency.work import FoundTrees
+from ..problems.dependency.problem import DependencyProblem, check_trees
 from ..schema import Count, Labels
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32

@@ -12,9 +12,8 @@ from .._warn import warn_user
 from ..engine.rows import Rows
 from ..problem import Problem
 from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
-from ..problems.classes.marginals import ClassDistribution
 from ..problems.classes.merging import merge_examples
-from ..problems.classes.multiclass import MulticlassProblem, class_scores
+from ..problems.classes.multiclass import ClassDistribution, MulticlassProblem, class_scores
 from ..schema import Count, Labels, Names, SparseBlocks, as_sparse, sparse_blocks
 from ..sklearn_bases import Classifier
 from ..sparse_format import check_sparse
