@@ -17,7 +17,7 @@ from ..schema import Count, Labels
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from ..validation import as_sample_weights, is_one_of
-from .base import checked_k
+from .base import MaxMarginEstimator, checked_k
 from .confidence import (
     CalibratedMethod,
     Confidences,
@@ -25,10 +25,9 @@ from .confidence import (
     margins_of,
     probabilities_of,
 )
-from .example_weights import score_weights
+from .costs import CostTable, score_weights
 from .examples import materialize
 from .explanation import Explanation
-from .label_costs import CostTable
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels, check_something_known
 from .training import Trainer, TrainingSet
@@ -40,7 +39,7 @@ __all__ = ["TreeLabeler"]
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeLabeler(Confidences, PartialLabels):
+class TreeLabeler(Confidences, PartialLabels, MaxMarginEstimator):
     """Labels for the nodes of a tree, or positions of parts in images; the search is exact.
 
     With ``outputs="labels"`` every node has a label set of its own, weights for its input features

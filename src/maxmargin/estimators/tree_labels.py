@@ -29,13 +29,11 @@ from ..solvers.base import checked_weights
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
 from ..validation import as_floats, as_real_numbers, first_unusable, is_list, unusable
-from .example_weights import used_class_weight
+from .costs import check_loss, costs_of_nodes, used_class_weight
 from .examples import examples_at
 from .explanation import Evidence, Explanation, Places, best_other
-from .known_labels import allowed_node_labels, flatten_fixed
-from .label_costs import check_loss, costs_of_nodes
 from .labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
-from .partial_labels import has_unknown, listed_labels
+from .partial_labels import allowed_node_labels, flatten_fixed, has_unknown, listed_labels
 
 __all__ = ["NODES", "NodeLabels", "Prepared", "given_edges", "prepare_labels", "tree_inputs_at"]
 

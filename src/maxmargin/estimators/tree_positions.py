@@ -23,8 +23,8 @@ from ..problems.tree.partial import PartialParts
 from ..sparse_format import check_sparse
 from ..types import Bools, Floats, Ints
 from ..validation import as_floats, as_real_numbers, first_unusable, is_at_least, unusable
-from .known_labels import allowed_pixels, flatten_fixed
 from .labels import Wording
+from .partial_labels import allowed_pixels, flatten_fixed
 from .tree_labels import Prepared, given_edges
 
 __all__ = ["PARTS", "PartPositions", "prepare_positions"]
