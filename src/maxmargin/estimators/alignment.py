@@ -73,7 +73,7 @@ class SequenceAligner(MaxMarginEstimator):
         The letters; by default those of the training sequences, sorted.
     gap_signs : {"any", "nonpositive"}, default="any"
         Whether scores of gaps may be positive, which rewards gaps, or all are to be penalties.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..engine.threads import parallel_chunks
+from ..problems.dependency.decoder import DependencyDecoder, decoding_work
 from ..problems.dependency.features import ArcTemplates, TokenFields
+from ..problems.dependency.kernels import FoundTrees
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
-from ..problems.dependency.problem import (
-    DependencyDecoder,
-    DependencyProblem,
-    check_trees,
-    decoding_work,
-)
-from ..problems.dependency.work import FoundTrees
+from ..problems.dependency.problem import DependencyProblem, check_trees
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from ..validation import as_sample_weights
@@ -99,7 +95,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
         and of what is between them, with direction and distance (McDonald et al. 2005).
     {parameters of Confidences}
     {parameters of PartialLabels}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -14,11 +14,11 @@ from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.feature_names import arc_feature_names
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcKeys, ArcTemplates, TokenFields
+from ..problems.dependency.kernels import most_arc_features
 from ..problems.dependency.partial import ANY, ArcChoices
 from ..problems.dependency.problem import check_trees
-from ..problems.dependency.projectivity import crossing_trees, projectivised
 from ..problems.dependency.scores import arc_features
-from ..problems.dependency.work import most_arc_features
+from ..problems.dependency.trees import crossing_trees, projectivised
 from ..schema import Count, Labels
 from ..types import Bools, Floats, Ints, Ints32
 from ..validation import is_list, is_one_of

@@ -41,7 +41,7 @@ class SetMatcher(MaxMarginEstimator):
     fit_intercept : bool, default=True
         Add a constant feature of pairs: what a pair is worth against two items that stay alone. It
         has no effect unless matchings are partial.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

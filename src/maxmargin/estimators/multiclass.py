@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..engine.rows import Rows
 from ..problems.classes.class_features import described_class_scores
-from ..problems.classes.marginals import ClassDistribution
-from ..problems.classes.multiclass import class_scores
+from ..problems.classes.multiclass import ClassDistribution, class_scores
 from ..schema import as_sparse, sparse_blocks
 from ..sklearn_bases import Classifier
 from ..sparse_format import check_sparse
@@ -80,7 +79,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
     {parameters of Confidences}
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
         most 14 labels, for which all sets of labels are tried.
     fit_intercept : bool, default=True
         Append a constant feature.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ class OrdinalSVM(Classifier, TabularEstimator):
         The grades from the lowest to the highest; those that no example has may be among them. By
         default the values of y, sorted, or in the order of an ordered categorical of pandas. Words
         are sorted by the alphabet, so give their order here.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         estimators: where positive rows are rare the slack of F1 is near 1 even for good weights,
         and 1 % of it is all that there is to gain.
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class RankSVM(TabularEstimator):
         As in scikit-learn: 1 where more of a feature may only raise a document's score, so that its
         weight is not negative; -1 where it may only lower it; 0, or no entry, where it may do
         either. The names are those of the columns of a DataFrame.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -90,7 +90,7 @@ class SequenceSegmenter(MaxMarginEstimator):
         Makes token features from sequences of words or of tuples of strings; cloned and fitted by
         ``fit``. Without it, tokens are feature vectors, or dicts or lists of feature strings,
         which a `FeatureDictionary` numbers.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -101,7 +101,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
     {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     weight_constraints : WeightConstraints, optional
         Weights that may not be negative, or not positive, weights that are fixed, and weights that
         those learned are to differ from as little as they can.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

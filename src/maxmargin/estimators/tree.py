@@ -77,7 +77,7 @@ class TreeLabeler(Confidences, PartialLabels, MaxMarginEstimator):
         distance it is. By default the longer side of the image.
     {parameters of Confidences}
     {parameters of PartialLabels}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -14,15 +14,15 @@ from ..tasks import TASKS
 __all__ = ["add_parser", "run"]
 
 DESCRIPTION = f"""\
-Judge a model on a labelled file. What is told:
+Evaluate a model on a labelled file. What is reported:
 
 {list_tasks({name: task.scores for name, task in TASKS.items()})}
 
 Intervals are percentiles of the scores of resamples: as many sequences, examples, ... as the file
 has, drawn from them with replacement, a thousand times. With --against another model of the task is
-judged on the same file: the interval of the difference is that of the same resamples for both, the
-p value that of a randomization test, in which both models' results for a sequence change places at
-random. The same file and seed give the same numbers.
+evaluated on the same file: the interval of the difference is that of the same resamples for both,
+the p value that of a randomization test, in which both models' results for a sequence change places
+at random. The same file and seed give the same numbers.
 """
 
 
@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "evaluate",
-        help="judge a model on a labelled file",
+        help="evaluate a model on a labelled file",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

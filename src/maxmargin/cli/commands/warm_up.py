@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "warm-up",
         help="compile kernels ahead, so that no first training has to",
         description="Compile the kernels of tasks, or of all, into the cache on disk, those of "
-        "train --stream too, by training on a few made-up examples, and tell how long each took. "
+        "train --stream too, by training on a few made-up examples, and show how long each took. "
         "Kernels that are there already are not compiled again.",
     )
     parser.add_argument(

@@ -164,7 +164,7 @@ def _read_for(
             line = trees.nodes[0][0].line
             raise ValueError(
                 f"{source}:{line}: another tree than that of the model, which has the edges "
-                f"{listed:.60}; _ in place of the heads takes any"
+                f"{listed:.60}; _ instead of the heads takes any"
             )
     unknown = {int(f) for x, n in zip(trees.X, widths, strict=True) for f in x.indices if f >= n}
     if unknown:

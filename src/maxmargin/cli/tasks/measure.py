@@ -91,6 +91,7 @@ class MeasureTask(Task):
         from ...estimators.performance import measure_of_scores
         from ...metrics.scoring import scores_of
         from ...metrics.tallies import Tally, mean_of
+        from ...problems.measures.measure import Measure
         from ...tables import named_values, percent
         from ..evaluation import Evaluation
         from ..rows import line_of, read_labelled_rows

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TASK"]
 
-SHORT = 40  # words of sentences that EVALB tells apart
+SHORT = 40  # words of sentences that EVALB counts apart
 
-SAMPLE = 1000  # letters by which trees are told from columns
+SAMPLE = 1000  # letters by which trees are recognised
 
 _TREE = re.compile(r"\s*\(\S")
 

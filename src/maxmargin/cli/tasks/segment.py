@@ -28,7 +28,7 @@ class SegmentTask(Task):
     reads = ("COLUMNS",)
     expects = "CoNLL columns, one token on each line"
     description = (
-        "Columns as for tag, with labels that tell segments: O, and B-TYPE and I-TYPE (or "
+        "Columns as for tag, with labels that mark segments: O, and B-TYPE and I-TYPE (or "
         "IOBES). Whole segments are scored, with their lengths."
     )
     writes = "its columns with a column of B-, I- and O labels as one more"

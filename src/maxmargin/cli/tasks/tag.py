@@ -219,7 +219,7 @@ def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Trainin
 
 
 def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> SequenceTagger:
-    """A tagger with the parameters that are asked for."""
+    """A tagger with the parameters of the options."""
     from ...estimators.sequence import SequenceTagger
     from ..training import shared_parameters
 
