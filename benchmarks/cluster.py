@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from maxmargin.cluster.ascent import ShardedAscent
+from maxmargin.cluster.ascent import Point, Points, ShardedAscent
 from maxmargin.cluster.executor import InProcess, Reply, ShardConfig
 from maxmargin.cluster.loaders import cut
-from maxmargin.cluster.points import Point, Points
-from maxmargin.cluster.shard import ShardOptions
+from maxmargin.cluster.shard import ShardOptions, pack
 from maxmargin.cluster.solver import solve_by
-from maxmargin.cluster.vectors import pack
 from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 

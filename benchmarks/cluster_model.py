@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from maxmargin.cluster.points import MOST, MOST_OF_ALL
+from maxmargin.cluster.ascent import MOST, MOST_OF_ALL
 
 Rng = np.random.Generator
 
@@ -42,7 +42,7 @@ class Constants:
         Entries of a part's vector: ``entries * tokens ** entries_power``, at most `n_weights`.
     gather_seconds, write_seconds, multiply_seconds : float
         Of the driver's products of vectors: an entry that is gathered, or written out for a product
-        of matrices, and a multiplication there (`maxmargin.cluster.vectors.products`).
+        of matrices, and a multiplication there (`maxmargin.cluster.shard.products`).
     qp_seconds, qp_power : float
         Of the QP over m points: ``qp_seconds * m ** qp_power``.
     ask_seconds : float

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.problems.chain.problem import ChainProblem
-from maxmargin.problems.chain.sequences import ChainLoss
+from maxmargin.problems.chain.problem import ChainLoss, ChainProblem
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

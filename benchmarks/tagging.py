@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from maxmargin.engine.rows import make_rows
 from maxmargin.features import PackedSequences, WindowFeatures
 from maxmargin.formats import TokenColumns, read_columns
 
@@ -45,5 +44,5 @@ class Tagging:
         """Tags of the test part."""
         offsets = self.packed_test.offsets
         decoder = self.problem(1).decoder
-        codes = decoder.decode(make_rows(self.packed_test.tokens), offsets, w)
+        codes = decoder.decode(decoder.inputs(self.packed_test.tokens), offsets, w)
         return np.split(self.labels[codes], offsets[1:-1])

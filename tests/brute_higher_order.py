@@ -6,8 +6,8 @@ import numpy as np
 
 from brute import ChainTwin, _raw
 from cases import Case, random_constraints, random_costs, random_inputs
-from maxmargin.problems.chain.higher_order.problem import HigherOrderChainProblem
-from maxmargin.problems.chain.higher_order.tuples import label_tuples
+from maxmargin.problems.chain.layout import label_tuples
+from maxmargin.problems.chain.problem import ChainProblem
 
 
 class HistoryTwin(ChainTwin):
@@ -133,7 +133,7 @@ def history_case(
         may_follow=None if masks is None else masks.transitions,
     )
     return Case(
-        HigherOrderChainProblem(tokens, offsets, labels, K, known, extra, **options),
+        ChainProblem(tokens, offsets, labels, K, known, extra, **options),
         HistoryTwin(tokens, offsets, labels, K, extra, order=order, tuples=tuples, **options),
     )
 

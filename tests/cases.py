@@ -130,7 +130,7 @@ def chain_case(
 
 def decode_chains(case, w):
     problem = case.problem
-    labels = problem.decoder.decode(problem.data.rows, problem.data.offsets, w)
+    labels = problem.decoder.decode(problem.data.inputs, problem.data.offsets, w)
     return [tuple(path.tolist()) for path in np.split(labels, problem.data.offsets[1:-1])]
 
 

@@ -197,7 +197,7 @@ STRUCTURES = {
         k_best=lambda loss, rescaling, sqrt_loss: (
             loss != "costs" or where_losses_add_up(loss, rescaling, sqrt_loss)
         ),
-        refusal="with costs of labels the k best are found for rescaling='margin'",
+        refusal="chains with costs",
         decode=decode_higher_order,
         rank=rank_histories,
     ),
@@ -222,9 +222,7 @@ STRUCTURES = {
         drawn(lengths(4, 3), flags("own_rows", "constrained"), K=st.sampled_from([2, 3])),
         training=({},),
         parts=True,
-        k_best=lambda loss, rescaling, sqrt_loss: (
-            loss != "zero-one" and margin_only(rescaling, sqrt_loss)
-        ),
+        k_best=where_losses_add_up,
         refusal="chains with costs",
         decode=decode_chains,
     ),

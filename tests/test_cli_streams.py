@@ -58,7 +58,7 @@ def test_a_model_survives_a_full_disk(corpus_folder, tmp_path_factory, monkeypat
     before = (corpus_folder / "model.mm").read_bytes()
     refuge = tmp_path_factory.mktemp("refuge")
     monkeypatch.setattr("tempfile.tempdir", str(refuge))
-    monkeypatch.setattr("maxmargin.cli.outputs.check_writable", lambda path: None)
+    monkeypatch.setattr("maxmargin.cli.files.check_writable", lambda path: None)
     fill_disk(monkeypatch, lambda target: target.parent == corpus_folder)
     assert main(["train", "tag", "ok.txt", "-o", "model.mm"]) == 1
     last = capsys.readouterr().err.strip().splitlines()[-1]

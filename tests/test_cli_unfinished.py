@@ -63,7 +63,7 @@ def test_an_interrupted_search_says_that_nothing_was_saved(corpus_folder, monkey
     search = ["path", "tag", hard, "--dev", hard, "--Cs", "1000", "-o", "new.mm", *limits]
     assert main(search) == 128 + signal.SIGTERM
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "maxmargin: interrupted before all C were judged; nothing was saved"
+    assert last == "maxmargin: interrupted before all C were evaluated; nothing was saved"
     assert not os.path.exists("new.mm")
     assert main(["cross-validate", "tag", hard, "--C", "1000", *limits]) == 128 + signal.SIGTERM
     last = capsys.readouterr().err.splitlines()[-1]
@@ -144,7 +144,7 @@ def test_a_signal_that_others_turn_into_an_error_is_a_signal(corpus_folder, monk
         except KeyboardInterrupt:
             raise ImportError("PLEASE READ THIS") from None
 
-    monkeypatch.setattr("maxmargin.cli.data.load_model", interrupted_import)
+    monkeypatch.setattr("maxmargin.cli.files.load_model", interrupted_import)
     assert main(["predict", "model.mm", "ok.txt"]) == 128 + signal.SIGTERM
     assert capsys.readouterr().err == "maxmargin: interrupted\n"
 

@@ -22,14 +22,12 @@ import maxmargin as mm
 from cli_corpus import refused, write_corpus
 from exact_qp import solve_exactly
 from maxmargin.cli import main
-from maxmargin.cluster import dask_executor, remote
-from maxmargin.cluster.ascent import ShardedAscent
+from maxmargin.cluster import dask_executor
+from maxmargin.cluster.ascent import Point, Points, ShardedAscent
 from maxmargin.cluster.executor import ClusterLost, InProcess, ShardConfig
 from maxmargin.cluster.loaders import FileShard, cut
-from maxmargin.cluster.points import Point, Points
-from maxmargin.cluster.shard import ShardOptions
+from maxmargin.cluster.shard import Packed, ShardOptions, pack, products
 from maxmargin.cluster.solver import solve_by
-from maxmargin.cluster.vectors import Packed, pack, products
 from maxmargin.engine.violations import hinge_values
 from maxmargin.features import PackedSequences
 from maxmargin.formulation import Formulation
@@ -192,9 +190,9 @@ def test_products_of_long_vectors(monkeypatch):
     matrix = rng.normal(size=(5, 100)) * (rng.random((5, 100)) < 0.4)
     vectors = [pack(matrix[0]), pack(matrix[1]), *(Packed(100, None, row) for row in matrix[2:])]
     assert vectors[0].ids is not None
-    monkeypatch.setattr("maxmargin.cluster.vectors.BLOCK", 30)
+    monkeypatch.setattr("maxmargin.cluster.shard.BLOCK", 30)
     for cost in (0.0, 1e9):  # of a gathered entry
-        monkeypatch.setattr("maxmargin.cluster.vectors.GATHERED", cost)
+        monkeypatch.setattr("maxmargin.cluster.shard.GATHERED", cost)
         found = products(vectors[1:], vectors, 100)
         np.testing.assert_allclose(found, matrix[1:] @ matrix.T, atol=1e-12)
 
@@ -335,10 +333,12 @@ def test_a_worker_out_of_reach(fault):
     with dask_executor.DaskExecutor(FakeClient(**{fault: False}), loaders, config, 0.1) as team:
         assert team.home == ["b", "b"]
         assert [info.n_examples for info in team.info] == [100, 100]
-        assert len([key for key in remote._PARTS if key[0] == team.job]) == 2
-    assert not [key for key in remote._PARTS if key[0] == team.job]
-    late = remote.work(team.job, 0, (loaders[0], config[0]), "info", None, ())
-    assert isinstance(late, remote.Missing) and not remote._PARTS  # nobody would let it go again
+        assert len([key for key in dask_executor._PARTS if key[0] == team.job]) == 2
+    assert not [key for key in dask_executor._PARTS if key[0] == team.job]
+    late = dask_executor.work(team.job, 0, (loaders[0], config[0]), "info", None, ())
+    assert (
+        isinstance(late, dask_executor.Missing) and not dask_executor._PARTS
+    )  # nobody would let it go again
 
 
 def test_an_answer_that_is_gone_with_its_worker_is_not_waited_for():
@@ -362,7 +362,7 @@ def test_what_was_made_before_an_error_is_forgotten():
     config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())] * 2
     with pytest.raises(ZeroDivisionError):
         dask_executor.DaskExecutor(FakeClient(), loaders, config, 0.1).__enter__()
-    assert not remote._PARTS
+    assert not dask_executor._PARTS
 
 
 def test_a_part_that_takes_long_is_given_time():
@@ -525,7 +525,7 @@ class Full(FakeClient):
     def count(self, progress):
         self.rounds_left -= 1
         if self.rounds_left == 0:
-            remote._PARTS.clear()
+            dask_executor._PARTS.clear()
             self.takes = False
 
     def scatter(self, things, **options):

@@ -129,9 +129,9 @@ def test_a_fit_names_its_task(caplog, quiet_so_far, monkeypatch):
     named = []
 
     class Noticed(mm.MulticlassSVM):
-        def _make_solver(self):
+        def _training_set(self, *given, **named_ones):
             named.append(_compiling._Clock.tasks[-1])
-            return super()._make_solver()
+            return super()._training_set(*given, **named_ones)
 
     Noticed().fit([[0.0], [1.0]], [0, 1])
     assert set(named) == {"multiclass"} and not _compiling._Clock.tasks

@@ -10,13 +10,14 @@ import scipy.sparse as sp
 
 import maxmargin as mm
 from maxmargin.estimators.explanation import token_name
+from maxmargin.estimators.token_inputs import TokenInputs
 from maxmargin.features import WindowFeatures
 from maxmargin.problems.dependency.decoder import DependencyDecoder
 from maxmargin.problems.dependency.feature_names import arc_feature_names
 from maxmargin.problems.dependency.features import DEFAULT_TEMPLATES, TokenFields
 from maxmargin.problems.dependency.kernels import most_arc_features
 from maxmargin.problems.dependency.scores import arc_features
-from maxmargin.report.subjects.inputs import words_of
+from maxmargin.report.subjects.subject import words_of
 
 LABELS = ["B-X", "I-X", "O"]
 
@@ -471,7 +472,7 @@ def test_segments(options):
     model.coef_ = rng.normal(size=model.coef_.shape)
     for x in X:
         every = all_segmentations(len(x), model.max_lengths_)
-        problem = model._problem(*model._coded(model._packed([x]), [[]]))
+        problem = model._problem(*model._coded(TokenInputs.of(model).packed([x]), [[]]))
         coded = [[(s, e, "ab".index(label)) for s, e, label in own] for own in every]
         scores = [
             (problem.joint_feature(problem.input_of(0), own) @ model.coef_).item() for own in coded

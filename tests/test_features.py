@@ -22,7 +22,7 @@ from maxmargin.features import (
     pack_sequences,
     words_templates,
 )
-from maxmargin.features.templates import parse_template, word_shape
+from maxmargin.features.window.templates import parse_template, word_shape
 from maxmargin.formats import TokenColumns, read_columns
 
 # --- packing --------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_search_and_table_give_the_same(monkeypatch):
     table = window.transform(test).tokens
     one_by_one = [window.transform([sequence]).tokens for sequence in test]  # too few for a table
     assert (sp.vstack(one_by_one) != table).nnz == 0
-    monkeypatch.setattr("maxmargin.features.window_keys.LARGEST_TABLE", 0)
+    monkeypatch.setattr("maxmargin.features.window.keys.LARGEST_TABLE", 0)
     again = WindowFeatures().fit(train)
     assert again.get_feature_names_out().tolist() == window.get_feature_names_out().tolist()
     assert (again.transform(test).tokens != table).nnz == 0

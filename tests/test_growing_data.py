@@ -8,6 +8,7 @@ import maxmargin as mm
 from maxmargin.engine.packed_problem import same_columns
 from maxmargin.engine.rows import make_rows
 from maxmargin.engine.state import extends
+from maxmargin.estimators.parameters import solver_of
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
@@ -89,7 +90,7 @@ def test_features_that_come_with_more_sentences_change_the_numbers_of_others():
     assert model.result_.dual == pytest.approx(cold.result_.dual, rel=1e-3)
     assert model.result_.converged
     state = model.result_.state
-    again = model._make_solver().start(
+    again = solver_of(model).start(
         state.oracle.problem, Formulation(), 1.0, np.ones(len(words)), model.result_, ()
     )
     assert again.dual == pytest.approx(model.result_.dual, rel=1e-9)

@@ -18,10 +18,7 @@ from maxmargin.engine.accelerators import accelerators_of
 from maxmargin.engine.state import extends
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
-from maxmargin.problems.chain.decoder import ChainDecoder
-from maxmargin.problems.chain.higher_order.decoder import HigherOrderDecoder
-from maxmargin.problems.chain.higher_order.problem import HigherOrderChainProblem
-from maxmargin.problems.chain.higher_order.tuples import LabelTuples, label_tuples
+from maxmargin.problems.chain.layout import LabelTuples, label_tuples
 from maxmargin.problems.chain.problem import ChainProblem
 
 WORDS = [
@@ -77,9 +74,10 @@ def test_a_first_order_chain_is_the_same_one():
     lengths = rng.integers(1, 9, 20)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     tokens, labels = random_inputs(rng, offsets[-1], 4), rng.integers(0, 5, offsets[-1])
-    nothing = label_tuples(labels, offsets, 5, order=1, pairs=False)
     plain = ChainProblem(tokens, offsets, labels, 5, boundary_weights=True)
-    other = HigherOrderChainProblem(tokens, offsets, labels, 5, nothing, boundary_weights=True)
+    other = ChainProblem(tokens, offsets, labels, 5, boundary_weights=True)
+    assert plain.layout.is_first_order
+    other.layout.is_first_order = False
     w = rng.normal(size=plain.n_features)
     for rescaling, sqrt_loss in SEARCHES:
         rows = [p.oracle(np.arange(20), w, rescaling, sqrt_loss) for p in (plain, other)]
@@ -87,10 +85,8 @@ def test_a_first_order_chain_is_the_same_one():
         assert np.allclose(dense_rows(rows[0], len(w)), dense_rows(rows[1], len(w)))
     X, Y = runs(4)
     model = tagger(tol=1e-6).fit(X, Y)
-    assert type(model._decoder) is ChainDecoder
     # A weight that counts twice, and is half as large, costs a quarter.
     scaled = tagger(eta=2.0, tol=1e-6).fit(X, Y)
-    assert type(scaled._decoder) is HigherOrderDecoder
     assert scaled.result_.primal < model.result_.primal - 0.1
 
 
@@ -131,7 +127,7 @@ def test_costs_of_any_rows(loss):
     assert (rows == 3).any()
     tuples = label_tuples(labels, offsets, 3, order=2, pairs=False)
     options = {"loss": loss, "costs": costs, "cost_rows": rows}
-    problem = HigherOrderChainProblem(tokens, offsets, labels, 3, tuples, **options)
+    problem = ChainProblem(tokens, offsets, labels, 3, tuples, **options)
     twin = HistoryTwin(tokens, offsets, labels, 3, order=2, tuples="seen", **options)
     for scale, (rescaling, sqrt_loss) in itertools.product((0.1, 1.0), SEARCHES):
         w = scale * rng.normal(size=problem.n_features)
@@ -147,8 +143,8 @@ def test_costs_of_one_are_errors(kind):
     offsets = np.array([0, 12, 13, 40])
     tokens, labels = rng.normal(size=(40, 3)), rng.integers(0, 4, 40)
     tuples = label_tuples(labels, offsets, 4, order=3, pairs=False)
-    plain = HigherOrderChainProblem(tokens, offsets, labels, 4, tuples)
-    costly = HigherOrderChainProblem(tokens, offsets, labels, 4, tuples, costs=1.0 - np.eye(4))
+    plain = ChainProblem(tokens, offsets, labels, 4, tuples)
+    costly = ChainProblem(tokens, offsets, labels, 4, tuples, costs=1.0 - np.eye(4))
     for scale in (0.02, 0.2):
         w = scale * rng.normal(size=plain.n_features)
         found = [
@@ -196,7 +192,7 @@ def test_tuples_without_others_that_begin_or_end_them():
         np.array([[2, 1, 0]]),
         np.array([[0, 0, 1, 2], [1, 0, 0, 1], [2, 2, 2, 2]]),
     )
-    problem = HigherOrderChainProblem(tokens, offsets, labels, 3, tuples, random_inputs(rng, 9, 1))
+    problem = ChainProblem(tokens, offsets, labels, 3, tuples, random_inputs(rng, 9, 1))
 
     class Listed(HistoryTwin):
         def known(self, n):
@@ -214,7 +210,7 @@ def test_states_are_few():
     labels, offsets = np.tile([0, 1, 2, 3, 4], 20), np.array([0, 100])
     seen = label_tuples(labels, offsets, 5, order=3, pairs=True)
     assert [len(table) for table in seen] == [5, 5, 5]
-    problem = HigherOrderChainProblem(np.ones((100, 1)), offsets, labels, 5, seen)
+    problem = ChainProblem(np.ones((100, 1)), offsets, labels, 5, seen)
     assert problem.layout.model.states.n_states == 5 + 5 + 5
     every = label_tuples(labels, offsets, 5, order=3, pairs=True, which="allowed")
     assert [len(table) for table in every] == [25, 125, 625]
@@ -224,7 +220,7 @@ def test_tables_that_are_too_large_are_refused():
     rng = np.random.default_rng(0)
     labels, offsets = rng.integers(0, 4, 9000), np.array([0, 9000])
     tuples = label_tuples(labels, offsets, 4, order=2, pairs=False)
-    problem = HigherOrderChainProblem(np.ones((9000, 1)), offsets, labels, 4, tuples)
+    problem = ChainProblem(np.ones((9000, 1)), offsets, labels, 4, tuples)
     w = np.zeros(problem.n_features)
     with pytest.raises(ValueError, match="9000 tokens with 20 states and 9001 numbers of errors"):
         problem.oracle(np.arange(1), w, "slack")
@@ -248,7 +244,9 @@ TEMPLATES = ["w[0]", "p[0]", "p[-1]|p[0]"]
 )
 def test_transition_features_are_chosen(chosen, names, tmp_path):
     model = tagger(features=WindowFeatures(TEMPLATES), transition_features=chosen).fit(WORDS, TAGS)
-    listed = model._transition_feature_names(list(range(model._transition_inputs.n_features)))
+    transitions = model._model.transitions
+    numbers = range(transitions.n_features)
+    listed = list(transitions.feature_names(model._model.inputs, numbers).values())
     if names is None:
         assert all("p[-1]=" in name or name == "p[0]=V" for name in listed) and len(listed) == 8
     else:
@@ -270,8 +268,8 @@ def test_transition_features_are_chosen(chosen, names, tmp_path):
 def test_features_of_dicts_are_chosen_by_key():
     X = [[{"word": word, "size": len(word)} for word, _ in sentence] for sentence in WORDS]
     model = tagger(transition_features=["word", "size"]).fit(X, TAGS)
-    assert model._transition_inputs.n_features == model.n_features_in_
-    assert tagger(transition_features="size").fit(X, TAGS)._transition_inputs.n_features == 1
+    assert model._model.transitions.n_features == model.n_features_in_
+    assert tagger(transition_features="size").fit(X, TAGS)._model.transitions.n_features == 1
 
 
 def test_models_are_kept(tmp_path):
@@ -417,8 +415,8 @@ def test_more_examples_go_on_from_the_planes_there_are():
     labels, offsets = np.tile([0, 1, 2, 0, 2, 1], 6), np.arange(0, 37, 6)
     tokens = np.random.default_rng(0).normal(size=(36, 3))
     tuples = label_tuples(labels, offsets, 3, order=2, pairs=False)
-    few = HigherOrderChainProblem(tokens[:24], offsets[:5], labels[:24], 3, tuples)
+    few = ChainProblem(tokens[:24], offsets[:5], labels[:24], 3, tuples)
     few.oracle(np.arange(4), np.zeros(few.n_features))
-    assert extends(HigherOrderChainProblem(tokens, offsets, labels, 3, tuples), few)
+    assert extends(ChainProblem(tokens, offsets, labels, 3, tuples), few)
     other = label_tuples(labels[:4], np.array([0, 4]), 3, order=2, pairs=False)
-    assert not extends(HigherOrderChainProblem(tokens, offsets, labels, 3, other), few)
+    assert not extends(ChainProblem(tokens, offsets, labels, 3, other), few)

@@ -20,6 +20,7 @@ from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes import class_store
 from maxmargin.problems.classes.class_store import ClassStore
 from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import TrainingRequest
 from solving import (
     ALL_SOLVERS,
     check_certificate,
@@ -134,7 +135,9 @@ def test_the_time_limit_ends_a_pass_at_fixed_weights():
     """A pass of a slow oracle is not to be waited for, but for the one that certifies."""
     problem = medium_chains()
     solver = make_solver("auto", max_time=0.0)
-    run = solver.start(problem, Formulation(), 5.0, np.ones(problem.n_examples), None, ())
+    run = solver.start(
+        TrainingRequest(problem, Formulation(), 5.0, np.ones(problem.n_examples), None, ())
+    )
     with pytest.raises(StopTraining, match="max_time"):
         run.certify(limited=True)
     assert 0 < run.oracle_calls <= 0.5 * problem.n_examples

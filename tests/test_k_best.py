@@ -8,6 +8,7 @@ import pytest
 import maxmargin as mm
 from cases import multiclass_case
 from maxmargin.problems.chain.k_best import make_k_best_scratch
+from maxmargin.problems.chain.layout import ChainLayout
 
 # ----- the estimator -----------------------------------------------------------------------------
 
@@ -52,9 +53,12 @@ def test_bad_k():
 
 @pytest.mark.nojit
 def test_tables_that_do_not_fit_are_refused():
-    message = r"the 5 best labellings of 2000 tokens with 22 labels, told apart.* 29\.2 GiB; use"
+    message = (
+        r"the 5 best labellings in 2000 tokens with 22 states and 2001 .* 28\.5 GiB, more than 4"
+    )
+    model = ChainLayout(1, 22, boundary=False).model
     with pytest.raises(ValueError, match=message):
-        make_k_best_scratch(2000, 22, 5, by_error_count=True)
+        make_k_best_scratch(model, 2000, 5, n_error_counts=2001)
 
 
 def test_more_classes_than_there_are():

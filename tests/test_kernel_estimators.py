@@ -19,7 +19,9 @@ import maxmargin as mm
 from brute import ChainTwin, MulticlassTwin, all_planes
 from brute_measures import LabelTwin
 from exact_qp import solve_exactly
-from maxmargin.features import KernelMap, kernel_basis, kernel_map
+from maxmargin.features import KernelMap
+from maxmargin.features.kernels import functions as kernel_basis
+from maxmargin.features.kernels import map as kernel_map
 from maxmargin.formulation import Formulation
 from maxmargin.problems.measures.measure import Measure
 
@@ -172,7 +174,7 @@ def test_only_support_vectors_are_kept(fitted, digits):
     values = rbf_kernel(inputs[400:500], fitted.support_vectors_, gamma=gamma)
     scores = values @ fitted.dual_coef_.T + fitted.intercept_
     assert np.allclose(fitted.decision_function(inputs[400:500]), scores)
-    assert not hasattr(fitted, "coef_") and "_kernel_map" not in vars(fitted)
+    assert not hasattr(fitted, "coef_") and fitted._kernel._mapping is None
     report = fitted.kernel_report_
     assert report.n_bytes_training >= 2 * 400 * 400 * 8 > 5 * report.n_bytes_model
     assert len(pickle.dumps(fitted)) < 400 * 400 * 8 / 2
@@ -418,7 +420,7 @@ def test_labels_known_in_part():
     linear = mm.SequenceTagger(**EXACT).fit(sequences(X), y)
     model = mm.SequenceTagger(kernel=linear_kernel, **EXACT).fit(sequences(X), y)
     assert model.result_.primal == pytest.approx(linear.result_.primal, rel=1e-4)
-    assert "_kernel_map" not in vars(model) and len(model.support_) == 3
+    assert model._kernel._mapping is None and len(model.support_) == 3
     with pytest.raises(ValueError, match="needs y, with the class of every row"):
         mm.SequenceTagger(basis="supports", **RBF).fit(sequences(X), y)
     new, labels = sequences(NEW[:16]), sequences(LABELS)

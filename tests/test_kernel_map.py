@@ -12,7 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from maxmargin.features import KernelMap, kernel_basis, kernel_map, pivoted_cholesky
+from maxmargin.features import KernelMap
+from maxmargin.features.kernels import functions as kernel_basis
+from maxmargin.features.kernels import map as kernel_map
+from maxmargin.features.kernels import pivoted_cholesky
 
 BASES = kernel_map.BASES
 

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "maxmargin"
 LAYERS = """\
     _version  _warn  _compiling  _numba  _jit  types  sparse_format
     validation  tables  defaults  registry  schema  sklearn_bases
-    weight_constraints  formulation  result  time_left  cutting_planes  doc_links
+    weight_constraints  formulation  result  time_left  cutting_planes
     search
     problem  objective  checking
     engine

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from every_estimator import KINDS, make
-from maxmargin import doc_links
+from maxmargin import sklearn_bases
 from maxmargin.features import WindowFeatures
 from maxmargin.progress import ProgressDisplay
 from maxmargin.result import Progress
@@ -37,27 +37,27 @@ def test_pictures_of_estimators_link_to_their_pages(monkeypatch):
     class Mine(mm.MulticlassSVM):
         pass
 
-    monkeypatch.setattr(doc_links, "documentation", lambda: "https://example.org/docs")
+    monkeypatch.setattr(sklearn_bases, "documentation", lambda: "https://example.org/docs")
     page = 'href="https://example.org/docs/api/generated/maxmargin.MulticlassSVM.html"'
     assert page in classifier()._repr_html_()
     assert page in make_pipeline(StandardScaler(), classifier())._repr_html_()
     assert "example.org" not in Mine()._repr_html_()
     assert "maxmargin.PCFGParser.html" in mm.PCFGParser()._repr_html_()
-    monkeypatch.setattr(doc_links, "documentation", lambda: None)
+    monkeypatch.setattr(sklearn_bases, "documentation", lambda: None)
     assert "maxmargin.MulticlassSVM.html" not in classifier()._repr_html_()
 
 
 def test_the_address_is_that_of_the_package(monkeypatch):
     def says(*urls):
-        doc_links.documentation.cache_clear()
+        sklearn_bases.documentation.cache_clear()
         known = SimpleNamespace(get_all=lambda name: list(urls) or None)
-        monkeypatch.setattr(doc_links.metadata, "metadata", lambda name: known)
-        return doc_links.documentation()
+        monkeypatch.setattr(sklearn_bases.metadata, "metadata", lambda name: known)
+        return sklearn_bases.documentation()
 
     assert says() is None
     assert says("Source, https://example.org/git") is None
     assert says("Source, x", "Documentation, https://example.org/a/") == "https://example.org/a"
-    doc_links.documentation.cache_clear()
+    sklearn_bases.documentation.cache_clear()
 
 
 def test_results_show_a_table_and_a_plot(tmp_path):

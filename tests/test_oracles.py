@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from brute import plane_terms
 from checking import RESCALINGS, dense_rows
-from maxmargin.engine.rows import make_rows
 from maxmargin.problems.chain.constraints import ChainConstraints, bio_constraints
 from maxmargin.problems.chain.decoder import ChainDecoder
 from maxmargin.problems.chain.layout import ChainLayout
@@ -67,7 +66,10 @@ def test_a_long_chain_whose_outputs_cannot_be_listed():
 
 def test_decode_of_no_sequences():
     decoder = ChainDecoder(ChainLayout(2, 3, False))
-    assert len(decoder.decode(make_rows(np.empty((0, 2))), np.zeros(1, np.int64), np.ones(15))) == 0
+    assert (
+        len(decoder.decode(decoder.inputs(np.empty((0, 2))), np.zeros(1, np.int64), np.ones(15)))
+        == 0
+    )
 
 
 # ----- the parts of a problem -------------------------------------------------------------------

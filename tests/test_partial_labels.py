@@ -17,7 +17,7 @@ from exact_qp import solve_exactly
 from maxmargin.datasets import make_faces
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.constraints import ChainConstraints
-from maxmargin.problems.chain.partial import PartialChains, costs_of_choices
+from maxmargin.problems.chain.costs import PartialChains, costs_of_choices
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.tree.labels import LabelTreeProblem
 from maxmargin.problems.tree.partial import (
@@ -331,7 +331,6 @@ def test_repairs_leave_alone_what_may_continue_something():
         ([["O", None], ["O"]], {}, "y has only one label"),
         ([[{"O", "B-X"}, None], [None]], {}, "y says nothing: any label of any token of all 2 seq"),
         ([["O", None], ["B-X"]], {"partial": "mean"}, "partial must be 'alternate' or 'convex'"),
-        ([["O", None], ["B-X"]], {"order": 2}, "known in part are for order=1"),
         ([["O", None], ["B-X"]], {"max_rounds": 0}, "max_rounds must be a whole number >= 1"),
         ([["O", None], ["B-X"]], {"slack": "none", "solver": "n-slack"}, "need slacks"),
     ],
@@ -387,7 +386,7 @@ def test_a_round_that_has_no_time_settles_nothing(monkeypatch):
     def in_a_hurry(partial, solver, *args, **options):
         return alternate(partial, Hurried(solver), *args, **options)
 
-    monkeypatch.setattr("maxmargin.estimators.partial_labels.alternate", in_a_hurry)
+    monkeypatch.setattr("maxmargin.estimators.training.alternate", in_a_hurry)
     X, _, part = make_sentences(hidden=0.7)
     with pytest.warns(ConvergenceWarning, match="after 1 rounds; raise max_time"):
         model = tagger(tol=1e-3).fit(X, part)

@@ -1,5 +1,6 @@
 """What ``import maxmargin`` offers, and what it does not cost."""
 
+import inspect
 import subprocess
 import sys
 
@@ -29,3 +30,21 @@ def test_import_is_light():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+ESTIMATORS = [name for name in mm.__all__ if hasattr(getattr(mm, name), "fit")]
+MOST_CLASSES, MOST_METHODS = 9, 60
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_are_made_of_few_classes_and_methods(name):
+    """What is more is an object or a function that they use, not a class that they inherit."""
+    own = [cls for cls in getattr(mm, name).__mro__ if cls.__module__.startswith("maxmargin")]
+    methods = {
+        attribute
+        for cls in own
+        for attribute, value in vars(cls).items()
+        if inspect.isroutine(value) or isinstance(value, (property, staticmethod, classmethod))
+    }
+    assert len(own) <= MOST_CLASSES, own
+    assert len(methods) <= MOST_METHODS, sorted(methods)

@@ -1,6 +1,7 @@
 """A fit that fails, however late, leaves the estimator as it was."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -171,16 +172,17 @@ def test_a_callback_sees_the_model_of_before_and_may_write_to_it():
 
 
 class Careful(mm.MulticlassSVM):
-    """A user's subclass, which may refuse a model after it has been trained."""
+    """A subclass, which may refuse a model after it has been trained."""
 
     refuse = False
 
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.extra_ = len(X)
+    def _training_set(self, X, y, **given):
+        return replace(super()._training_set(X, y, **given), finish=self.check)
+
+    def check(self, problem):
+        self.extra_ = problem.n_examples
         if self.refuse:
             raise RuntimeError("not good enough")
-        return self
 
 
 def test_a_subclass_that_refuses_its_model_keeps_the_one_before():

@@ -12,9 +12,15 @@ import maxmargin as mm
 from maxmargin.datasets import make_faces
 from maxmargin.features import WindowFeatures
 from maxmargin.metrics import chunk_scores, relation_scores
-from maxmargin.report.drawings import alignment, dependency_tree, parse_tree, tagged_sentence
-from maxmargin.report.drawings.texts import width_of
-from maxmargin.report.page import Line, line_chart, table
+from maxmargin.report.charts import Line, line_chart
+from maxmargin.report.drawings import (
+    alignment,
+    dependency_tree,
+    parse_tree,
+    tagged_sentence,
+    width_of,
+)
+from maxmargin.report.page import table
 from maxmargin.tables import percent
 
 VOID = {"meta", "link", "br", "img", "image"}

@@ -12,7 +12,7 @@ from maxmargin.metrics import (
     chunk_scores,
     paired_comparison,
 )
-from maxmargin.metrics.resampling import _resampled, _swapped, _table
+from maxmargin.metrics.tallies import _resampled, _swapped, _table
 
 N = 60
 
@@ -62,7 +62,7 @@ def test_resamples_draw_as_many_units_and_all_columns_together():
 
 
 def test_blocks_of_resamples_make_up_all_of_them(monkeypatch):
-    monkeypatch.setattr("maxmargin.metrics.resampling.MOST_DRAWS", 7 * N)
+    monkeypatch.setattr("maxmargin.metrics.tallies.MOST_DRAWS", 7 * N)
     scores = drawn_scores(0)
     assert len(np.concatenate(list(_resampled(_table(scores), 100, 0)))) == 100
     assert 0.0 <= paired_comparison(scores, drawn_scores(1), resamples=100)["f1"].p <= 1.0

@@ -13,7 +13,7 @@ from maxmargin.features import WindowFeatures
 from maxmargin.formats.array_coding import array_from, shortest_form
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import sparsification
-from maxmargin.solvers.sparsification import Compaction
+from maxmargin.solvers.sparsification import sparsify
 from solving import solve
 from structures import small_case
 
@@ -240,7 +240,7 @@ def test_shorter_weights_satisfy_the_constraints(kind):
     constraints = CONSTRAINTS[kind](np.random.default_rng(3), case.twin.n_features)
     formulation = Formulation(constraints=constraints)
     trained = solve("n-slack", case.problem, 0.5, formulation, tol=1e-4)
-    short = Compaction(trained, 0.2).solve(case.problem, formulation, 0.5)
+    short = sparsify(trained, 0.2, case.problem, formulation, 0.5)
     assert not np.array_equal(short.w, trained.w) and short.relative_gap <= 0.2
     assert short.primal == pytest.approx(of_all(case.twin, formulation, 0.5, short.w), rel=1e-9)
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.features import KernelMap, WindowFeatures
-from maxmargin.features.templates import word_shape
+from maxmargin.features.window.templates import word_shape
 from maxmargin.formulation import C_from_paper
 
 from .. import tagging

@@ -211,7 +211,7 @@ class Result:
         ImportError
             If matplotlib is not installed.
         """
-        return import_name("report.convergence", "plot_convergence")(self, path, **options)
+        return import_name("report.plots", "plot_convergence")(self, path, **options)
 
     @property
     def n_examples(self) -> int:

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["CallbackSupport", "Classifier", "Estimator", "check_fitted", "clone"]
+__all__ = ["Classifier", "Estimator", "check_fitted", "clone", "doc_link_template"]
 
 _HOME = "sklearn.base"
 #: How the names begin that users know and that estimators have by scikit-learn alone.
@@ -67,37 +69,53 @@ class _Alone:
         return self
 
 
+@functools.cache
+def documentation() -> str | None:
+    """The address of the documentation, by what the installed package says of itself."""
+    try:
+        urls = metadata.metadata("maxmargin").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return None
+    known = dict(url.split(", ", 1) for url in urls)
+    return known["Documentation"].rstrip("/") if "Documentation" in known else None
+
+
+def _doc_link_template(estimator: Any) -> str:
+    """Where pictures of an estimator link to; without documentation there is no link."""
+    home = documentation()
+    return "" if home is None else home + "/api/generated/maxmargin.{estimator_name}.html"
+
+
+#: For estimators, as the attribute that scikit-learn reads.
+doc_link_template = property(_doc_link_template)
+
+
 class _NoClassifier:
     """Bases are replaced one by one: none of those before may be that of two classes."""
-
-
-class _NoCallbacks:
-    """As above; it stays for scikit-learn before 1.9."""
 
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator as Estimator
     from sklearn.base import ClassifierMixin as Classifier
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
 else:
 
     class Estimator(_Alone):
-        """Stands for ``BaseEstimator``."""
+        """Stands for ``BaseEstimator``, and from 1.9 on for ``CallbackSupportMixin``."""
+
+        _doc_link_module = "maxmargin"
+        _doc_link_template = doc_link_template
 
     class Classifier(_NoClassifier):
         """Stands for ``ClassifierMixin``."""
 
-    class CallbackSupport(_NoCallbacks):
-        """Stands for ``CallbackSupportMixin``, which scikit-learn has since 1.9."""
-
 
 def _inherit(base: ModuleType) -> None:
     """Make scikit-learn's classes the bases of those above."""
-    Estimator.__bases__ = (base.BaseEstimator,)
-    Classifier.__bases__ = (base.ClassifierMixin,)
+    bases = [base.BaseEstimator]
     with contextlib.suppress(ImportError):
-        callback = importlib.import_module("sklearn.callback")
-        CallbackSupport.__bases__ = (callback.CallbackSupportMixin,)
+        bases.insert(0, importlib.import_module("sklearn.callback").CallbackSupportMixin)
+    Estimator.__bases__ = tuple(bases)
+    Classifier.__bases__ = (base.ClassifierMixin,)
     for cls in _subclasses(Estimator):  # as if they had been written just now
         super(Estimator, cls).__init_subclass__()
 

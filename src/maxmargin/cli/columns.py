@@ -1,46 +1,62 @@
-"""Column files of models that label or segment their tokens."""
+"""Column files of models that label or segment their tokens; CRFsuite's data; data on disk."""
 
 from __future__ import annotations
 
 import argparse
 import io
+import os
+import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._warn import warn_user
 from ..features import (
+    FeatureDictionary,
+    PackedSequences,
+    StoredSequences,
     WindowFeatures,
     chunking_templates,
     ner_templates,
     read_templates,
     words_templates,
 )
-from ..features.crf_templates import is_crf_template
-from ..features.templates import parse_template
-from ..formats import open_text, read_columns, write_columns
+from ..features.streaming import pack_stream
+from ..features.window.templates import is_crf_template, parse_template
+from ..formats import TokenColumns, open_text, read_columns, read_columns_in_parts, write_columns
 from ..formats.opening import Source
-from ..formats.recognising import Kind
-from ..registry import Task
-from .answers import answer_line
-from .codes import UsageError
-from .data import Model, check_several_labels, open_input
-from .kinds import check_kind
+from ..formats.recognising import Kind, recognise
+from ..formats.writing import descriptor_of
+from ..progress import running_clock
+from .console import UsageError
+from .evaluation import answer_line
+from .files import Model, check_kind, check_several_labels, open_input
 from .options import SEPARATORS
+from .tasks import Task
 
 __all__ = [
+    "ATTRIBUTES",
     "Columns",
     "Templates",
     "Tokens",
+    "are_attributes",
+    "attribute_features",
+    "check_can_stream",
     "extra_of_columns",
+    "knows_attributes",
     "label_index",
     "load_column_schema",
     "read_labelled_tokens",
     "read_template_option",
     "read_tokens",
     "read_training_tokens",
+    "stored_tokens",
     "window_features",
+    "write_labels",
     "write_ranked_tokens",
     "write_tokens",
 ]
@@ -275,3 +291,126 @@ def write_ranked_tokens(
 def _separator(model: Model, arguments: argparse.Namespace) -> str:
     """What to put between two fields."""
     return SEPARATORS[arguments.separator or model.files.separator] or " "
+
+
+ATTRIBUTES = "attributes"  # what is understood of the files of such a model
+
+
+def are_attributes(arguments: argparse.Namespace) -> bool:
+    """Whether a training file has attributes: --format says so, or how it begins."""
+    if arguments.format is not None or not os.path.isfile(arguments.data):  # pipes: read but once
+        return bool(arguments.format == "crfsuite")
+    return recognise(arguments.data, arguments.encoding) is Kind.CRFSUITE
+
+
+def attribute_features(arguments: argparse.Namespace) -> FeatureDictionary:
+    """What numbers the attributes; options for columns are refused."""
+    for name in ("templates", "label_column", "separator"):
+        if getattr(arguments, name) is not None:
+            flag = name.replace("_", "-")
+            raise UsageError(
+                f"--{flag} is for columns; {arguments.data} is read as CRFsuite's data"
+            )
+    return FeatureDictionary(min_count=1 if arguments.min_count is None else arguments.min_count)
+
+
+def knows_attributes(estimator: Any) -> bool:
+    """Whether a tagger was trained on attributes."""
+    return isinstance(estimator.features_, FeatureDictionary)
+
+
+def write_labels(predicted: Any) -> str:
+    """One label on each line, a blank line behind each sequence, as CRFsuite has them."""
+    return "".join("".join(f"{label}\n" for label in labels) + "\n" for labels in predicted)
+
+
+def check_can_stream(arguments: argparse.Namespace, templates: Templates) -> None:
+    """Raise UsageError for what cannot be done with data that stay in a file."""
+    if not arguments.stream:
+        if arguments.max_features is not None:
+            raise UsageError("--max-features is of use with --stream only")
+        return
+    if not os.path.isfile(arguments.data) and (
+        arguments.data == "-" or os.path.exists(arguments.data)
+    ):
+        raise UsageError(f"--stream reads a file, and {arguments.data} is none")
+    for given, why in (
+        (arguments.calibrate, "--calibrate trains on parts of the data"),
+        (templates.of_pairs, "templates of pairs of labels are counted in memory"),
+        ((arguments.order or 1) > 1, "--order 2 and 3 list tuples of labels in memory"),
+        (arguments.on_violation in ("drop", "repair"), "--on-violation changes the data in memory"),
+    ):
+        if given:
+            raise UsageError(f"not with --stream: {why}")
+
+
+def stored_tokens(
+    arguments: argparse.Namespace, task: Task, features: WindowFeatures
+) -> tuple[StoredSequences, WindowFeatures, Tokens, int]:
+    """Features of a column file, in a file that lasts as long as they are used.
+
+    With them come the fitted extractor, the first tokens, and the number of the column of labels.
+    """
+    source = arguments.data
+    check_kind(
+        source,
+        task,
+        arguments.encoding,
+        () if arguments.label_column is None else (Kind.CONLLU,),
+    )
+    parts = read_columns_in_parts(
+        source, encoding=arguments.encoding, separator=SEPARATORS[arguments.separator or "auto"]
+    )
+    first: TokenColumns = next(parts)
+    chosen = -1 if arguments.label_column is None else arguments.label_column
+    label_column = label_index(chosen, len(first.columns), source)
+    with ExitStack() as files:
+        path = _file_beside(arguments.output)
+        files.callback(_remove, path)
+        try:
+            with running_clock("features"):  # which are built as the file is read
+                fitted = pack_stream(
+                    path,
+                    chain([first], parts),
+                    features,
+                    label_column=label_column,
+                    max_features=arguments.max_features,
+                )
+        except ValueError as error:
+            if str(error).startswith(str(source)):
+                raise
+            raise ValueError(f"{source}: {error}") from error
+        stored = PackedSequences.open(path)
+        if arguments.cluster is not None:
+            _keep_while_mapped(stored, files)
+    tokens = Tokens(first, first.select(_others(first, label_column)), None)
+    return stored, fitted, tokens, label_column
+
+
+def _others(data: TokenColumns, column: int) -> list[int]:
+    """All columns but one."""
+    return [j for j in range(len(data.columns)) if j != column]
+
+
+def _file_beside(output: str) -> str:
+    """The name of a new file in the folder of another."""
+    folder: Any = None if descriptor_of(output) is not None else Path(output).resolve().parent
+    handle, path = tempfile.mkstemp(".packed", ".maxmargin-", folder)
+    os.close(handle)
+    return path
+
+
+def _remove(path: str) -> None:
+    """Take its name from a file.
+
+    What is mapped into memory needs none, so that not even a crash leaves the file behind.
+    """
+    with suppress(OSError):  # where an open file cannot lose its name it stays
+        os.unlink(path)
+
+
+def _keep_while_mapped(stored: StoredSequences, files: ExitStack) -> None:
+    """Let a file have its name for as long as it is in use: workers find it by that."""
+    from ..cluster.loaders import mapping_of
+
+    weakref.finalize(mapping_of(stored.tokens.indices), files.pop_all().close)

@@ -1,4 +1,4 @@
-"""What training on a file is made of, whatever the task."""
+"""What commands that train share, whatever the task: options, checks, saving, and what is said."""
 
 from __future__ import annotations
 
@@ -7,15 +7,48 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
-from ..registry import Task
-from .codes import UsageError
-from .console import echo
+from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..tables import gap_fraction
+from .console import DONE, ERROR, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
+from .options import (
+    TOL_HELP,
+    TaskHelp,
+    add_jobs_option,
+    add_reading_options,
+    add_task_options,
+    check_task_options,
+    non_negative,
+    seconds,
+)
+from .tasks import TASKS, Task
 
-__all__ = ["Examples", "Plan", "Training", "check_values", "say", "shared_parameters"]
+__all__ = [
+    "Examples",
+    "Plan",
+    "Training",
+    "add_checkpoint_options",
+    "add_data_arguments",
+    "add_training_options",
+    "check_checkpoint_options",
+    "check_inputs_differ",
+    "check_keeping",
+    "check_values",
+    "describe",
+    "echo_misplaced",
+    "exit_code",
+    "is_finished",
+    "keep",
+    "leave",
+    "make_plan",
+    "save_and_report",
+    "say",
+    "shared_parameters",
+    "spent",
+]
 
 
 class Examples(NamedTuple):
-    """What estimators are trained and judged on.
+    """What estimators are trained and evaluated on.
 
     ``params`` are further arguments of ``fit`` with an entry for each row of X, such as queries.
     Rows of the same group stay together where the examples are split; by default each is alone.
@@ -85,6 +118,256 @@ def check_values(arguments: argparse.Namespace, task: Task) -> None:
 
 
 def say(arguments: argparse.Namespace, text: str) -> None:
-    """Tell the user, unless told to be quiet."""
+    """Write a line to the user, unless --quiet."""
     if not arguments.quiet:
         echo(text)
+
+
+def add_checkpoint_options(parser: argparse.ArgumentParser) -> None:
+    """Describe how a training is kept."""
+    keeping = parser.add_argument_group("checkpoints")
+    keeping.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="file to keep the state of the training in, to resume after a crash",
+    )
+    keeping.add_argument(
+        "--checkpoint-every",
+        type=seconds,
+        metavar="SECONDS",
+        help=f"seconds between two writes of the checkpoint (default {CHECKPOINT_EVERY:g})",
+    )
+    keeping.add_argument(
+        "--resume", action="store_true", help="resume from the checkpoint, if there is one"
+    )
+
+
+def add_data_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the task and its file."""
+    parser.add_argument("-h", "--help", action=TaskHelp)
+    parser.add_argument("task", metavar="TASK", choices=list(TASKS), help="task to learn")
+    parser.add_argument("data", metavar="DATA", help="training file, or - for the standard input")
+
+
+def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True) -> None:
+    """Describe how to train; commands that try several C have no --C."""
+    parser.set_defaults(C=1.0, stream=False, max_features=None)
+    model = parser.add_argument_group("model")
+    if has_C:
+        model.add_argument("--C", type=float, help="weight of the training errors (default 1)")
+    model.add_argument("--loss", metavar="NAME", help="loss to train for")
+    model.add_argument(
+        "--rescaling",
+        default="margin",
+        choices=["margin", "slack", "none"],
+        help="what the loss of an output rescales: the margin (default), the slack or nothing",
+    )
+    model.add_argument(
+        "--slack",
+        default="l1",
+        choices=["l1", "l2", "none"],
+        help="how slacks enter the objective: linearly (l1, default), squared (l2), or not at "
+        "all (none: a hard margin)",
+    )
+    model.add_argument(
+        "--intercept",
+        action=argparse.BooleanOptionalAction,
+        help="learn the weight of a constant feature",
+    )
+    add_task_options(parser)
+    add_reading_options(parser.add_argument_group("reading"), "auto")
+    training = parser.add_argument_group("training")
+    training.add_argument(
+        "--solver",
+        default="auto",
+        metavar="NAME",
+        help="solver (default auto); perceptron, mira, sgd and pegasos make 10 passes over the "
+        "data, or as many as --max-passes says",
+    )
+    training.add_argument("--tol", type=float, help=f"{TOL_HELP} (default {TOL:g} as a rule)")
+    training.add_argument(
+        "--epsilon",
+        type=float,
+        help="duality gap, in units of mean loss, at which training stops (default: --tol alone)",
+    )
+    training.add_argument(
+        "--max-passes",
+        type=float,
+        metavar="N",
+        help="stop after N passes over the training data, whatever the gap",
+    )
+    training.add_argument(
+        "--max-time",
+        type=float,
+        metavar="SECONDS",
+        help="stop after that many seconds of training, whatever the gap",
+    )
+    training.add_argument(
+        "--cache-mb",
+        type=float,
+        default=CACHE_MB,
+        metavar="MB",
+        help="memory for the cutting planes that training keeps beside the data; 0 for as little "
+        f"as possible (default {CACHE_MB:g})",
+    )
+    add_jobs_option(training)
+    training.add_argument(
+        "--seed", type=non_negative, default=0, help="seed of the random numbers (default 0)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
+
+
+def check_checkpoint_options(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for options of checkpoints where there is none."""
+    if arguments.checkpoint is None:
+        for name, given in (
+            ("--resume", arguments.resume),
+            ("--checkpoint-every", arguments.checkpoint_every is not None),
+        ):
+            if given:
+                raise UsageError(f"{name} is of use with --checkpoint only")
+
+
+def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:
+    """Raise, before training, if it cannot or should not have a checkpoint."""
+    from .files import check_checkpoint, has_checkpoint
+
+    if arguments.checkpoint is not None:
+        check_checkpoint(arguments.checkpoint, others, arguments.resume)
+        if arguments.resume and not has_checkpoint(arguments.checkpoint):
+            say(arguments, f"there is no {arguments.checkpoint} yet: training starts afresh")
+
+
+def keep(estimator: Any, arguments: argparse.Namespace) -> None:
+    """Have the training kept on disk, if that is wanted."""
+    every = arguments.checkpoint_every
+    estimator.set_params(
+        checkpoint=arguments.checkpoint,
+        checkpoint_every=CHECKPOINT_EVERY if every is None else every,
+        resume=arguments.resume,
+    )
+
+
+def leave(arguments: argparse.Namespace, finished: bool) -> None:
+    """Remove the checkpoint of a training that is over, or say what it is for."""
+    from ..checkpoints import remove_checkpoint
+    from .files import has_checkpoint
+
+    if arguments.checkpoint is None:
+        return
+    if finished:
+        remove_checkpoint(arguments.checkpoint)
+    elif has_checkpoint(arguments.checkpoint):
+        say(arguments, f"the same command with --resume continues from {arguments.checkpoint}")
+
+
+def check_inputs_differ(arguments: argparse.Namespace) -> None:
+    """Raise UsageError if two files are to be read from the standard input."""
+    if arguments.dev == arguments.data == "-":
+        raise UsageError("the standard input is either the training file or that of --dev")
+
+
+def make_plan(arguments: argparse.Namespace) -> Any:
+    """How to train, after all checks that need no data."""
+    from ..progress import running_clock
+
+    task = TASKS[arguments.task]
+    check_task_options(arguments, task)
+    check_values(arguments, task)
+    plan = task.plan(arguments)
+
+    def make() -> Any:
+        with running_clock("reading"):
+            return plan.make()
+
+    return plan._replace(make=make)
+
+
+def save_and_report(
+    arguments: argparse.Namespace, signals: Signals, estimator: Any, extra: dict[str, Any]
+) -> int:
+    """Save a trained model, whatever comes, and say where it is; returns the exit code."""
+    from ..progress import running_clock
+    from .files import model_place, reason_to_keep, save_somewhere
+
+    with signals.saving(), running_clock("saving"):
+        # The file is to hold what a Python program would set.
+        estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
+        result = estimator.result_
+        why = None
+        if not arguments.force:
+            why = reason_to_keep(arguments.output, estimator, is_finished(result))
+        wanted = model_place(arguments.output, why is not None)
+        place, error = save_somewhere(estimator, extra, wanted)
+    return _report(arguments, signals, result, place, error, why)
+
+
+def _report(
+    arguments: argparse.Namespace,
+    signals: Signals,
+    result: Any,
+    place: str,
+    error: OSError | None,
+    why: str | None,
+) -> int:
+    """Say how training went and where the model is; returns the exit code."""
+    from ..formats.writing import descriptor_of
+
+    interrupted = result.status == "interrupted" or signals.received is not None
+    # Words would spoil a model that is written to /dev/stdout, and JSON that programs read.
+    is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
+    speak = echo_result if is_for_words else echo
+    if not arguments.quiet:
+        speak(f"{describe(result)}, {spent()}")
+        speak(f"saved {place}")
+    if error is not None:
+        echo_misplaced(arguments.output, place, error)
+        return ERROR
+    if place != arguments.output:
+        reason = "training was interrupted" if interrupted else why
+        warn(
+            f"{arguments.output} is left as it was, for {reason}; the new model is in {place} "
+            "(--force would have written over the old one)"
+        )
+    return exit_code(result, signals)
+
+
+def echo_misplaced(output: str, place: str, error: OSError) -> None:
+    """Say that a model could not be saved where it should be, and where it is."""
+    reason = error.strerror or error
+    echo(f"maxmargin: error: {output}: {reason}; the model is in {place} instead")
+
+
+def exit_code(result: Any, signals: Signals) -> int:
+    """The exit code of a training whose model was saved."""
+    if result.status == "interrupted" or signals.received is not None:
+        return signals.code
+    return DONE if is_finished(result) else STOPPED_EARLY
+
+
+def is_finished(result: Any) -> bool:
+    """Whether training finished; solvers without a gap finish with their passes."""
+    if result.status == "early_stopping":  # by a held-out score
+        return True
+    if result.gap is None:
+        return result.status in ("converged", "max_passes")
+    return bool(result.converged) and result.status != "interrupted"
+
+
+def describe(result: Any) -> str:
+    """The certificate in words."""
+    if result.gap is None:
+        quality = "no certificate (the solver gives none)"
+    else:
+        share = f"{gap_fraction(result.relative_gap)} of the objective"
+        gap = f"certified gap {max(result.gap, 0.0):.4g} ({share})"  # by rounding
+        quality = f"objective {result.primal:.6g}, {gap}"
+    return f"{quality}, {result.n_oracle_calls} oracle calls ({result.n_passes:.1f} passes)"
+
+
+def spent() -> str:
+    """The time of the command so far, by phases."""
+    from ..progress import running_clock
+
+    with running_clock("saving") as clock:
+        return clock.summary()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -10,11 +12,20 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from ..types import Floats
-from .executor import ClusterLost, Loader, Reply, ShardConfig, ShardInfo, Traffic, count_bytes
+from .executor import (
+    ClusterLost,
+    Loader,
+    Reply,
+    ShardConfig,
+    ShardInfo,
+    Traffic,
+    build_shard,
+    count_bytes,
+)
 from .loaders import ArrayShard
-from .remote import Missing, drop, work
+from .shard import Shard
 
-__all__ = ["DaskExecutor", "address_of", "as_client"]
+__all__ = ["DaskExecutor", "Missing", "address_of", "as_client", "drop", "work"]
 
 CONNECTING = 10.0  # seconds to wait for a scheduler that does not answer
 LEAST_WAIT = 10.0  # seconds to wait for workers and their memory, however short the timeout
@@ -366,3 +377,55 @@ def _cancel(requests: Iterable[Request]) -> None:
     for request in requests:
         with suppress(Exception):  # a client that is closed
             request.future.cancel()
+
+
+_PARTS: dict[tuple[str, int], tuple[Shard, ShardInfo, threading.Lock]] = {}
+_OVER: set[str] = set()
+_GUARD = threading.Lock()
+
+
+class Missing(NamedTuple):
+    """The answer of a worker that does not have the part, and was not told how it is made."""
+
+    shard: int
+
+
+def work(
+    job: str,
+    shard: int,
+    making: tuple[Loader, ShardConfig] | bytes | None,
+    method: str,
+    w: Floats | None,
+    message: tuple[Any, ...],
+) -> Any:
+    """Let a part answer a question; it is made, if it is not there.
+
+    ``making``, or its pickle, may be None where it is known to be there. The method "info" asks
+    for `ShardInfo`.
+    """
+    if job in _OVER:  # nobody waits for the answer
+        return Missing(shard)
+    known = _PARTS.get((job, shard))
+    if known is None:
+        if making is None:
+            return Missing(shard)
+        if isinstance(making, bytes):
+            making = pickle.loads(making)
+        built, info = build_shard(*making)
+        with _GUARD:
+            if job in _OVER:
+                return Missing(shard)
+            known = _PARTS.setdefault((job, shard), (built, info, threading.Lock()))
+    trained, info, lock = known
+    if method == "info":
+        return info
+    with lock:  # a worker may have several threads, and a question may be asked again
+        return getattr(trained, method)(w, *message)
+
+
+def drop(job: str) -> None:
+    """Forget the parts of a training that is over."""
+    with _GUARD:
+        _OVER.add(job)  # a part that is still being made is not kept
+        for key in [key for key in _PARTS if key[0] == job]:
+            del _PARTS[key]

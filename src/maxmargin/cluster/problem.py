@@ -17,8 +17,7 @@ from ..engine.packed_problem import PackedProblem
 from ..formulation import Formulation, Rescaling
 from ..types import Floats, Ints, Ints32
 from .executor import Executor, ShardInfo
-from .shard import ShardPlane
-from .vectors import Packed
+from .shard import Packed, ShardPlane
 
 __all__ = ["ShardedProblem"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._warn import warn_user
-from ..engine.adaptive_features import AdaptiveFeatures
+from ..engine.accelerators import AdaptiveFeatures
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Progress, Result, WeightsCallback
 from ..solvers import Auto, OneSlack, Solver
-from ..solvers.base import checked_weights
+from ..solvers.base import SolverParameters, checked_weights
 from ..types import Floats
 from .ascent import ShardedAscent
 from .dask_executor import DaskExecutor, address_of, as_client
@@ -25,11 +25,11 @@ from .shard import ShardOptions
 
 __all__ = ["ClusterSolver", "solve_by"]
 
-COMMON = [field.name for field in dataclasses.fields(Solver)]
+COMMON = [field.name for field in dataclasses.fields(SolverParameters)]
 
 
 @dataclasses.dataclass(frozen=True)
-class ClusterSolver(Solver):
+class ClusterSolver(SolverParameters):
     """A solver whose examples are on the workers of a Dask cluster.
 
     The examples are cut into parts, each of which stays on a worker with its planes. Weights go
@@ -110,15 +110,7 @@ class ClusterSolver(Solver):
             return OneSlack(**common)
         return ShardedAscent(**common)
 
-    def start(self, *arguments: Any) -> NoReturn:
-        """See `Solver.start`; there is none here, but that of a solver over the parts."""
-        raise TypeError("a ClusterSolver trains by its method solve alone")
-
-    def iterate(self, run: Any) -> NoReturn:
-        """See `start`."""
-        self.start()
-
-    def solve(  # type: ignore[override]
+    def solve(
         self,
         problem: Problem | Sequence[Loader],
         formulation: Formulation,

@@ -1,9 +1,15 @@
 """Data sets for demonstrations and tests, made without a download."""
 
-from .alignments import HomologueSearch, make_homologues
 from .digit_words import DigitWords, make_digit_words
-from .figures import FACE_PARTS, FACE_TREE, Faces, make_faces
-from .sentences import make_sentences
+from .synthetic import (
+    FACE_PARTS,
+    FACE_TREE,
+    Faces,
+    HomologueSearch,
+    make_faces,
+    make_homologues,
+    make_sentences,
+)
 
 __all__ = [
     "FACE_PARTS",

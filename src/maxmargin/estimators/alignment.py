@@ -23,19 +23,21 @@ from ..types import Floats, Ints
 from ..validation import as_sample_weights, is_list, is_one_of
 from ..weight_constraints import WeightConstraints
 from .alignment_data import (
+    alignment_parts,
     as_pairs,
     encode,
     letters_of,
     partners_as_pairs,
+    rows_of_alignment,
     split_homologues,
     split_pairs,
 )
-from .alignment_explanation import alignment_parts, rows_of_alignment
 from .base import MaxMarginEstimator, checked_k
-from .example_weights import score_weights
-from .explanation import Explanation, alone, decision, differing_parts
+from .costs import score_weights
+from .explanation import Explanation, differing_parts, explain_whole
 from .labels import Outputs
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["SequenceAligner"]
 
@@ -71,7 +73,7 @@ class SequenceAligner(MaxMarginEstimator):
         The letters; by default those of the training sequences, sorted.
     gap_signs : {"any", "nonpositive"}, default="any"
         Whether scores of gaps may be positive, which rewards gaps, or all are to be penalties.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -189,8 +191,11 @@ class SequenceAligner(MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_options()
-        self._make_solver()  # parameters are checked before the data
         X, y = as_list(X), as_list(y, "y")
         if len(X) != len(y):
             raise ValueError(
@@ -223,8 +228,7 @@ class SequenceAligner(MaxMarginEstimator):
         options = (self.task, self.loss, tuple(layout))
         self._aligner = Aligner(layout)
         data = (*xs, *ys, *decoys, partners, groups, options)
-        self._train(make_problem, data, weights, constraints=self._constraints(layout))
-        return self
+        return TrainingSet(make_problem, data, weights, self._constraints(layout))
 
     def _constraints(self, layout: AlignmentLayout) -> WeightConstraints | None:
         """The signs that scores of gaps must have."""
@@ -322,9 +326,8 @@ class SequenceAligner(MaxMarginEstimator):
         if self.task == "rank":
             shown = [f"candidate {chosen}", f"candidate {rival}"]
         if rival is None:
-            return Explanation(chosen, None, (alone(0, "", shown[0]),), n)
-        found = decision(0, "", shown[0], shown[1], differing_parts(parts[0], parts[1]))
-        return Explanation(chosen, rival, (found,), n)
+            return explain_whole(chosen, None, (), n, (shown[0], None))
+        return explain_whole(chosen, rival, differing_parts(*parts), n, shown)
 
     def align(self, X: Any) -> list[Ints]:
         """Best alignment of each pair of sequences, whatever the task.

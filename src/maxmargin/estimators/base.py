@@ -1,93 +1,70 @@
-"""What all estimators share: the call of the solver, warm starts and warnings."""
+"""What all estimators share: parameters, files, reports, weights, what a trainer asks for."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import dataclasses
-import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from types import MethodType
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._warn import warn_user
-from ..defaults import KEEPING
-from ..doc_links import DocLinks
-from ..engine.state import fingerprint as content_of
-from ..formulation import Formulation
-from ..problem import Problem
-from ..progress import running_clock
+from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..formulation import Rescaling, Slack
 from ..registry import import_name
-from ..result import Callback, Result
-from ..schema import annotated_types
+from ..result import Callback
 from ..search.limits import as_weights
-from ..sklearn_bases import CallbackSupport, Estimator, check_fitted
-from ..solvers import SOLVERS, Solver, is_online, make_solver
-from ..solvers.base import check_numbers, checked_weights
-from ..solvers.checkpoint_group import CheckpointGroup
-from ..solvers.dual_ascent import DualAscentState
-from ..solvers.online import OnlineSolver
-from ..solvers.online_learner import Learner, Seen
-from ..solvers.path import PathPoint, Solve, solve_path
-from ..solvers.sparsification import Compaction
+from ..sklearn_bases import Estimator, check_fitted
+from ..solvers import SOLVERS, Solver, is_online
 from ..sparse_format import check_sparse
 from ..types import Floats
-from ..validation import is_list, is_one_of
-from ..weight_constraints import WeightConstraints
-from .checked_weights import CheckedWeights
 from .early_stopping import EarlyStopping
-from .parameters import SharedParameters
-from .partial_fit_log import Stream
-from .seeds import seed_of
-from .sklearn_callbacks import iteration_callback
-from .transactional_fit import TransactionalFit
+from .training import Trainer, TrainingSet
 
 __all__ = [
+    "CheckedWeights",
     "ConditionalMethod",
     "MaxMarginEstimator",
     "OnlineMethod",
     "Savable",
     "checked_k",
-    "fingerprint",
-    "warn_unless_converged",
 ]
 
 
-class _Kept(NamedTuple):
-    """What a warm start needs of the fit before.
+class CheckedWeights:
+    """Remembers which weights of an estimator were found to be finite.
 
-    The problem may refer to arrays of the user, who may have written to them since; ``held`` is
-    what it had in it then.
+    Anybody may put other weights into a fitted estimator, so they are looked at when they are used;
+    millions of them take longer than a prediction. An estimator gets this object together with its
+    weights, for a prediction must not set attributes.
     """
 
-    fingerprint: str
-    problem: Problem
-    held: str | None
+    def __init__(self) -> None:
+        self._finite: weakref.ref[Floats] | None = None
 
-    @property
-    def is_untouched(self) -> bool:
-        """Whether the problem is still that of the fit before."""
-        return self.held is not None and content_of(self.problem) == self.held
+    def check_finite(self, weights: Floats) -> None:
+        """Raise ValueError for weights among which no search finds a best output."""
+        if self._finite is not None and self._finite() is weights:
+            return
+        bad = np.flatnonzero(~np.isfinite(weights))
+        if len(bad):
+            raise ValueError(f"weight {bad[0]} is {weights[bad[0]]}; weights must be finite")
+        self._finite = weakref.ref(weights)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, as the hash of equal objects differs where they share others."""
-        return _copied, (self.fingerprint, self.problem, self.is_untouched)
-
-
-def _copied(fingerprint: str, problem: Problem, is_untouched: bool) -> _Kept:
-    """What was kept, out of a pickle."""
-    return _Kept(fingerprint, problem, content_of(problem) if is_untouched else None)
+    def __reduce__(self) -> tuple[type[CheckedWeights], tuple[()]]:
+        """Copies, pickled ones too, have weights of their own to look at."""
+        return CheckedWeights, ()
 
 
-class Savable(TransactionalFit):
+class Savable(Estimator):
     """Estimators with ``coef_`` that can be written to a file, and read by `maxmargin.load`."""
 
     coef_: Any
+    result_: Any
     _weights_check: CheckedWeights
 
     def save(self, path: Any) -> None:
@@ -180,60 +157,104 @@ class Savable(TransactionalFit):
         raise NotImplementedError
 
 
-class PathRequest(NamedTuple):
-    """What a fit is to do in place of training for one C; see `solve_path`."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class MaxMarginEstimator(Savable):
+    """Base class of the estimators that a `Trainer` trains, with the parameters of all of them.
 
-    Cs: tuple[float, ...]
-    cover: bool
+    Parameters
+    ----------
+    C : float, default=1.0
+        Multiplies the sum of the slacks (not their mean): larger values fit the training data
+        closer.
+    rescaling : {"margin", "slack", "none"}, default="margin"
+        What the loss rescales.
+    slack : {"l1", "l2", "none"}, default="l1"
+        Whether slacks enter the objective linearly, squared, or not at all.
+    sqrt_loss : bool, optional
+        Use the square root of the loss; by default for squared slacks only.
+    solver : str or Solver, default="auto"
+        "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
+        (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own
+        ``tol``, ``epsilon``, ``max_passes``, ``max_time``, ``random_state``, ``n_jobs`` and
+        ``cache_mb`` are then used in place of the estimator's. The online solvers ("perceptron",
+        "mira", "sgd", "pegasos") make ``max_passes`` passes, 10 by default, whatever the gap.
+    tol : float or None, default=1e-2
+        Stop at this relative duality gap, ``(P - D) / P <= tol``. Predictions for unseen data are
+        hardly ever better for smaller ones; to compare objectives or weights, take 1e-4, say.
+    epsilon : float, optional
+        Stop at this gap in units of mean loss, ``(P - D) / (n C) <= epsilon``. Either suffices.
+    max_passes : float, optional
+        Stop training after this many oracle calls per example.
+    max_time : float, optional
+        Stop training after this many seconds.
+    checkpoint : str or path-like, optional
+        File to keep the training in, so that it can go on after a crash: ``fit`` writes it between
+        iterations, and replaces it as a whole. The one before stays as ``checkpoint + ".1"``. Calls
+        of ``partial_fit`` are kept in it, too, after each of them.
+    checkpoint_every : float, default=60.0
+        Seconds between two writings.
+    resume : bool, default=False
+        Go on from the file, if there is one: ``fit`` then ends with the same model, bit by bit, as
+        if nothing had happened. Data and parameters have to be the same, but for the limits
+        ``max_passes`` and ``max_time``, which count what was done before. ``random_state`` has no
+        effect then. A training that was over is not trained again. ``partial_fit`` has to be called
+        again from the first call on; calls that were over return at once.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C during training does. "raise" raises KeyboardInterrupt; the best model so far is
+        kept in ``coef_`` and ``result_``, whose status is "interrupted". "return" makes ``fit``
+        return with that model, and a warning; a search such as GridSearchCV then goes on with its
+        next fit. A second Ctrl-C, or one before the first iteration is over (while kernels are
+        compiled, say), raises at once and leaves the estimator as it was.
+    n_jobs : int, optional
+        Threads for predictions and for training: for passes that certify a result, those of
+        solver "one-slack" and "n-slack", and those of dual ascent where searches take long (parse
+        and dependency trees, say) and for classes. None is 1, unless joblib's ``parallel_config``
+        says otherwise; -1 is all cores. The same number gives the same bits; predictions, and the
+        weights of "one-slack" and "n-slack", are the same for any number. Oracles of your own are
+        asked in so many processes, if that pays, unless they say ``in_threads``.
+    cache_mb : float, default=1024.0
+        Budget, in units of 2^20 bytes, for the planes that training keeps beside the data; where it
+        is short, planes are dropped or merged, and training takes more passes; 0 is as little as
+        the solver can do with. Solvers say what is in it; online solvers keep none.
+    cluster : distributed.Client, cluster or str, optional
+        Train on the workers of a Dask cluster (solver "auto" or "one-slack"): a client, a cluster,
+        or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see
+        `ClusterSolver`. ``n_jobs`` are then the threads of each part. Predictions are made here.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the order of visits; None draws one from numpy's global generator. The same seed,
+        data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.
+    verbose : int, default=0
+        1 shows the progress of the fit, its phases and the time left; 2 every iteration.
+    warm_start : bool, default=False
+        Keep what a fit has learned about its data, and begin the next fit from there: on the same
+        data with another ``C``, say, or with more examples behind the same ones (solvers "auto",
+        "fasole", "sdm", "sda", "bcfw" and of the "dcd" family; labels have to stay the same). It
+        makes the fitted estimator large.
+    callbacks : sequence of callable, default=()
+        Called with a ``Progress`` after every outer iteration; training stops if one returns True.
+    """
 
-    def solve(
-        self,
-        solve: Solve,
-        solver: Solver,
-        problem: Problem,
-        formulation: Formulation,
-        weights: Floats,
-    ) -> list[PathPoint]:
-        """The points of the path, kept in one file if that is wanted."""
-        Cs = sorted(set(self.Cs))
+    C: float = field(default=1.0, kw_only=False)
+    rescaling: Rescaling = "margin"
+    slack: Slack = "l1"
+    sqrt_loss: bool | None = None
+    solver: str | Solver = "auto"
+    tol: float | None = TOL
+    epsilon: float | None = None
+    max_passes: float | None = None
+    max_time: float | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: float = CHECKPOINT_EVERY
+    resume: bool = False
+    on_interrupt: Literal["raise", "return"] = "raise"
+    n_jobs: int | None = None
+    cache_mb: float = CACHE_MB
+    cluster: Any = None
+    random_state: Any = None
+    verbose: int = 0
+    warm_start: bool = False
+    callbacks: Iterable[Callback] = ()
 
-        def solve_shown(solver: Solver, C: float, start: Result | None) -> Result:
-            if self.cover:
-                loop.begin(f"C {C:g}")
-            else:
-                k = 1 + Cs.index(C)  # those that a checkpoint has are not solved again
-                loop.begin(f"C {C:g} ({k} of {len(Cs)})", k)
-            return solve(solver, C, start)
-
-        def identity() -> dict[str, str]:
-            asked = {"C": Cs, "cover": self.cover}
-            limits = {name: getattr(solver, name) for name in ("max_passes", "max_time")}
-            told = {name: repr(value) for name, value in {**asked, **limits}.items()}
-            return solver.identity(problem, formulation, 1.0, weights) | told
-
-        series = CheckpointGroup(solver, identity, ("interrupted",), problem)
-        with (
-            running_clock("training") as clock,
-            clock.loop(None if self.cover else len(Cs)) as loop,
-        ):
-            points = solve_path(
-                lambda own, C, start: series.train(own, lambda kept: solve_shown(kept, C, start)),
-                solver,
-                total_weight=float(weights.sum()),
-                formulation=formulation,
-                **self._asdict(),
-            )
-        series.finish()
-        return points
-
-
-class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, Estimator):
-    """Base class of the estimators."""
-
-    #: Set by `path` on an estimator of its own, and what its fit leaves there.
-    _path_request: ClassVar[PathRequest | None] = None
-    _path_points: list[PathPoint]
-    _path_following: list[dict[str, Any]]
     #: Set by `choosing` while weights are to be chosen by held-out data.
     _choice: ClassVar[EarlyStopping | None] = None
 
@@ -289,171 +310,17 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
             If the model has no certified gap, no weights of features (a kernel) or completed its
             labels, if ``tol`` allows nothing, or if the data are not those of the training.
         """
-        self._check_fitted()
-        if getattr(self, "_kernel_basis", None) is not None:
-            raise ValueError("compact needs kernel='linear': others have coefficients of inputs")
-        if hasattr(self, "rounds_"):
-            raise ValueError("compact needs labels that are all known")
-        trained = dataclasses.replace(self.result_, w=self._get_weights())
-        draft = copy.copy(self)
-        listening = draft.__dict__.pop("_skl_callbacks", None)  # to trainings, which this is not
-        draft.solver, draft.warm_start = Compaction(trained, tol), False  # type: ignore[assignment]
-        draft.cluster = None
-        if hasattr(draft, "probability"):
-            draft.probability = False  # by fits on other data, which this is not
-        learned = vars(draft.fit(X, y, **fit_params))
-        if hasattr(self, "calibration_"):
-            learned["calibration_"] = self.calibration_
-        self.__dict__ = {**learned, **self.get_params(deep=False)}
-        if listening is not None:
-            self._skl_callbacks = listening
-        return self
+        return Trainer(self).compact(X, y, tol, **fit_params)
 
-    def _after_fit(self) -> None:
-        """Handle an interrupt of the training: its model is there, and usable."""
-        result = self.result_
-        if result.status != "interrupted":
-            return
-        gap = "" if result.relative_gap is None else f" (relative gap {result.relative_gap:.3g})"
-        message = f"training was interrupted; the estimator keeps the best model so far{gap}"
-        if self.on_interrupt == "raise":
-            raise KeyboardInterrupt(message)
-        warn_user(message)
+    # ----- what a trainer asks for --------------------------------------------------------------
 
-    def _train(
-        self,
-        make_problem: Callable[[], Problem],
-        data: tuple[Any, ...],
-        sample_weight: Floats | None,
-        following: Callable[[Floats], dict[str, Any]] | None = None,
-        constraints: WeightConstraints | None = None,
-    ) -> Problem:
-        """Solve the problem, and set ``coef_`` and ``result_``.
-
-        ``data`` is all that the problem is made of; a warm start needs it to be the same again.
-        ``following`` gives attributes that follow from weights and data, for the weights of every
-        point of a path have their own.
-        """
-        solver = self._make_solver()
-        formulation = self._formulation(constraints)
-        kept: _Kept | None = getattr(self, "_kept", None) if self.warm_start else None
-        if kept is not None and not kept.is_untouched:
-            kept = None
-        earlier: Result | None = getattr(self, "result_", None)
-        content = fingerprint(*data) if self.warm_start else ""
-        if kept is not None and kept.fingerprint == content:
-            problem = kept.problem
-        else:
-            # A solver whose planes are of the first of these examples goes on from them.
-            problem = make_problem()
-            if kept is None or not isinstance(getattr(earlier, "state", None), DualAscentState):
-                earlier = None
-        start = _beginning(earlier) if self.warm_start else None
-
-        def solve(solver: Solver, C: float, start: Result | None) -> Result:
-            return self._solve(problem, solver, formulation, C, sample_weight, start)
-
-        if self._choice is not None:
-            self._choice.begin(self, problem, following)
-        self._show_size(problem)
-        try:
-            if self._path_request is None:
-                result = self._with_kept_weights([solve(solver, float(self.C), start)])[0]
-            else:
-                weights = checked_weights(sample_weight, problem.n_examples)
-                points = self._path_request.solve(solve, solver, problem, formulation, weights)
-                results = self._with_kept_weights([point.result for point in points])
-                pairs = zip(points, results, strict=True)
-                self._path_points = [point._replace(result=kept) for point, kept in pairs]
-                result = results[-1]
-                if following is not None:
-                    self._path_following = [following(p.result.w) for p in self._path_points]
-        except BaseException:
-            if start is not None and start is earlier:
-                start.state = None  # half-changed: the next fit starts afresh
-            raise
-        self._set_weights(result.w)
-        if following is not None:
-            self.__dict__.update(following(result.w))
-        for name in ("_online", "_stream"):
-            self.__dict__.pop(name, None)
-        if self.warm_start:
-            self.result_ = result
-            self._kept = _Kept(content, problem, content_of(problem))
-        else:
-            self.result_ = dataclasses.replace(result, state=None)
-            self.__dict__.pop("_kept", None)
-        if self._choice is not None and result.status == "early_stopping":
-            pass  # as was asked for
-        elif self._path_request is None:
-            warn_unless_converged(result, solver)
-        else:
-            for point in self._path_points:
-                if not point.covers(point.C):
-                    warn_unless_converged(point.result, solver, f"C={point.C:g}: ")
-        return problem
-
-    def _with_kept_weights(self, results: list[Result]) -> list[Result]:
-        """Results with the weights that predictions are made by."""
-        weights = self._kept_weights([result.w for result in results])
-        pairs = zip(results, weights, strict=True)
-        return [r if w is r.w else dataclasses.replace(r, w=w) for r, w in pairs]
+    def _training_set(self, *given: Any, **named: Any) -> TrainingSet:
+        """What is trained on, out of the arguments of ``fit``; sets what predictions need of it."""
+        raise NotImplementedError
 
     def _kept_weights(self, learned: Sequence[Floats]) -> list[Floats]:
         """Weights for predictions, made of those of the solutions for one C or for several."""
         return list(learned)
-
-    def _formulation(self, constraints: WeightConstraints | None = None) -> Formulation:
-        """The kind of structural SVM that the parameters ask for."""
-        return Formulation(self.rescaling, self.slack, self.sqrt_loss, constraints)
-
-    def _solve(
-        self,
-        problem: Problem,
-        solver: Solver,
-        formulation: Formulation,
-        C: float,
-        sample_weight: Floats | None,
-        start: Result | None,
-    ) -> Result:
-        """Solve the problem for one C, showing progress if that is wanted."""
-        choice = self._choice
-        with self._shown(solver, problem.n_examples, C, sample_weight) as callbacks:
-            result = solver.solve(
-                problem,
-                formulation,
-                C,
-                sample_weight=sample_weight,
-                warm_start=start,
-                callbacks=callbacks if choice is None else (*callbacks, choice),
-            )
-        if choice is None:
-            return result
-        weights = checked_weights(sample_weight, problem.n_examples)
-        return choice.chosen(result, solver, formulation, C, weights)
-
-    @contextlib.contextmanager
-    def _shown(
-        self, solver: Solver, n: int, C: float, sample_weight: Floats | None
-    ) -> Iterator[tuple[Callback, ...]]:
-        """The callbacks, with one that shows the progress if that is wanted."""
-        callbacks: tuple[Callback, ...] = (*self.callbacks, *iteration_callback(self))
-        with running_clock("training") as clock:
-            if clock.display is None:
-                yield callbacks
-                return
-            # Solvers may be duck-typed.
-            limits = solver.limits(n) if hasattr(solver, "limits") else None
-            scale = None
-            if self.tol is None and self.epsilon is not None:
-                scale = C * float(checked_weights(sample_weight, n).sum())
-            with clock.display.training(n, limits, scale):
-                yield (*callbacks, clock.display)
-
-    def _show_size(self, problem: Any) -> None:
-        """Say how large the model is, and that training begins, if progress is shown."""
-        with running_clock("features") as clock:
-            clock.say(self._size(problem))
 
     def _size(self, problem: Any) -> str:
         """How large the model is."""
@@ -464,138 +331,6 @@ class MaxMarginEstimator(DocLinks, CallbackSupport, Savable, SharedParameters, E
             "weights": getattr(problem, "n_features", None),
         }
         return ", ".join(f"{n} {name}" for name, n in sizes.items() if isinstance(n, Integral))
-
-    def _train_online(
-        self,
-        problem: Problem,
-        data: tuple[Any, ...],
-        sample_weight: Floats | None,
-        constraints: WeightConstraints | None = None,
-    ) -> None:
-        """One more pass of an online solver, over ``problem``, and set ``coef_`` and ``result_``.
-
-        Training goes on from what the last call has left in ``_online``; without it, from the
-        weights there are, if they are as many. ``data`` is all that the problem is made of: the
-        same again adds nothing to the examples seen, whose weights are what C multiplies. A call
-        that the checkpoint has is over already.
-        """
-        solver = dataclasses.replace(
-            self._make_solver(), max_passes=1, checkpoint=None, resume=False
-        )
-        assert isinstance(solver, OnlineSolver)
-        formulation = self._formulation(constraints)
-        content = fingerprint(*data, sample_weight)
-        stream, settings = self._open_partial_fit_log(solver, problem, formulation)
-        call = fingerprint(content, settings)
-        if stream is not None and stream.has(call):
-            result = stream.result(solver, problem, formulation)
-        else:
-            result = self._pass(problem, solver, formulation, content, sample_weight)
-        self._set_weights(result.w)
-        if stream is not None:
-            self._stream = stream.followed_by(call, result, getattr(self, "_online", None))
-        self._online = result
-        self.result_ = dataclasses.replace(result, state=None)
-
-    def _open_partial_fit_log(
-        self, solver: OnlineSolver, problem: Problem, formulation: Formulation
-    ) -> tuple[Stream | None, dict[str, str]]:
-        """What keeps the calls of `partial_fit`, if they are kept, and what they depend on."""
-        if self.checkpoint is None:
-            return None, {}
-        settings = solver.settings(problem, formulation, float(self.C))
-        stream: Stream | None = getattr(self, "_stream", None)
-        if stream is None or not stream.is_at(self.checkpoint):
-            earlier: Result | None = getattr(self, "_online", None)
-            if earlier is not None:
-                assert isinstance(earlier.state, Learner)
-                before = fingerprint(*earlier.state.arrays().values())
-            else:
-                before = fingerprint(self._weights) if hasattr(self, "result_") else "none"
-            identity = {
-                "method": "partial_fit",
-                **settings,
-                "weights before the first call": before,
-            }
-            place, every = self.checkpoint, float(self.checkpoint_every)
-            stream = Stream.at(place, every, identity, bool(self.resume))
-        return stream, settings
-
-    def _pass(
-        self,
-        problem: Problem,
-        solver: OnlineSolver,
-        formulation: Formulation,
-        content: str,
-        sample_weight: Floats | None,
-    ) -> Result:
-        """One more pass, from what there is; see `_train_online`."""
-        earlier = _beginning(getattr(self, "_online", None))
-        if earlier is not None:
-            assert isinstance(earlier.state, Learner)
-            if content in earlier.state.seen.contents:
-                earlier.state.counted = problem
-        elif hasattr(self, "result_") and self._n_weights() == problem.n_features:
-            n = self.result_.n_examples
-            seen = Seen(count=float(n), weight=float(n))
-            earlier = dataclasses.replace(self.result_, w=self._weights, state=seen)
-        result = solver.solve(
-            problem,
-            formulation,
-            float(self.C),
-            sample_weight=sample_weight,
-            warm_start=earlier,
-            callbacks=tuple(self.callbacks),
-        )
-        assert isinstance(result.state, Learner)
-        result.state.seen.contents.add(content)
-        result.state.forget_examples()
-        return result
-
-    def _make_solver(self) -> Solver:
-        """Build the solver from the parameters, checking them."""
-        check_numbers(self, self.C)
-        keeping = {name: getattr(self, name) for name in KEEPING}
-        solver = make_solver(
-            self.solver,
-            tol=self.tol,
-            epsilon=self.epsilon,
-            max_passes=self.max_passes,
-            max_time=self.max_time,
-            random_state=seed_of(self.random_state),
-            **keeping,
-            n_jobs=self.n_jobs,
-            cache_mb=self.cache_mb,
-        )
-        if not isinstance(self.solver, str) and (self.checkpoint or self.resume):
-            if not isinstance(solver, Solver):
-                raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
-            solver = dataclasses.replace(solver, **keeping)
-        if self.cluster is None:
-            return solver
-        if self.checkpoint is not None and self._path_request is not None:
-            raise ValueError("checkpoint: a path of C is not kept on a cluster")
-        on_cluster: Solver = import_name("cluster", "ClusterSolver").like(solver, self.cluster)
-        return on_cluster
-
-    def _before_fit(self) -> None:
-        """Raise ValueError for what is no switch, no callback, no file, ..."""
-        kinds: dict[str, Any] = annotated_types(cast("Any", type(self)))
-        for name in (name for name, kind in kinds.items() if kind is bool):
-            value = getattr(self, name, True)
-            if not isinstance(value, (bool, np.bool_, Integral)):
-                raise ValueError(f"{name} must be True or False, got {value!r:.60}")
-        if not is_one_of(self.on_interrupt, ("raise", "return")):
-            raise ValueError(f"on_interrupt must be 'raise' or 'return', got {self.on_interrupt!r}")
-        if not isinstance(self.verbose, (bool, np.bool_, Integral)):
-            raise ValueError(f"verbose must be a whole number, got {self.verbose!r:.60}")
-        is_name = isinstance(self.checkpoint, (str, os.PathLike))
-        if self.checkpoint is not None and not (is_name and "\0" not in str(self.checkpoint)):
-            raise ValueError(f"checkpoint must be the name of a file, got {self.checkpoint!r:.60}")
-        if not is_list(self.callbacks) or not all(map(callable, self.callbacks)):
-            raise ValueError(
-                f"callbacks must be a sequence of functions, got {self.callbacks!r:.60}"
-            )
 
 
 class ConditionalMethod:
@@ -632,85 +367,8 @@ class OnlineMethod(ConditionalMethod):
             )
 
 
-def _beginning(earlier: Result | None) -> Result | None:
-    """Where training goes on from, which it changes: an online learner is copied, planes are not.
-
-    Planes may be large, and can be found again.
-    """
-    if earlier is None or not isinstance(earlier.state, Learner):
-        return earlier
-    return dataclasses.replace(earlier, state=earlier.state.copy())
-
-
 def checked_k(k: Any, name: str = "k") -> int:
     """The k of `predict_k`, or how many of something else are wanted."""
     if not isinstance(k, Integral) or k < 1:
         raise ValueError(f"{name} must be a whole number >= 1, got {k!r}")
     return int(k)
-
-
-def fingerprint(*parts: Any) -> str:
-    """Hash of the content of arrays, matrices and small values."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if sp.issparse(part):
-            arrays = [part.data, part.indices, part.indptr]
-            digest.update(f"sparse{part.shape}".encode())
-        elif isinstance(part, np.ndarray) and part.dtype != object:
-            arrays = [part]
-        else:
-            arrays = []
-            digest.update(part if isinstance(part, bytes) else repr(part).encode())
-        for array in arrays:
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def warn_unless_converged(result: Result, solver: Solver, where: str = "") -> None:
-    """Warn where training ended before the precision asked for, and say what to raise."""
-    if result.converged or result.status in ("interrupted", "inexact oracle"):  # told elsewhere
-        return
-    if result.gap is None and not getattr(solver, "certified", True):
-        return  # a solver that promises no precision
-    tol, epsilon = getattr(solver, "tol", None), getattr(solver, "epsilon", None)
-    if tol is None and epsilon is None:
-        return  # no precision was asked for
-    asked = " or ".join(
-        f"{name}={value:g}"
-        for name, value in (("tol", tol), ("epsilon", epsilon))
-        if value is not None
-    )
-    limit = getattr(solver, result.status, None)
-    if result.status == "callback":
-        ended, advice = "a callback ended training", "let it run on"
-    elif result.status == "rounding":
-        ended, advice = "training ended where rounding allows no smaller gap,", ""
-    elif result.status == "stalled":
-        ended = "training ended since neither the objective nor its bound moved any more,"
-        advice = "scale the features, lower C, use another solver"
-    elif result.status == "loose bounds":
-        ended = "training ended since the oracle's bounds are too loose for a smaller gap,"
-        advice = "make the problem's inference tighter"
-    elif result.status == "cluster lost":
-        ended, advice = "training ended since the cluster was lost,", "train again"
-    elif limit is not None:
-        ended, advice = f"training reached {result.status}={limit:g}", f"raise {result.status}"
-    else:
-        ended, advice = f"training ended ({result.status})", "use another solver"
-    reached = (
-        f"a certified relative gap of {result.relative_gap:.3g} (gap {result.gap:.4g})"
-        if result.gap is not None and result.relative_gap is not None
-        else "a gap that is known relative to the oracle only"
-        if result.relative_to_oracle
-        else "no certified gap"
-    )
-    if result.bound_gap is not None:
-        reached += f", {result.bound_gap:.4g} of it due to inference,"
-    from sklearn.exceptions import ConvergenceWarning
-
-    warn_user(
-        f"{where}{ended} with {reached} before {asked} was met; "
-        + (f"{advice}, or allow a larger gap" if advice else "allow a larger gap"),
-        ConvergenceWarning,
-    )

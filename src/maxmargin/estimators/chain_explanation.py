@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..problems.chain.higher_order.layout import HigherOrderLayout
 from ..problems.chain.layout import ChainLayout
 from ..types import Floats, Ints32
 from .explanation import Evidence, Names, input_evidence
 
-__all__ = ["ChainInputs", "chain_evidence"]
+__all__ = ["SequenceFeatures", "chain_evidence"]
 
 Labels = tuple[int, ...]  # of a token and those before it
 MOST_LABELS = 4  # that a weight is for
 
 
-class ChainInputs(NamedTuple):
+class SequenceFeatures(NamedTuple):
     """Features of the tokens of one sequence, and of its transitions if these have any."""
 
     tokens: Any
@@ -28,9 +27,9 @@ class ChainInputs(NamedTuple):
 
 
 def chain_evidence(
-    layout: ChainLayout | HigherOrderLayout,
+    layout: ChainLayout,
     w: Floats,
-    inputs: ChainInputs,
+    inputs: SequenceFeatures,
     classes: Sequence[Any],
     chosen: Ints32,
     rival: Ints32,
@@ -67,32 +66,19 @@ def chain_evidence(
 class _Weights:
     """Weights of what a token, its label and the labels before it add to the score."""
 
-    def __init__(self, layout: ChainLayout | HigherOrderLayout, w: Floats) -> None:
+    def __init__(self, layout: ChainLayout, w: Floats) -> None:
         self.emissions, self.transitions = layout.emissions(w), layout.transitions(w)
-        self.longer: dict[Labels, float] = {}
-        self.number: dict[Labels, int] = {}
-        self.of_pairs = self.pair_features = None
-        self.eta = 1.0
-        if isinstance(layout, HigherOrderLayout):
-            for tuples, own in layout.longer_transitions(w):
-                self.longer |= zip(map(tuple, tuples.tolist()), own.tolist(), strict=True)
-            self.number = {tuple(p): k for k, p in enumerate(layout.tuples.pairs.tolist())}
-            self.of_pairs = layout.pair_emissions(w)
-            self.pair_features = layout.pair_features(w)
-            self.eta = layout.eta
+        self.longer, self.eta = layout.longer_transitions(w), layout.eta
+        self.number = {tuple(p): k for k, p in enumerate(layout.tuples.pairs.tolist())}
+        self.of_pairs, self.pair_features = layout.pair_emissions(w), layout.pair_features(w)
 
     def token(self, labels: Labels) -> Floats:
         """Of the features of a token."""
-        own = self.emissions[:, labels[-1]]
-        pair = self.number.get(labels[-2:], -1)
-        if self.of_pairs is None or not self.of_pairs.shape[1] or pair < 0:
-            return own
-        return own + self.of_pairs[:, pair]
+        own, pair = self.emissions[:, labels[-1]], self.number.get(labels[-2:], -1)
+        return own if pair < 0 or not self.of_pairs.shape[1] else own + self.of_pairs[:, pair]
 
     def pair(self, labels: Labels) -> Floats:
         """Of its transition features."""
-        if self.pair_features is None:
-            return np.zeros(0)
         pair = self.number.get(labels[-2:], -1)
         column = self.pair_features[:, pair] if pair >= 0 else np.zeros(len(self.pair_features))
         return self.eta * column

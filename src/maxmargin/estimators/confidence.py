@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType, MethodType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,10 +17,18 @@ from ..schema import from_values
 from ..sklearn_bases import clone
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
-from .base import MaxMarginEstimator
 from .examples import examples_at, n_examples_of
 
-__all__ = ["CalibratedMethod", "Calibration", "Confidences", "TokenConfidences"]
+__all__ = [
+    "CalibratedMethod",
+    "Calibration",
+    "Confidences",
+    "TokenConfidences",
+    "fit_calibration",
+    "margins_of",
+    "probabilities_of",
+    "temperature_of",
+]
 
 N_FOLDS = 3
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -81,8 +89,8 @@ class CalibratedMethod:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Confidences(MaxMarginEstimator):
-    """Estimators that tell how sure they are.
+class Confidences:
+    """Estimators that say how sure they are.
 
     Parameters
     ----------
@@ -93,6 +101,10 @@ class Confidences(MaxMarginEstimator):
     """
 
     probability: bool = False
+
+    if TYPE_CHECKING:  # of the estimators that inherit from this
+
+        def _check_fitted(self) -> None: ...
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Find the temperature that makes right labels most likely, for `predict_proba`.
@@ -116,7 +128,7 @@ class Confidences(MaxMarginEstimator):
         if weights is not None:
             weights = checked_weights(weights, n_examples_of(X if y is None else y))
         part = (*self._with_gold(X, y), weights)
-        self.calibration_: Calibration = self._fitted_temperature([part])
+        self.calibration_: Calibration = _fitted_temperature([part])
         return self
 
     def predict_margins(self, X: Any) -> Any:
@@ -133,7 +145,7 @@ class Confidences(MaxMarginEstimator):
             The score of a class minus the largest of the others: positive for the class that is
             predicted, and then how much worse the next one is.
         """
-        return self._margins(self._distribution(X))
+        return margins_of(self, self._distribution(X))
 
     @CalibratedMethod
     def predict_proba(self, X: Any) -> Any:
@@ -149,7 +161,7 @@ class Confidences(MaxMarginEstimator):
         ndarray of shape (n_examples, n_classes)
             In the order of ``classes_``; rows sum to 1.
         """
-        return self._probabilities(self._distribution(X))
+        return probabilities_of(self, self._distribution(X))
 
     # ----- what estimators provide --------------------------------------------------------------
 
@@ -160,125 +172,6 @@ class Confidences(MaxMarginEstimator):
     def _with_gold(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The same, and numbers of the right choices at all positions, -1 for unknown ones."""
         raise NotImplementedError
-
-    def _groups(self, y: Any) -> Any:
-        """Classes of examples that all folds should have their share of; None: there are none."""
-        return None
-
-    def _inputs_at(self, X: Any, indices: Ints) -> Any:
-        """The inputs of some examples."""
-        return examples_at(X, indices)
-
-    # ----- what they share ----------------------------------------------------------------------
-
-    def _margins(self, outputs: Any) -> Any:
-        """Margins as users get them."""
-        outputs.n_jobs = self.n_jobs
-        return outputs.shown(outputs.margins())
-
-    def _probabilities(self, outputs: Any) -> Any:
-        """Probabilities as users get them."""
-        outputs.n_jobs = self.n_jobs
-        return outputs.shown(outputs.probabilities(self._temperature))
-
-    @property
-    def _temperature(self) -> float:
-        """What scores are divided by."""
-        if not hasattr(self, "calibration_"):  # with probability=True: it was promised
-            raise AttributeError(
-                f"this {type(self).__name__} is not calibrated: its training was interrupted, made "
-                "by partial_fit, or for many C at once; call calibrate(X, y) with examples that "
-                "were not trained on"
-            )
-        return self.calibration_.temperature
-
-    def _fit_calibration(
-        self, X: Any, y: Any, shared: Mapping[str, Any] = NOTHING, **of_examples: Any
-    ) -> None:
-        """After training on these: find the temperature by folds, if that is wanted.
-
-        ``of_examples`` are what `fit` takes besides, with an entry for each example, or None;
-        ``shared`` is what it takes for all of them.
-        """
-        if not self.probability or self._path_request is not None:
-            return
-        if self.result_.status == "interrupted":
-            return
-        try:
-            with running_clock("calibration") as clock, clock.loop(N_FOLDS) as loop:
-                held_out = self._held_out(X, y, of_examples, shared, loop)
-                self.calibration_ = self._fitted_temperature(held_out)
-        except KeyboardInterrupt:  # the model is complete, and may have taken hours
-            warn_user("the calibration was interrupted; the model is kept, without probabilities")
-
-    def _held_out(
-        self, X: Any, y: Any, more: dict[str, Any], shared: Mapping[str, Any], loop: Loop
-    ) -> Iterable[Part]:
-        """Outputs of the examples of each fold, by models of the others."""
-        n = n_examples_of(X if y is None else y)
-        if n < N_FOLDS:
-            raise ValueError(
-                f"probability=True holds out a third of the examples, so it needs at least "
-                f"{N_FOLDS}; got {n}"
-            )
-        plain = {"probability": False, "warm_start": False, "verbose": 0}
-        for number, held_out in enumerate(_folds(n, self._groups(y))):
-            loop.begin(f"calibration {number + 1} of {N_FOLDS}")
-            rest = np.setdiff1d(np.arange(n), held_out)
-            kept = part_of(self.checkpoint, HELD_OUT, number)
-            twin = clone(self).set_params(**plain, on_interrupt="raise", checkpoint=kept)
-            own = {name: np.asarray(m)[rest] for name, m in more.items() if m is not None}
-            twin.fit(self._inputs_at(X, rest), examples_at(y, rest), **own, **shared)
-            weights = more.get("sample_weight")
-            weights = None if weights is None else np.asarray(weights, np.float64)[held_out]
-            inputs, outputs = self._inputs_at(X, held_out), examples_at(y, held_out)
-            yield *twin._with_gold(inputs, outputs), weights
-
-    def _fitted_temperature(self, parts: Iterable[Part]) -> Calibration:
-        """The temperature of the largest likelihood of all positions, each by itself.
-
-        Marginals are what users read; at the temperature of the largest likelihood of whole outputs
-        they are too sure (docs/internals.md has figures). A made-up error at the median margin
-        keeps it above 0 where there are no errors, as in Platt's (1999) targets.
-        """
-        known, outputs, of_positions = [], [], []
-        for one, gold, of_examples in parts:
-            known.append((one, gold))
-            outputs.append(one)
-            of_positions.append(
-                None if of_examples is None else np.repeat(of_examples, one.lengths())
-            )
-        typical = _typical_margin(outputs, of_positions)
-
-        def likelihoods(temperature: float) -> Floats:
-            return np.concatenate([o.log_likelihoods(gold, temperature) for o, gold in known])
-
-        first = likelihoods(typical)
-        given = [weights for weights in of_positions if weights is not None]
-        weights = np.concatenate(given) if given else np.ones(len(first))
-        possible = first > -np.inf
-        if not possible.any():
-            raise ValueError("y has no labels that the model could predict")
-        if not weights[possible].any():
-            raise ValueError("sample_weight is 0 wherever the model could be calibrated")
-        if not possible.all():
-            warn_user(
-                f"{np.count_nonzero(~possible)} of {len(possible)} labels are impossible "
-                "by the model (unknown, or against its constraints) and left out of the calibration"
-            )
-
-        def cost(log_temperature: float) -> float:
-            temperature = np.exp(log_temperature)
-            error = np.logaddexp(0.0, typical / temperature)
-            return float(error - weights[possible] @ likelihoods(temperature)[possible])
-
-        from scipy.optimize import minimize_scalar
-
-        bounds = np.log(typical) + np.array([-1.0, 1.0]) * np.log(1e4)
-        best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-3}).x
-        temperature = float(np.exp(best))
-        loss = -float(np.average(likelihoods(temperature)[possible], weights=weights[possible]))
-        return Calibration(temperature, loss, int(np.count_nonzero(possible)))
 
     def _set_calibration(self, values: dict[str, Any]) -> None:
         """Take up what a model file says."""
@@ -291,12 +184,14 @@ class Confidences(MaxMarginEstimator):
 
     def _set_weights(self, w: Floats) -> None:
         """See `Savable`: a calibration is for the weights it was found with."""
-        super()._set_weights(w)
+        super()._set_weights(w)  # type: ignore[misc]
         self.__dict__.pop("calibration_", None)
 
 
 class TokenConfidences(Confidences):
     """Estimators of outputs with many parts, of which some may be known."""
+
+    n_jobs: int | None
 
     def predict_margins(self, X: Any, fixed: Any = None) -> Any:
         """By how much each label beats the best other one, token by token (max-marginals).
@@ -334,7 +229,7 @@ class TokenConfidences(Confidences):
             Marginals over all outputs, in the order of ``classes_``; rows sum to 1. The most
             probable labels need not be those of the best output.
         """
-        temperature = self._temperature
+        temperature = temperature_of(self)
         return self._tables(X, fixed, lambda outputs: outputs.probabilities(temperature))
 
     def _tables(self, X: Any, fixed: Any, read: Callable[[Any], Any]) -> Any:
@@ -346,6 +241,131 @@ class TokenConfidences(Confidences):
     def _distribution(self, X: Any, fixed: Any = None) -> Any:
         """See `Confidences`."""
         raise NotImplementedError
+
+
+def margins_of(estimator: Any, outputs: Any) -> Any:
+    """Margins as users get them."""
+    outputs.n_jobs = estimator.n_jobs
+    return outputs.shown(outputs.margins())
+
+
+def probabilities_of(estimator: Any, outputs: Any) -> Any:
+    """Probabilities as users get them."""
+    outputs.n_jobs = estimator.n_jobs
+    return outputs.shown(outputs.probabilities(temperature_of(estimator)))
+
+
+def temperature_of(estimator: Any) -> float:
+    """What scores are divided by."""
+    if not hasattr(estimator, "calibration_"):  # with probability=True: it was promised
+        raise AttributeError(
+            f"this {type(estimator).__name__} is not calibrated: its training was interrupted, "
+            "made by partial_fit, or for many C at once; call calibrate(X, y) with examples that "
+            "were not trained on"
+        )
+    return float(estimator.calibration_.temperature)
+
+
+def fit_calibration(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    shared: Mapping[str, Any] = NOTHING,
+    *,
+    groups: Any = None,
+    inputs_at: Callable[[Any, Ints], Any] = examples_at,
+    **of_examples: Any,
+) -> None:
+    """After training on these: find the temperature by folds, if that is wanted.
+
+    ``of_examples`` are what `fit` takes besides, with an entry for each example, or None;
+    ``shared`` is what it takes for all of them. ``groups`` are classes of examples, the same share
+    of which all folds should have; ``inputs_at`` gives the inputs of some examples.
+    """
+    if not estimator.probability or estimator.result_.status == "interrupted":
+        return
+    try:
+        with running_clock("calibration") as clock, clock.loop(N_FOLDS) as loop:
+            found = _held_out(estimator, X, y, of_examples, shared, groups, inputs_at, loop)
+            estimator.calibration_ = _fitted_temperature(found)
+    except KeyboardInterrupt:  # the model is complete, and may have taken hours
+        warn_user("the calibration was interrupted; the model is kept, without probabilities")
+
+
+def _held_out(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    more: dict[str, Any],
+    shared: Mapping[str, Any],
+    groups: Any,
+    inputs_at: Callable[[Any, Ints], Any],
+    loop: Loop,
+) -> Iterable[Part]:
+    """Outputs of the examples of each fold, by models of the others."""
+    n = n_examples_of(X if y is None else y)
+    if n < N_FOLDS:
+        raise ValueError(
+            f"probability=True holds out a third of the examples, so it needs at least "
+            f"{N_FOLDS}; got {n}"
+        )
+    plain = {"probability": False, "warm_start": False, "verbose": 0}
+    for number, held_out in enumerate(_folds(n, groups)):
+        loop.begin(f"calibration {number + 1} of {N_FOLDS}")
+        rest = np.setdiff1d(np.arange(n), held_out)
+        kept = part_of(estimator.checkpoint, HELD_OUT, number)
+        twin = clone(estimator).set_params(**plain, on_interrupt="raise", checkpoint=kept)
+        own = {name: np.asarray(m)[rest] for name, m in more.items() if m is not None}
+        twin.fit(inputs_at(X, rest), examples_at(y, rest), **own, **shared)
+        weights = more.get("sample_weight")
+        weights = None if weights is None else np.asarray(weights, np.float64)[held_out]
+        inputs, outputs = inputs_at(X, held_out), examples_at(y, held_out)
+        yield *twin._with_gold(inputs, outputs), weights
+
+
+def _fitted_temperature(parts: Iterable[Part]) -> Calibration:
+    """The temperature of the largest likelihood of all positions, each by itestimator.
+
+    Marginals are what users read; at the temperature of the largest likelihood of whole outputs
+    they are too sure (docs/internals.md has figures). A made-up error at the median margin
+    keeps it above 0 where there are no errors, as in Platt's (1999) targets.
+    """
+    known, outputs, of_positions = [], [], []
+    for one, gold, of_examples in parts:
+        known.append((one, gold))
+        outputs.append(one)
+        of_positions.append(None if of_examples is None else np.repeat(of_examples, one.lengths()))
+    typical = _typical_margin(outputs, of_positions)
+
+    def likelihoods(temperature: float) -> Floats:
+        return np.concatenate([o.log_likelihoods(gold, temperature) for o, gold in known])
+
+    first = likelihoods(typical)
+    given = [weights for weights in of_positions if weights is not None]
+    weights = np.concatenate(given) if given else np.ones(len(first))
+    possible = first > -np.inf
+    if not possible.any():
+        raise ValueError("y has no labels that the model could predict")
+    if not weights[possible].any():
+        raise ValueError("sample_weight is 0 wherever the model could be calibrated")
+    if not possible.all():
+        warn_user(
+            f"{np.count_nonzero(~possible)} of {len(possible)} labels are impossible "
+            "by the model (unknown, or against its constraints) and left out of the calibration"
+        )
+
+    def cost(log_temperature: float) -> float:
+        temperature = np.exp(log_temperature)
+        error = np.logaddexp(0.0, typical / temperature)
+        return float(error - weights[possible] @ likelihoods(temperature)[possible])
+
+    from scipy.optimize import minimize_scalar
+
+    bounds = np.log(typical) + np.array([-1.0, 1.0]) * np.log(1e4)
+    best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-3}).x
+    temperature = float(np.exp(best))
+    loss = -float(np.average(likelihoods(temperature)[possible], weights=weights[possible]))
+    return Calibration(temperature, loss, int(np.count_nonzero(possible)))
 
 
 def _folds(n: int, groups: Any) -> list[Ints]:

@@ -13,8 +13,8 @@ from .._warn import warn_user
 from ..problems.chain.constraints import ChainConstraints, bio_constraints
 from ..types import Bools, Ints32
 from ..validation import is_one_of
-from .known_labels import is_choice
 from .labels import FlatLabels
+from .partial_labels import is_choice
 
 __all__ = [
     "check_on_violation",
@@ -169,7 +169,7 @@ def sequences_satisfying(
 
 
 def sequences_with_completion(labels: FlatLabels, codes: Ints32, drop: bool) -> Bools:
-    """The same for labels known in part: sequences without completion have negative codes."""
+    """The same for partially labelled data: sequences without completion have negative codes."""
     first = labels.offsets[:-1]
     possible = codes[first] >= 0
     if possible.all():

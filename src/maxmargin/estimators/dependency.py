@@ -2,71 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
-from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..engine.threads import parallel_chunks
-from ..features.containers import as_list, as_tuples
-from ..formats import ConlluTreebank
 from ..problems.dependency.decoder import DependencyDecoder, decoding_work
-from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcTemplates, TokenFields
+from ..problems.dependency.features import ArcTemplates, TokenFields
 from ..problems.dependency.kernels import FoundTrees
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
 from ..problems.dependency.problem import DependencyProblem, check_trees
-from ..schema import Count, Labels
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
-from ..validation import as_sample_weights, is_list
-from .arc_explanation import Sentence, arc_evidence
-from .base import checked_k
-from .confidence import CalibratedMethod, TokenConfidences
-from .example_weights import score_weights
-from .examples import answers_empty, examples_at, is_empty, materialize, passes_empty
-from .explanation import Explanation, alone, decision, decisions_by_place, no_decisions
-from .known_arcs import (
+from ..validation import as_sample_weights
+from .base import MaxMarginEstimator, checked_k
+from .confidence import (
+    CalibratedMethod,
+    Confidences,
+    fit_calibration,
+    margins_of,
+    probabilities_of,
+)
+from .costs import score_weights
+from .dependency_data import (
+    WORDING,
+    DependencyState,
     allowed_arcs,
     arc_choices,
+    as_templates,
     check_on_crossing,
+    explain_arcs,
+    fields_between,
+    flat_arcs,
+    flat_trees,
+    is_partial,
     labels_of_arcs,
     projective_heads,
+    sentences_of,
     some_trees,
+    token_fields,
+    trees_of,
 )
-from .known_labels import flatten_fixed
+from .examples import answers_empty, examples_at, materialize, passes_empty
+from .explanation import Explanation
 from .labels import (
     FlatLabels,
     LabelEncoder,
     Outputs,
-    Wording,
-    flatten_labels,
+    check_known,
     warn_of_unknown,
 )
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, check_something_known, has_unknown
+from .partial_labels import PartialLabels, check_something_known, flatten_fixed
+from .training import Trainer, TrainingSet
 
 __all__ = ["DependencyParser"]
 
 
-WORDING = Wording("sentence", "word", "head")
-MOST_HEAD = 2**31 - 1  # that a number of 32 bits can be
-
-
-class _FlatTrees(NamedTuple):
-    """Heads, and labels if there are any, of all tokens of all sentences."""
-
-    heads: Ints32
-    labels: FlatLabels | None
-
-
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(TokenConfidences, PartialLabels):
+class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -96,7 +95,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
         and of what is between them, with direction and distance (McDonald et al. 2005).
     {parameters of Confidences}
     {parameters of PartialLabels}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -148,18 +147,20 @@ class DependencyParser(TokenConfidences, PartialLabels):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any = None, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), materialize(y)
-        self._make_solver()  # parameters are checked before the features are built
         self._check_partial()
         check_on_crossing(self.on_violation)
-        fields = _fields(X)
-        arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
-        if _is_partial(arcs, self.labeled):
+        fields = token_fields(X)
+        arcs = flat_arcs(trees_of(X, y, self.labeled), fields.bounds)
+        if is_partial(arcs, self.labeled):
             if self.probability:
                 raise ValueError("probability=True needs trees that are all known")
-            return self._fit_partial(fields, arcs, sample_weight)
-        self._forget_rounds()
-        trees = _flat_trees(arcs, self.labeled)
+            return self._partial_set(fields, arcs, sample_weight)
+        trees = flat_trees(arcs, self.labeled)
         if self.projective:
             heads, kept = projective_heads(trees.heads, fields.bounds, self.on_violation)
             trees = trees._replace(heads=heads)
@@ -169,30 +170,16 @@ class DependencyParser(TokenConfidences, PartialLabels):
                 if sample_weight is not None:
                     given = as_sample_weights(sample_weight)
                     sample_weight = checked_weights(given, len(kept))[kept]
-                fields = _fields(X)
-                arcs = _flat_arcs(_trees(X, y, self.labeled), fields.bounds)
-                trees = _flat_trees(arcs, self.labeled)
+                fields = token_fields(X)
+                arcs = flat_arcs(trees_of(X, y, self.labeled), fields.bounds)
+                trees = flat_trees(arcs, self.labeled)
         self.labels_: NDArray[Any] | None = None
         codes: Ints32 | None = None
         if trees.labels is not None:
             encoder = LabelEncoder.of(trees.labels)
             self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
-        templates = _as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         weights = as_sample_weights(sample_weight)
-
-        def make_problem() -> DependencyProblem:
-            return DependencyProblem(
-                fields,
-                trees.heads,
-                codes,
-                n_labels,
-                loss=self.loss,
-                projective=bool(self.projective),
-                single_root=bool(self.single_root),
-                templates=templates,
-                hash_bits=self.hash_bits,
-            )
 
         options = (self.loss, bool(self.projective), bool(self.single_root), self.hash_bits)
         data = (
@@ -201,55 +188,54 @@ class DependencyParser(TokenConfidences, PartialLabels):
             trees.heads,
             np.empty(0) if codes is None else codes,
             options,
-            tuple(templates),
+            tuple(as_templates(self.templates)),
         )
-        self._set_decoder(templates, n_labels)
-        self._train(make_problem, data, weights)
-        self._fit_calibration(X, y, sample_weight=sample_weight)
-        return self
+        self._set_decoder(n_labels)
+        return TrainingSet(
+            lambda: self._problem(fields, trees.heads, codes, n_labels),
+            data,
+            weights,
+            calibrate=lambda: fit_calibration(self, X, y, sample_weight=sample_weight),
+        )
 
-    def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
+    def _options(self) -> dict[str, Any]:
+        """Which trees there are, and what their arcs have as features."""
+        return {
+            "templates": as_templates(self.templates),
+            "hash_bits": self.hash_bits,
+            "projective": bool(self.projective),
+            "single_root": bool(self.single_root),
+        }
+
+    def _set_decoder(self, n_labels: int) -> None:
         """What finds trees of new sentences."""
-        self._decoder = DependencyDecoder(
-            templates,
-            self.hash_bits,
-            n_labels,
-            projective=bool(self.projective),
-            single_root=bool(self.single_root),
-        )
+        self._decoder = DependencyDecoder(n_labels=n_labels, **self._options())
 
-    def _fit_partial(
+    def _problem(
+        self, fields: TokenFields, heads: Ints32, labels: Ints32 | None, n_labels: int
+    ) -> DependencyProblem:
+        """The problem of these sentences."""
+        options = self._options()
+        return DependencyProblem(fields, heads, labels, n_labels, loss=self.loss, **options)
+
+    def _partial_set(
         self, fields: TokenFields, known: FlatLabels, sample_weight: ArrayLike | None
-    ) -> DependencyParser:
-        """Train where heads or labels are known in part."""
+    ) -> TrainingSet:
+        """What is trained on where heads or labels are known in part."""
         encoder = LabelEncoder.of(labels_of_arcs(known)) if self.labeled else None
         self.labels_ = None if encoder is None else encoder.classes
         numbers = None if encoder is None else encoder.numbers
         choices = arc_choices(known, numbers)
-        weights = checked_weights(
-            as_sample_weights(sample_weight),
-            len(choices),
-        )
+        weights = checked_weights(as_sample_weights(sample_weight), len(choices))
         says_something = np.array([len(own) > 0 for own in choices])
         check_something_known(says_something, known.wording)
-        templates = _as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         heads, labels, is_known = some_trees(known.offsets, choices)
-        options = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
-        problem = DependencyProblem(
-            fields,
-            heads,
-            labels if self.labeled else None,
-            n_labels,
-            loss=self.loss,
-            templates=templates,
-            hash_bits=self.hash_bits,
-            **options,
-        )
+        problem = self._problem(fields, heads, labels if self.labeled else None, n_labels)
         partial = PartialDependencies(problem, choices, is_known)
-        self._train_partial(partial, weights * says_something)
-        self._set_decoder(templates, n_labels)
-        return self
+        self._set_decoder(n_labels)
+        weights = weights * says_something
+        return TrainingSet(lambda: partial, sample_weight=weights, is_partial=True)
 
     @answers_empty(lambda _: [])
     def predict(self, X: Any, fixed: Any = None) -> list[Any]:
@@ -273,16 +259,16 @@ class DependencyParser(TokenConfidences, PartialLabels):
         """
         weights = self._weights
         if fixed is not None:
-            fields = _fields(X)
+            fields = token_fields(X)
             ranked = self._decoder.decode_k_best(
                 fields, weights, 1, self._allowed(fixed, fields), self.n_jobs
             )
             return Outputs(self._output(tree.heads[1:], tree.labels[1:]) for (tree,) in ranked)
-        sentences = _sentences(X)
+        sentences = sentences_of(X)
         known: dict[str, int] = {}
 
         def decode(first: int, end: int) -> tuple[FoundTrees, Ints]:
-            fields = _fields_of(sentences, first, end, known)
+            fields = fields_between(sentences, first, end, known)
             return self._decoder.decode(fields, weights, 1), fields.bounds
 
         bounds = decoding_work(np.fromiter(map(len, sentences), np.int64, len(sentences)) + 1)
@@ -313,7 +299,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
         """
         k = checked_k(k)
         weights = self._weights
-        fields = _fields(X)
+        fields = token_fields(X)
         allowed = None if fixed is None else self._allowed(fixed, fields)
         ranked = self._decoder.decode_k_best(fields, weights, k, allowed, self.n_jobs)
         return [
@@ -341,8 +327,8 @@ class DependencyParser(TokenConfidences, PartialLabels):
         float
         """
         weights = self._weights
-        fields = _fields(X)
-        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        fields = token_fields(X)
+        trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         found = self._decoder.decode(fields, weights, self.n_jobs)
         is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
         is_token[fields.bounds[:-1]] = False
@@ -373,18 +359,13 @@ class DependencyParser(TokenConfidences, PartialLabels):
         ndarray of shape (n_sentences,)
         """
         weights = self._weights
-        fields = _fields(X)
-        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        fields = token_fields(X)
+        trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         check_trees(trees.heads, fields.bounds, single_root=False)
         codes: Ints32 | None = None
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
-            if (codes < 0).any():
-                first = int(np.argmax(codes < 0))
-                raise ValueError(
-                    f"{trees.labels.place(first)}: label {trees.labels.values[first]!r} is not "
-                    "known to the model"
-                )
+            check_known(codes, trees.labels)
         return self._decoder.score(fields, trees.heads, codes, weights)
 
     @answers_empty(lambda parser: parser._no_arcs())
@@ -406,7 +387,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
             no tree has. With ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), for pairs of
             a head and a label. Without ``projective`` it takes a search for every arc.
         """
-        return super().predict_margins(X, fixed)
+        return margins_of(self, self._distribution(X, fixed))
 
     @CalibratedMethod
     @answers_empty(lambda parser: parser._no_arcs())
@@ -426,7 +407,7 @@ class DependencyParser(TokenConfidences, PartialLabels):
             Marginals over all trees, of the root as head and of all tokens; rows sum to 1. With
             ``labeled`` of shape (n_tokens, n_tokens + 1, n_labels), those of heads and labels.
         """
-        return self._probabilities(self._distribution(X, fixed))
+        return probabilities_of(self, self._distribution(X, fixed))
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted arcs, and not others: the features that decided, word by word.
@@ -448,48 +429,8 @@ class DependencyParser(TokenConfidences, PartialLabels):
             are those of the templates, by name: weights of different ones may be shared, for they
             are hashed. With ``y_hat`` words with the same arc are left out.
         """
-        weights, n = self._weights, checked_k(n, "n")
-        X = x if isinstance(x, ConlluTreebank) else [as_tuples(x)]
-        sentences = X.rows if isinstance(X, ConlluTreebank) else X
-        if len(sentences) == 1 and is_empty(sentences[0]):
-            return no_decisions(y_hat, n)
-        fields = _fields(X)
-        if len(fields.bounds) != 2:
-            raise ValueError(f"x must be one sentence, got {len(fields.bounds) - 1}")
-        (tokens,) = X.tokens() if isinstance(X, ConlluTreebank) else X
-        labels = [] if self.labels_ is None else self.labels_.tolist()
-        keys = self._decoder.keys(fields)
-        sentence = Sentence(tokens, keys, self._decoder.templates, labels)
-        (own,) = self.predict(X)
-
-        def name_of(t: int) -> str:
-            return f"word {t + 1} {tokens[t][0]!r:.40}"
-
-        if y_hat is not None:
-            flat = _flat_trees(_flat_arcs([y_hat], fields.bounds), self.labeled)
-            self.score_outputs(X, [y_hat])  # refuses what is no tree, or has unknown labels
-            heads = flat.heads.tolist()
-            values = None if flat.labels is None else flat.labels.values
-            rival = heads if values is None else list(zip(heads, values, strict=True))
-            evidence = arc_evidence(sentence, own, rival, weights)
-            found = decisions_by_place(evidence, name_of, own, rival)
-            return Explanation(own, rival, found, n)
-        decisions = []
-        (margins,) = self._distribution(X).margins()
-        for t, arc in enumerate(own):
-            head, code = (arc[0], labels.index(arc[1])) if labels else (arc, 0)
-            margin = margins[t].reshape(len(tokens) + 1, -1)
-            margin[head, code] = -np.inf
-            best = np.unravel_index(int(np.argmax(margin)), margin.shape)
-            if margin[best] == -np.inf:
-                decisions.append(alone(t, name_of(t), arc))
-                continue
-            other = (int(best[0]), labels[best[1]]) if labels else int(best[0])
-            fixed = [other if u == t else None for u in range(len(own))]
-            (rival,) = self.predict(X, fixed=[fixed])
-            evidence = arc_evidence(sentence, own, rival, weights)
-            decisions.append(decision(t, name_of(t), arc, other, evidence))
-        return Explanation(own, None, tuple(decisions), n)
+        weights = self._weights
+        return explain_arcs(self, x, y_hat, weights, checked_k(n, "n"))
 
     def _no_arcs(self) -> Floats:
         """Values of the arcs of a sentence without words, where there is only the root."""
@@ -497,14 +438,14 @@ class DependencyParser(TokenConfidences, PartialLabels):
 
     def _distribution(self, X: Any, fixed: Any = None) -> TreeDistribution:
         """See `Confidences`."""
-        weights, fields = self._weights, _fields(X)
+        weights, fields = self._weights, token_fields(X)
         allowed = None if fixed is None else self._allowed(fixed, fields)
         return TreeDistribution(self._decoder, fields, weights, allowed)
 
     def _with_gold(self, X: Any, y: Any) -> tuple[TreeDistribution, Ints]:
         """See `Confidences`."""
-        fields = _fields(X)
-        trees = _flat_trees(_flat_arcs(_trees(X, y, self.labeled), fields.bounds), self.labeled)
+        fields = token_fields(X)
+        trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         check_trees(trees.heads, fields.bounds, single_root=False)
         gold = trees.heads.astype(np.int64)
         if trees.labels is not None and self.labels_ is not None:
@@ -553,118 +494,3 @@ class DependencyParser(TokenConfidences, PartialLabels):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.size
-
-
-class DependencyState(NamedTuple):
-    """What a file keeps of a parser."""
-
-    labels: Labels | None
-    hash_bits: Count
-    templates: ArcTemplates
-    projective: bool
-    single_root: bool
-    sides_apart: bool = False  # the first files did not say
-
-
-def _as_templates(given: Any) -> ArcTemplates:
-    """Templates of arcs by the parameter."""
-    if given is None:
-        return ArcTemplates(*DEFAULT_TEMPLATES)
-    if not is_list(given) or len(given) != len(ArcTemplates._fields):
-        raise ValueError(
-            f"templates must be lists of {', '.join(ArcTemplates._fields)}, got {given!r:.60}"
-        )
-    return ArcTemplates(*given)
-
-
-def _fields(X: Any) -> TokenFields:
-    """Check sentences and hash their tokens."""
-    sentences = _sentences(X)
-    return _fields_of(sentences, 0, len(sentences), {})
-
-
-def _fields_of(sentences: list[Any], first: int, end: int, known: dict[str, int]) -> TokenFields:
-    """Check the tokens of some sentences and hash them; see `TokenFields.of`."""
-    own = sentences[first:end]
-    if not _are_tokens(list(chain.from_iterable(own))):
-        for i, sentence in enumerate(own, first):
-            for t, token in enumerate(sentence):
-                _check_token(i, t, token)
-    return TokenFields.of(own, known)
-
-
-def _are_tokens(tokens: list[Any]) -> bool:
-    """Whether these are plain tokens, by looks at all of them in a row."""
-    return (
-        set(map(type, tokens)) <= {tuple, list}
-        and set(map(len, tokens)) <= {2, 3}
-        and set(map(type, chain.from_iterable(tokens))) <= {str}
-    )
-
-
-def _sentences(X: Any) -> list[Any]:
-    """The sentences, whose tokens are still to be checked."""
-    sentences = X.tokens() if isinstance(X, ConlluTreebank) else as_list(X)
-    if isinstance(sentences, (str, bytes)) or not hasattr(sentences, "__len__"):
-        raise ValueError(f"X must be a list of sentences, got {type(X).__name__}")
-    if len(sentences) == 0:
-        raise ValueError("expected at least one sentence, found none")
-    sentences = [as_tuples(sentence) for sentence in sentences]
-    for i, sentence in enumerate(sentences):
-        if not is_list(sentence):
-            raise ValueError(f"sentence {i} is {sentence!r:.40}, expected a list of tokens")
-        if len(sentence) == 0:
-            raise ValueError(f"sentence {i} is empty, expected at least one token")
-    return sentences
-
-
-def _check_token(i: int, t: int, token: Any) -> None:
-    """Refuse what is no (word, tag) or (word, tag, fine tag)."""
-    if not (
-        isinstance(token, (tuple, list))
-        and len(token) in (2, 3)
-        and all(isinstance(field, str) for field in token)
-    ):
-        raise ValueError(
-            f"sentence {i}, word {t}: {token!r:.60}, expected (word, tag) or "
-            "(word, tag, fine tag), all strings"
-        )
-
-
-def _flat_arcs(y: Any, bounds: Ints) -> FlatLabels:
-    """What is given for all tokens, checked against the lengths of the sentences."""
-    return flatten_labels(y, bounds - np.arange(len(bounds)), WORDING)
-
-
-def _is_partial(arcs: FlatLabels, labeled: bool) -> bool:
-    """Whether some heads or labels are not known."""
-    pairs = (arc for arc in arcs.values if labeled and isinstance(arc, (tuple, list)))
-    return has_unknown(arcs) or any(part is None for pair in pairs for part in pair)
-
-
-def _trees(X: Any, y: Any, labeled: bool) -> Any:
-    """The trees given, or those of the treebank."""
-    if y is not None:
-        return y
-    if not isinstance(X, ConlluTreebank):
-        raise ValueError(
-            "y is missing: give the heads of each sentence's tokens, or a ConlluTreebank"
-        )
-    return X.labeled_heads() if labeled else X.heads()
-
-
-def _flat_trees(flat: FlatLabels, labeled: bool) -> _FlatTrees:
-    """Heads and labels of trees that are known."""
-    labels: list[Any] = []
-    heads = np.empty(len(flat.values), dtype=np.int32)
-    expected = "a pair (head, label)" if labeled else "the number of its head"
-    for token, arc in enumerate(flat.values):
-        head = arc
-        if labeled:
-            is_pair = isinstance(arc, Sequence) and not isinstance(arc, str) and len(arc) == 2
-            head = arc[0] if is_pair else None
-            labels.append(arc[1] if is_pair else None)
-        if not isinstance(head, Integral) or abs(int(head)) > MOST_HEAD:
-            raise ValueError(f"{flat.place(token)}: {arc!r:.60}, expected {expected}")
-        heads[token] = int(head)
-    return _FlatTrees(heads, FlatLabels(labels, flat.offsets, WORDING) if labeled else None)

@@ -96,7 +96,7 @@ class EarlyStopping(WeightsCallback):
         self,
         draft: Any,
         problem: Problem,
-        following: Callable[[Floats], dict[str, Any]] | None,
+        following: Callable[[Problem, list[Floats]], list[dict[str, Any]]] | None,
     ) -> None:
         """Get ready for a training: the draft has all that predictions need but the weights."""
         if draft.slack == "none":
@@ -166,11 +166,10 @@ class EarlyStopping(WeightsCallback):
     def _model(self, w: Floats) -> Any:
         """The estimator with these weights, and all that follows from them."""
         model = copy.copy(self._draft)
-        model.__dict__.pop("_is_draft", None)
-        if self._following is not None:
-            model.__dict__.update(self._following(w))
         kept = model._kept_weights([w])[0]
         model._set_weights(kept)
+        if self._following is not None:
+            model.__dict__.update(self._following(self._problem, [kept])[0])
         model.result_ = Result(kept, None, None, False, "unfinished", 0.0, 0, 0, 0, 0.0)
         return model
 

@@ -1,10 +1,15 @@
-"""Why this output and not that: the features that decided, as text and as HTML."""
+"""Why this output and not that: the features that decided, as text and as HTML.
+
+Structures list what differs between two outputs, as rows of `Evidence`; all else is here. So is
+what a model says of features without any input: which of its weights are the strongest.
+"""
 
 from __future__ import annotations
 
 import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,15 +27,20 @@ __all__ = [
     "Explanation",
     "Names",
     "Part",
+    "Places",
     "alone",
+    "best_other",
     "column_names",
     "decision",
     "decisions_by_place",
     "differing_parts",
+    "explain_whole",
     "input_evidence",
     "names_at_once",
     "no_decisions",
     "one_row",
+    "strongest",
+    "strongest_by_label",
     "token_name",
 ]
 
@@ -158,10 +168,74 @@ class Explanation(NamedTuple):
         return f"<p>{html.escape(_headline(decision))}</p><table>{head}{cells}</table>"
 
 
+class Places(NamedTuple):
+    """An output that is explained place by place.
+
+    ``labels`` are what stands at each place, ``name_of`` gives the place in words, and ``evidence``
+    lists what differs between the output and a rival, in the form that the structure has it in.
+    """
+
+    output: Any
+    labels: Sequence[Any]
+    name_of: Callable[[int], str]
+    evidence: Callable[[Any], list[Evidence]]
+
+    def against(self, rival: Any, output: Any, labels: Sequence[Any], n: int) -> Explanation:
+        """Compared with one other output, at the places where they differ."""
+        rows = self.evidence(rival)
+        found = tuple(
+            decision(
+                t,
+                self.name_of(t),
+                self.labels[t],
+                labels[t],
+                [row for row in rows if row.place == t],
+            )
+            for t in sorted({row.place for row in rows})
+        )
+        return Explanation(self.output, output, found, n)
+
+    def one_by_one(self, rivals: Iterable[tuple[Any, Any] | None], n: int) -> Explanation:
+        """Compared, at each place, with the best output that has something else there.
+
+        ``rivals`` are what it has there, and the output; None where nothing else is possible.
+        """
+        found = tuple(
+            decision(t, self.name_of(t), self.labels[t], None)
+            if rival is None
+            else decision(t, self.name_of(t), self.labels[t], rival[0], self.evidence(rival[1]))
+            for t, rival in enumerate(rivals)
+        )
+        return Explanation(self.output, None, found, n)
+
+
+def explain_whole(
+    output: Any,
+    rival: Any,
+    evidence: Iterable[Evidence],
+    n: int,
+    shown: Sequence[Any] | None = None,
+) -> Explanation:
+    """One decision between whole outputs, ``shown`` in words; the rival may be None."""
+    chosen, other = (output, rival) if shown is None else shown
+    found = decision(0, "", chosen, None if rival is None else other, evidence)
+    return Explanation(output, rival, (found,), n)
+
+
+def best_other(margins: Floats, own: int) -> int | None:
+    """Number of the largest margin but for that of what is chosen; None if no other is possible."""
+    others = margins.copy()
+    others[own] = -np.inf
+    best = int(np.argmax(others))
+    return None if others[best] == -np.inf else best
+
+
 def decision(
-    place: int, name: str, chosen: Any, rival: Any, evidence: Iterable[Evidence]
+    place: int, name: str, chosen: Any, rival: Any, evidence: Iterable[Evidence] = ()
 ) -> Decision:
-    """A decision by evidence in any order."""
+    """A decision by evidence in any order; a rival of None says that nothing else is possible."""
+    if rival is None:
+        return Decision(place, name, chosen, None, np.inf, ())
     found = sorted(evidence, key=lambda one: -abs(one.contribution))
     margin = float(sum(one.contribution for one in found))
     return Decision(place, name, chosen, rival, margin, tuple(found))
@@ -255,3 +329,31 @@ def input_evidence(row: Any, place: int, weights: Floats, names: Names) -> list[
         for f, value in zip(numbers.tolist(), values.tolist(), strict=True)
         if value != 0.0
     ]
+
+
+# ----- strongest weights -------------------------------------------------------------------------
+
+
+def strongest(weights: Floats, n: int, against: bool) -> list[int]:
+    """Places of the largest positive weights, or of the smallest negative ones; at most n."""
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"n must be a whole number >= 1, got {n!r}")
+    merits = -weights if against else weights
+    order = np.argsort(-merits, kind="stable")[:n]
+    return order[merits[order] > 0.0].tolist()
+
+
+def strongest_by_label(
+    weights: Floats,
+    labels: Sequence[Any],
+    n: int,
+    against: bool,
+    names: Callable[[Ints], dict[int, str]],
+) -> dict[Any, list[tuple[str, float]]]:
+    """Names and weights of the features, in rows, that speak for or against labels, in columns."""
+    chosen = [strongest(column, n, against) for column in weights.T]
+    name_of = names(np.unique(np.concatenate(chosen)).astype(np.int64))
+    return {
+        label: [(name_of[f], float(weights[f, k])) for f in chosen[k]]
+        for k, label in enumerate(labels)
+    }

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..doc_links import DocLinks
-from ..problems.grammar.data import count_rules, encode
+from ..problems.grammar.data import GrammarDecoder, Nodes, Sentences, count_rules, encode
 from ..problems.grammar.k_best import best_derivations
 from ..problems.grammar.marginals import ConstituentDistribution, Span
 from ..problems.grammar.problem import GrammarProblem
 from ..problems.grammar.rules import derive, relative_frequencies
-from ..sklearn_bases import Estimator
 from ..solvers.base import checked_weights
 from ..types import Floats, Ints
-from .base import checked_k
-from .confidence import CalibratedMethod, Confidences
+from .base import MaxMarginEstimator, checked_k
+from .confidence import CalibratedMethod, Confidences, fit_calibration, temperature_of
 from .examples import materialize
-from .explanation import Explanation, alone, decision
+from .explanation import Evidence, Explanation, Part, differing_parts, explain_whole, strongest
 from .parameters import with_inherited_parameters
 from .parsing import ParserMixin
-from .top_weights import strongest
-from .tree_explanation import derivation_evidence
+from .training import Trainer, TrainingSet
+from .transaction import transaction
 
 __all__ = ["GrammarParser", "PCFGParser"]
 
@@ -34,7 +32,7 @@ ROUNDING = 1e-12  # probabilities so near to 0 and 1 are as good as those
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class GrammarParser(Confidences, ParserMixin):
+class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
     """Parse trees for sentences: a weighted context-free grammar, trained as a structural SVM.
 
     The grammar has all rules of the training trees; see `maxmargin.problems.grammar.rules` for how
@@ -53,7 +51,7 @@ class GrammarParser(Confidences, ParserMixin):
     lexical_features : bool, default=False
         The same with words; sentences are then pairs (word, tag).
     {parameters of Confidences}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -100,8 +98,11 @@ class GrammarParser(Confidences, ParserMixin):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any = None, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = materialize(X), materialize(y)
-        self._make_solver()  # parameters are checked before the grammar is built
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         sentences = self._encode(corpus.tokens)
@@ -114,9 +115,12 @@ class GrammarParser(Confidences, ParserMixin):
             return GrammarProblem(self.grammar_, sentences, gold, loss=self.loss)
 
         arrays = (*sentences, *gold, *self.grammar_.arrays)
-        self._train(make_problem, (*arrays, self.loss), weights)
-        self._fit_calibration(X, y, sample_weight=sample_weight)
-        return self
+        return TrainingSet(
+            make_problem,
+            (*arrays, self.loss),
+            weights,
+            calibrate=lambda: fit_calibration(self, X, y, sample_weight=sample_weight),
+        )
 
     def _size(self, problem: Any) -> str:
         """See `MaxMarginEstimator`."""
@@ -157,7 +161,8 @@ class GrammarParser(Confidences, ParserMixin):
             constituents for a sentence that the grammar cannot derive.
         """
         outputs = self._distribution(X)
-        return [outputs.probabilities_of(i, self._temperature) for i in range(len(outputs.spans))]
+        temperature = temperature_of(self)
+        return [outputs.probabilities_of(i, temperature) for i in range(len(outputs.spans))]
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted tree, and not another: the rules that decided.
@@ -188,7 +193,7 @@ class GrammarParser(Confidences, ParserMixin):
         ranked = best_derivations(decoder, sentences, weights, 2) if short else []
         if not ranked:
             raise ValueError("the grammar has no tree for the sentence, so there is no decision")
-        chosen = decoder.tree(ranked[0][0], words)
+        chosen, nodes, rival = decoder.tree(ranked[0][0], words), None, None
         if y_hat is not None:
             (rival,) = self._trees([y_hat])
             steps = derive(rival, self.horizontal, self.vertical)
@@ -200,11 +205,11 @@ class GrammarParser(Confidences, ParserMixin):
                 raise ValueError("y_hat is no tree of the sentence that the grammar has") from None
         elif len(ranked) > 1:
             nodes, rival = ranked[1][0], decoder.tree(ranked[1][0], words)
-        else:
-            return Explanation(chosen, None, (alone(0, "", chosen),), checked_k(n, "n"))
-        evidence = derivation_evidence(decoder, sentences, ranked[0][0], nodes, weights)
-        found = decision(0, "", chosen, rival, evidence)
-        return Explanation(chosen, rival, (found,), checked_k(n, "n"))
+        evidence: list[Evidence] = []
+        if nodes is not None:
+            both = (_parts(decoder, sentences, own, weights) for own in (ranked[0][0], nodes))
+            evidence = differing_parts(*both)
+        return explain_whole(chosen, rival, evidence, checked_k(n, "n"))
 
     def _distribution(self, X: Any) -> _Constituents:
         """See `Confidences`."""
@@ -250,6 +255,28 @@ class GrammarParser(Confidences, ParserMixin):
         return named + (("word",) if self.lexical_features and "word" not in named else ())
 
 
+def _parts(
+    decoder: GrammarDecoder, sentences: Sentences, nodes: Nodes, w: Floats
+) -> Iterator[Part]:
+    """All that a derivation of a single sentence is scored by: rules, and ends of spans."""
+    listed, grammar = decoder.psi(sentences, 0, nodes, 0).tolist(), decoder.grammar
+    n_views = len(sentences.view_sizes)
+    n_span = 4 * n_views + 1 if n_views else 0  # features of a span, behind the rules of its node
+    yield grammar.describe(listed[0]), 0, float(w[listed[0]])
+    at = 1
+    for t in range(2 * int(sentences.offsets[1]) - 1):
+        start, end = int(nodes.start[t]), int(nodes.end[t])
+        for _ in range(2 if nodes.unary[t] >= 0 else 1):
+            name = f"{grammar.describe(listed[at])}, words {start}-{end - 1}"
+            yield name, start, float(w[listed[at]])
+            at += 1
+        if n_span:
+            symbol = grammar.symbols[nodes.symbol[t]]
+            span = listed[at : at + n_span]
+            yield f"span of {symbol}, words {start}-{end - 1}", start, float(w[span].sum())
+            at += n_span
+
+
 class _Constituents(NamedTuple):
     """All trees of sentences, and the constituents of those that are predicted."""
 
@@ -285,7 +312,7 @@ class _Constituents(NamedTuple):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCFGParser(DocLinks, ParserMixin, Estimator):
+class PCFGParser(ParserMixin):
     """The baseline: a probabilistic grammar, with the rules' relative frequencies.
 
     Parameters
@@ -314,10 +341,14 @@ class PCFGParser(DocLinks, ParserMixin, Estimator):
         -------
         self
         """
+        transaction(self, lambda draft, _: draft._count(X, y), heard={"X": X, "y": y})
+        return self
+
+    def _count(self, X: Any, y: Any) -> None:
+        """Set the rules and their weights."""
         corpus = self._corpus(X, y)
         derivations = self._fit_grammar(corpus)
         terminals = [self._terminals(sentence) for sentence in corpus.tokens]
         gold = encode(self.grammar_, derivations, terminals)
         counts = count_rules(self.grammar_, gold, [len(sentence) for sentence in terminals])
         self._set_weights(relative_frequencies(self.grammar_, counts))
-        return self

@@ -12,14 +12,27 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..features.kernel_basis import KernelBasis, KernelState, rows_at_a_time, slices_of_rows
-from ..features.kernel_functions import PRECOMPUTED
+from ..features.kernels.functions import (
+    PRECOMPUTED,
+    KernelBasis,
+    KernelState,
+    rows_at_a_time,
+    slices_of_rows,
+)
 from ..schema import Count
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
-from .seeds import seed_of
+from .parameters import seed_of
 
-__all__ = ["KernelModel", "KernelParameters", "KernelReport", "sequences_at_a_time"]
+__all__ = [
+    "LINEAR",
+    "FittedKernel",
+    "KernelModel",
+    "KernelParameters",
+    "KernelReport",
+    "check_no_kernel",
+    "sequences_at_a_time",
+]
 
 
 class KernelReport(NamedTuple):
@@ -39,137 +52,112 @@ class KernelModel(NamedTuple):
     report: KernelReport
 
 
-class KernelMethods:
-    """What `KernelParameters` do in training, predictions and files."""
+class FittedKernel:
+    """The kernel that an estimator was trained with, which it holds; `LINEAR` if with none.
 
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    kernel_params: Any
-    n_basis: int | None
-    basis: Any
-    random_state: Any
-    n_features_in_: int
-    kernel_report_: KernelReport
-    _kernel_basis: KernelBasis | None = None
-    _kernel_map: Any = None
+    Attributes
+    ----------
+    basis : KernelBasis or None
+        What the weights of the model are coefficients of; None: the inputs themselves.
+    report : KernelReport or None
+        How well training knew the kernel.
+    """
 
-    # ----- training -----------------------------------------------------------------------------
+    def __init__(
+        self, basis: KernelBasis | None, report: KernelReport | None, mapping: Any = None
+    ) -> None:
+        self.basis, self.report, self._mapping = basis, report, mapping
 
-    def _fit_kernel(self, X: Any, labels: Any) -> Any:
+    @classmethod
+    def fit(cls, estimator: Any, X: Any, labels: Any) -> tuple[Any, FittedKernel]:
         """Features to train on: those of the kernel, or X itself; each row of X has a label."""
-        self.__dict__.pop("_kernel_basis", None)
-        self.__dict__.pop("kernel_report_", None)
-        if isinstance(self.kernel, str) and self.kernel == "linear":
-            return X
+        if isinstance(estimator.kernel, str) and estimator.kernel == "linear":
+            return X, LINEAR
         check_sparse(X, "X")
-        from ..features.kernel_map import KernelMap
+        from ..features.kernels.map import KernelMap
 
         names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_basis", "basis")
-        options = {name: getattr(self, name) for name in names}
-        seed = None if self.basis == "pivots" else seed_of(self.random_state)
+        options = {name: getattr(estimator, name) for name in names}
+        seed = None if estimator.basis == "pivots" else seed_of(estimator.random_state)
         mapping = KernelMap(**options, random_state=seed)
         features = mapping._fit_checked(X, labels)
-        self._kernel_map, self._kernel_basis = mapping, mapping.basis_
-        self.kernel_report_ = KernelReport(
+        report = KernelReport(
             len(mapping.basis_),
             mapping.trace_residual_,
             mapping.trace_residual_share_,
             int(features.nbytes + mapping.n_bytes_),
             mapping.n_bytes_,
         )
-        return features
+        return features, cls(mapping.basis_, report, mapping)
 
-    def _kept_weights(self, learned: Sequence[Floats]) -> list[Floats]:
-        """See `MaxMarginEstimator`: coefficients of the basis vectors that have any."""
-        mapping = self.__dict__.pop("_kernel_map", None)
-        if mapping is None:
-            return list(learned)
-        width = self._weights_per_input()
-        n = len(mapping.basis_) * width
-        tables = [mapping.coefficients(w[:n].reshape(-1, width)) for w in learned]
-        kept = mapping._matter(np.hstack(tables))
-        self._kernel_basis = mapping.basis_.subset(kept)
-        self._basis_was_cut()
-        size = self._kernel_basis.n_bytes + sum(int(kept.sum()) * width * 8 for _ in tables)
-        self.kernel_report_ = self.kernel_report_._replace(n_bytes_model=size)
+    def coefficients(
+        self, learned: Sequence[Floats], width: int
+    ) -> tuple[list[Floats], FittedKernel]:
+        """Coefficients of the basis vectors that have any, and the kernel with those alone.
+
+        They are made of the weights of the solutions for one C or for several, of which each
+        feature has ``width``, one behind the other.
+        """
+        if self._mapping is None:
+            return list(learned), self
+        n = len(self._mapping.basis_) * width
+        tables = [self._mapping.coefficients(w[:n].reshape(-1, width)) for w in learned]
+        kept = self._mapping._matter(np.hstack(tables))
+        basis = self._mapping.basis_.subset(kept)
+        size = basis.n_bytes + sum(int(kept.sum()) * width * 8 for _ in tables)
+        assert self.report is not None
         pairs = zip(tables, learned, strict=True)
-        return [np.concatenate([table[kept].ravel(), w[n:]]) for table, w in pairs]
+        weights = [np.concatenate([table[kept].ravel(), w[n:]]) for table, w in pairs]
+        return weights, FittedKernel(basis, self.report._replace(n_bytes_model=size))
 
-    def _weights_per_input(self) -> int:
-        """How many weights each feature of an input has, one behind the other."""
-        raise NotImplementedError
-
-    def _basis_was_cut(self) -> None:
-        """Called when basis vectors without coefficients are gone."""
-
-    def _check_no_kernel(self, method: str) -> None:
-        """Some things need features that are there in advance, or have names."""
-        if self._kernel_basis is not None or self.kernel != "linear":
-            raise ValueError(
-                f"{method} needs kernel='linear'; with others, train on features of a KernelMap"
-            )
-
-    # ----- prediction ---------------------------------------------------------------------------
-
-    @property
-    def _n_inputs(self) -> int:
+    def n_inputs(self, n_features: int) -> int:
         """Features of an input that have weights, the constant one aside."""
-        return self.n_features_in_ if self._kernel_basis is None else len(self._kernel_basis)
+        return n_features if self.basis is None else len(self.basis)
 
-    def _by_kernel_values(self, scores: Callable[[Any], Floats], X: Any) -> Floats:
+    def scores(self, scores: Callable[[Any], Floats], X: Any) -> Floats:
         """Scores of what the weights are for: the kernel's values with the basis, or X itself."""
-        basis = self._kernel_basis
+        basis = self.basis
         if basis is None:
             return scores(X)
         slices = slices_of_rows(X.shape[0], len(basis))
         return np.concatenate([scores(basis.values(X[rows])) for rows in slices])
 
-    @property
-    def support_(self) -> Ints:
-        """Which training inputs the model is made of, with a kernel other than "linear"."""
-        return self._basis_or_raise("support_").indices
+    def basis_for(self, name: str) -> KernelBasis:
+        """The basis that an attribute is about; AttributeError, as hasattr expects it, for none."""
+        if self.basis is None:
+            raise AttributeError(f"{name} is there once a model with a kernel is fitted")
+        return self.basis
 
-    @property
-    def support_vectors_(self) -> Any:
-        """These inputs."""
-        return self._basis_or_raise("support_vectors_").vectors
-
-    def _only_linear(self, name: str) -> None:
-        """An AttributeError, as hasattr expects it, with a kernel."""
-        if self._kernel_basis is not None:
+    def check_linear(self, name: str) -> None:
+        """Raise AttributeError, as hasattr expects it, with a kernel."""
+        if self.basis is not None:
             raise AttributeError(f"{name} needs kernel='linear'; other models have dual_coef_")
 
-    def _basis_or_raise(self, name: str) -> KernelBasis:
-        """An AttributeError, as hasattr expects it, without a kernel."""
-        if self._kernel_basis is None:
-            raise AttributeError(f"{name} is there once a model with a kernel is fitted")
-        return self._kernel_basis
-
-    # ----- persistence --------------------------------------------------------------------------
-
-    def _kernel_state(self) -> KernelModel | None:
+    def to_state(self) -> KernelModel | None:
         """What a file keeps."""
-        if self._kernel_basis is None:
+        if self.basis is None or self.report is None:
             return None
-        return KernelModel(self._kernel_basis.to_state(), self.kernel_report_)
+        return KernelModel(self.basis.to_state(), self.report)
 
-    def _set_kernel_state(self, model: KernelModel | None) -> None:
-        """Take it up; ``n_features_in_`` is known."""
-        if model is not None:
-            self._kernel_basis = model.basis.basis(self.n_features_in_)
-            self.kernel_report_ = model.report
+    @classmethod
+    def of_state(cls, model: KernelModel | None, n_features: int) -> FittedKernel:
+        """The kernel that a file has."""
+        return LINEAR if model is None else cls(model.basis.basis(n_features), model.report)
 
-    def __sklearn_tags__(self) -> Any:
-        """What scikit-learn should know of the estimator."""
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
-        return tags
+
+LINEAR = FittedKernel(None, None)
+
+
+def check_no_kernel(estimator: Any, method: str) -> None:
+    """Raise ValueError with a kernel: some things need features known in advance, or names."""
+    if estimator._kernel.basis is not None or estimator.kernel != "linear":
+        raise ValueError(
+            f"{method} needs kernel='linear'; with others, train on features of a KernelMap"
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KernelParameters(KernelMethods):
+class KernelParameters:
     """Kernels for estimators whose joint features are those of an input, placed by the output.
 
     Parameters
@@ -202,6 +190,40 @@ class KernelParameters(KernelMethods):
     kernel_params: Any = None
     n_basis: int | None = None
     basis: Literal["pivots", "random", "kmeans++", "supports"] = "pivots"
+
+    _kernel = LINEAR
+
+    @property
+    def kernel_report_(self) -> KernelReport:
+        """How well training knew the kernel, with one other than "linear"."""
+        self._kernel.basis_for("kernel_report_")
+        assert self._kernel.report is not None
+        return self._kernel.report
+
+    @property
+    def support_(self) -> Ints:
+        """Which training inputs the model is made of, with a kernel other than "linear"."""
+        return self._kernel.basis_for("support_").indices
+
+    @property
+    def support_vectors_(self) -> Any:
+        """These inputs."""
+        return self._kernel.basis_for("support_vectors_").vectors
+
+    def _weights_per_input(self) -> int:
+        """How many weights each feature of an input has, one behind the other."""
+        raise NotImplementedError
+
+    def _kept_weights(self, learned: Sequence[Floats]) -> list[Floats]:
+        """See `MaxMarginEstimator`: coefficients of the basis vectors that have any."""
+        weights, self._kernel = self._kernel.coefficients(learned, self._weights_per_input())
+        return weights
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn should know of the estimator."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        return tags
 
 
 def sequences_at_a_time(offsets: Ints, width: int) -> Iterator[tuple[int, int]]:

@@ -16,17 +16,11 @@ from ..schema import Count
 from ..types import Floats, Ints
 from ..validation import as_sample_weights
 from .base import MaxMarginEstimator, checked_k
-from .example_weights import score_weights
-from .explanation import (
-    Evidence,
-    Explanation,
-    alone,
-    column_names,
-    decision,
-    decisions_by_place,
-)
+from .costs import score_weights
+from .explanation import Evidence, Explanation, Places, column_names
 from .labels import Outputs
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["SetMatcher"]
 
@@ -47,7 +41,7 @@ class SetMatcher(MaxMarginEstimator):
     fit_intercept : bool, default=True
         Add a constant feature of pairs: what a pair is worth against two items that stay alone. It
         has no effect unless matchings are partial.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -94,6 +88,10 @@ class SetMatcher(MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, y = as_list(X), as_list(y, "y")
         if len(X) == 0:
             raise ValueError("expected at least one example, found none")
@@ -105,8 +103,7 @@ class SetMatcher(MaxMarginEstimator):
         weights = as_sample_weights(sample_weight)
         arrays = (*problem.X, *map(np.asarray, y))
         data = (len(X), self.loss, self.partial, self.fit_intercept, *arrays)
-        self._train(lambda: problem, data, weights)
-        return self
+        return TrainingSet(lambda: problem, data, weights)
 
     def predict(self, X: Sequence[Any]) -> list[Ints]:
         """Best matching of each pair of sets.
@@ -167,27 +164,23 @@ class SetMatcher(MaxMarginEstimator):
                 for f in np.flatnonzero(change).tolist()
             ]
 
-        def name_of(item: int) -> str:
-            return f"item {item}"
-
+        places = Places(own, own.tolist(), lambda item: f"item {item}", evidence)
         if y_hat is not None:
             matcher.check_output(given, y_hat, "y_hat: ")
             rival = np.asarray(y_hat, np.int64)
-            found = decisions_by_place(evidence(rival), name_of, own.tolist(), rival.tolist())
-            return Explanation(own, rival, found, n)
-        decisions, table = [], matcher.scores_of(given, weights)
-        for item, partner in enumerate(own.tolist()):
+            return places.against(rival, rival, rival.tolist(), n)
+        table = matcher.scores_of(given, weights)
+
+        def rival_at(item: int) -> tuple[int, Ints] | None:
             bonus = np.zeros(matcher.shape_of(given))
-            bonus[item, partner] = -np.inf  # the last one, -1, is to have none
+            bonus[item, own[item]] = -np.inf  # the last one, -1, is to have none
             try:
                 rival = matcher.output_of(given, table.best(bonus))
             except NoOutput:
-                decisions.append(alone(item, name_of(item), partner))
-                continue
-            decisions.append(
-                decision(item, name_of(item), partner, int(rival[item]), evidence(rival))
-            )
-        return Explanation(own, None, tuple(decisions), n)
+                return None
+            return int(rival[item]), rival
+
+        return places.one_by_one(map(rival_at, range(len(own))), n)
 
     def score(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None

@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._warn import warn_user
-from ..engine.rows import make_rows
-from ..metrics.costs import as_reals
-from ..problem import Problem
-from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
-from ..problems.classes.merging import merge_examples
-from ..problems.classes.multiclass import ClassDistribution, MulticlassProblem, class_scores
-from ..schema import Count, Labels, Names, SparseBlocks, as_sparse, sparse_blocks
+from ..engine.rows import Rows
+from ..problems.classes.class_features import described_class_scores
+from ..problems.classes.multiclass import ClassDistribution, class_scores
+from ..schema import as_sparse, sparse_blocks
 from ..sklearn_bases import Classifier
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
-from .class_descriptions import as_taxonomy, class_costs, describe_classes
-from .class_inputs import canonical, check_classes, check_lengths, check_rows, one_column
-from .confidence import Confidences
-from .example_weights import example_weights
-from .explanation import Explanation, column_names, decision, input_evidence, one_row
-from .kernels import KernelModel, KernelParameters
-from .label_costs import CostTable
-from .linear import LinearEstimator
+from .class_data import (
+    MulticlassState,
+    as_taxonomy,
+    check_options,
+    check_seen,
+    class_problem,
+    describe,
+    different_examples,
+    numbers_of,
+    set_classes,
+    warn_of_unknown_classes,
+    weights_of_prior,
+)
+from .confidence import Confidences, fit_calibration
+from .costs import CostTable, example_weights
+from .explanation import Explanation, explain_whole, one_row, strongest_by_label
+from .kernels import FittedKernel, KernelParameters, check_no_kernel
 from .parameters import with_inherited_parameters
-from .prior import all_classes, check_prior, prior_mean
-from .top_weights import strongest_by_label
+from .tabular import (
+    TabularEstimator,
+    canonical,
+    check_classes,
+    check_examples,
+    check_lengths,
+    one_column,
+    read_only,
+)
+from .training import Trainer, TrainingSet
+from .warm_start import prior_mean
 
 __all__ = ["MulticlassSVM"]
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
+class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator):
     """Multiclass SVM (Crammer and Singer's, with any costs), certified by a duality gap.
 
     Parameters
@@ -65,7 +79,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
     {parameters of Confidences}
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -125,7 +139,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         sample_weight: ArrayLike | None = None,
         costs: ArrayLike | None = None,
         prior: MulticlassSVM | None = None,
@@ -152,61 +166,45 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
-        X, y = self._checked(X, y, reset=True)
-        if self.probability and self.kernel == "precomputed":
-            raise ValueError(
-                "probability=True is not for kernel='precomputed', whose columns are examples too; "
-                "call calibrate(X, y) with other examples"
-            )
-        if prior is not None:
-            self._check_prior(prior)
-        self.seen_classes_, codes = np.unique(y, return_inverse=True)
+        return Trainer(self).fit(X, y, sample_weight=sample_weight, costs=costs, prior=prior)
+
+    def _training_set(
+        self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, prior: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
+        X, y = check_examples(self, X, y)
+        check_classes(y)
+        check_options(self, prior)
+        self.seen_classes_, groups = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
                 f"y has only one class ({self.seen_classes_.tolist()[0]!r}); "
                 "at least 2 classes are needed"
             )
-        taxonomy = self._describe_classes(prior)
-        codes = np.searchsorted(self.classes_, self.seen_classes_)[codes]
+        taxonomy = describe(self, prior)
+        codes = np.searchsorted(self.classes_, self.seen_classes_)[groups]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         given = X, y
-        X = self._fit_kernel(canonical(X), codes)
-        X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
+        X, self._kernel = FittedKernel.fit(self, canonical(X), codes)
+        X, codes, weights, table = different_examples(self, X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
-        self._train(
-            lambda: self._problem(X, codes, table, costs is not None),
+        constraints = None if prior is None else prior_mean(weights_of_prior(prior, self.classes_))
+        shared = {} if prior is None else {"prior": prior}
+        of_examples = {"sample_weight": sample_weight, "costs": costs}
+        return TrainingSet(
+            lambda: class_problem(self, X, codes, table, costs is not None),
             data,
             weights,
-            constraints=None if prior is None else prior_mean(self._weights_like(prior)),
+            constraints=constraints,
+            calibrate=lambda: fit_calibration(self, *given, shared, groups=groups, **of_examples),
         )
-        shared = {} if prior is None else {"prior": prior}
-        self._fit_calibration(*given, shared, sample_weight=sample_weight, costs=costs)
-        return self
-
-    def _check_prior(self, prior: Any) -> None:
-        """Raise ValueError for a prior that cannot be one."""
-        check_prior(prior, self, ("kernel", "taxonomy", "class_features", "fit_intercept"))
-        if self.kernel != "linear" or prior._output_features is not None:
-            raise ValueError("prior is for kernel='linear', without a taxonomy or class features")
-        if prior.n_features_in_ != self.n_features_in_:
-            raise ValueError(
-                f"X has {self.n_features_in_} features, but the prior was fitted with "
-                f"{prior.n_features_in_}"
-            )
-
-    def _weights_like(self, prior: Any) -> Floats:
-        """Weights of the classes that a prior knows, and zeros for others."""
-        learned = prior._weights.reshape(-1, len(prior.classes_))
-        weights = np.zeros((len(learned), len(self.classes_)))
-        weights[:, np.searchsorted(self.classes_, prior.classes_)] = learned
-        return weights.ravel()
 
     @OnlineMethod
     def partial_fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         costs: ArrayLike | None = None,
@@ -239,101 +237,33 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
-        self._check_no_kernel("partial_fit")
+        return Trainer(self).partial_fit(
+            X, y, classes=classes, sample_weight=sample_weight, costs=costs
+        )
+
+    def _training_batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, costs: Any
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
+        check_no_kernel(self, "partial_fit")
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
                 "takes a mapping of class to weight, or sample_weight"
             )
         first = not hasattr(self, "classes_")
-        X, y = self._checked(X, y, reset=first)
+        X, y = check_examples(self, X, y, reset=first)
+        check_classes(y)
         if first:
-            known = np.unique(y if classes is None else np.asarray(classes))
-            if len(known) < 2:
-                raise ValueError(f"at least 2 classes are needed, got {known.tolist()}")
-            self.seen_classes_ = known
-            self._describe_classes()
+            set_classes(self, y, classes)
             self._has_intercept = bool(self.fit_intercept)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.seen_classes_):
-            raise ValueError(
-                f"classes must be those of the first call, {self.seen_classes_.tolist()}, "
-                f"got {np.unique(classes).tolist()}"
-            )
-        unknown = np.flatnonzero(~np.isin(y, self.seen_classes_))
-        if len(unknown):
-            raise ValueError(
-                f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not among the classes of the "
-                f"first call, {self.seen_classes_.tolist()}"
-            )
+        check_seen(self, y, None if first else classes)
         codes = np.searchsorted(self.classes_, y)
         weights = example_weights(sample_weight, self.class_weight, X, y)
         taxonomy = as_taxonomy(self.taxonomy)
-        X, codes, weights, table = self._costed(X, codes, weights, costs, taxonomy)
-        problem = self._problem(X, codes, table, costs is not None)
-        self._train_online(problem, (X, codes, table), weights)
-        return self
-
-    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
-        """Examples as arrays; raises ValueError that says what is wrong with them."""
-        check_lengths(X, y)
-        X, y = check_rows(self, X, y, reset=reset)
-        check_classes(y)
-        return X, y
-
-    def _describe_classes(self, prior: Any = None) -> Any:
-        """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""
-        taxonomy = as_taxonomy(self.taxonomy)
-        self.classes_, self._output_features = self.seen_classes_, None
-        if taxonomy is not None or self.class_features is not None:
-            described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
-            self.classes_, self._output_features = described
-        elif prior is not None:
-            self.classes_ = all_classes(self.seen_classes_, prior.classes_)
-        return taxonomy
-
-    def _costed(
-        self, X: Any, codes: Ints, weights: Floats | None, costs: ArrayLike | None, taxonomy: Any
-    ) -> tuple[Any, Ints, Floats | None, Floats | None]:
-        """Inputs, classes, weights and costs of different examples; no costs for zero-one loss.
-
-        Costs of their own make all examples different.
-        """
-        X, codes = canonical(X), codes.astype(np.int64)
-        are_described = self._output_features is not None
-        if costs is None:
-            table = class_costs(self.loss, taxonomy, self.classes_, are_described)
-            if self._kernel_basis is not None:  # support_ counts all of them
-                return X, codes, weights, table
-            return *merge_examples(X, codes, weights), table
-        if are_described or not isinstance(self.loss, str) or self.loss != "zero-one":
-            raise ValueError(
-                "costs of examples take the place of loss, which must be 'zero-one' then, and are "
-                "not for classes with a taxonomy or class features"
-            )
-        check_sparse(costs, "costs")
-        expected = len(codes), len(self.classes_)
-        try:
-            table = as_reals(costs)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"costs must be numbers in an array of shape {expected}, got {costs!r:.60}"
-            ) from None
-        if table.shape != expected:
-            raise ValueError(
-                f"costs has shape {table.shape}; expected {expected}, a row for each example and a "
-                "column for each class, in sorted order"
-            )
-        return X, codes, weights, table
-
-    def _problem(self, X: Any, codes: Ints, costs: Floats | None, own_costs: bool) -> Problem:
-        """The problem of these examples."""
-        options: dict[str, Any] = {"costs": costs, "fit_intercept": self._has_intercept}
-        if own_costs:
-            options["cost_rows"] = np.arange(len(codes))
-        if self._output_features is None:
-            return MulticlassProblem(X, codes, len(self.classes_), **options)
-        seen = np.isin(self.classes_, self.seen_classes_)
-        return ClassFeatureProblem(X, codes, self._output_features, allowed=seen, **options)
+        X, codes, weights, table = different_examples(self, X, codes, weights, costs, taxonomy)
+        problem = class_problem(self, X, codes, table, costs is not None)
+        return TrainingSet(lambda: problem, (X, codes, table), weights)
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of the classes.
@@ -365,11 +295,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         -------
         ndarray of shape (n_examples,)
         """
-        scores = self._scores(X)
-        labels = self.classes_
-        if classes is not None:
-            chosen = self._chosen(classes)
-            labels, scores = labels[chosen], scores[:, chosen]
+        labels, scores = self._among(X, classes)
         return labels[np.argmax(scores, axis=1)]
 
     def predict_k(
@@ -393,26 +319,19 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             of them where there are not so many.
         """
         k = checked_k(k)
-        scores = self._scores(X)
-        chosen = np.arange(len(self.classes_)) if classes is None else self._chosen(classes)
-        scores = scores[:, chosen]
+        known, scores = self._among(X, classes)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        labels = self.classes_[chosen][order].tolist()
+        labels = known[order].tolist()
         ranked = np.take_along_axis(scores, order, axis=1).astype(np.float64).tolist()
         return [list(zip(*answer, strict=True)) for answer in zip(labels, ranked, strict=True)]
 
-    def _chosen(self, classes: ArrayLike) -> Ints:
-        """Numbers of the classes that come into question."""
-        number = {label: c for c, label in enumerate(self.classes_.tolist())}
-        chosen = np.unique(np.asarray(classes)).tolist()
-        unknown = [label for label in chosen if label not in number]
-        if unknown or not chosen:
-            raise ValueError(
-                f"classes has {unknown[0]!r}, which the model does not know"
-                if unknown
-                else "classes is empty; at least one class must come into question"
-            )
-        return np.array([number[label] for label in chosen])
+    def _among(self, X: Any, classes: ArrayLike | None) -> tuple[NDArray[Any], Floats]:
+        """Classes that come into question, and their scores."""
+        scores = self._scores(X)
+        if classes is None:
+            return self.classes_, scores
+        chosen = numbers_of(self.classes_, classes)
+        return self.classes_[chosen], scores[:, chosen]
 
     def _distribution(self, X: Any) -> ClassDistribution:
         """See `Confidences`."""
@@ -424,10 +343,6 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         number = {label: c for c, label in enumerate(self.classes_.tolist())}
         gold = np.array([number.get(label, -1) for label in np.asarray(y).tolist()], np.int64)
         return self._distribution(X), gold
-
-    def _groups(self, y: Any) -> Ints:
-        """See `Confidences`."""
-        return np.unique(np.asarray(y), return_inverse=True)[1]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy; an example of a class unknown to the model counts as wrong, with a warning.
@@ -447,25 +362,19 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
         """
         self._check_fitted()
         check_sparse(y, "y")
-        labels = one_column(y)
-        unknown = np.flatnonzero(~np.isin(labels, self.classes_))
-        if len(unknown):
-            warn_user(
-                f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
-                f"the first is y[{unknown[0]}] = {labels[unknown[0]]}"
-            )
+        warn_of_unknown_classes(one_column(y), self.classes_)
         return float(super().score(X, y, sample_weight))
 
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
         """Weights of the features for each class, or of the second against the first of two."""
-        self._only_linear("coef_")
+        self._kernel.check_linear("coef_")
         return self._decision_weights()[: self.n_features_in_].T
 
     @property
     def dual_coef_(self) -> Floats:
         """Coefficients of the support vectors, as those of the features in ``coef_``."""
-        return self._decision_weights()[: len(self._basis_or_raise("dual_coef_"))].T
+        return self._decision_weights()[: len(self._kernel.basis_for("dual_coef_"))].T
 
     @property
     def intercept_(self) -> Floats:
@@ -475,12 +384,9 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
 
     def _decision_weights(self) -> Floats:
         """Weights of the decision function: inputs, the constant one last, times its columns."""
-        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
+        self._learned_weights()
         weights = self._per_class()
-        weights = weights[:, 1:] - weights[:, :1] if len(self.classes_) == 2 else weights.view()
-        weights.flags.writeable = False  # what is written here would change only some predictions
-        return weights
+        return read_only(weights[:, 1:] - weights[:, :1] if len(self.classes_) == 2 else weights)
 
     def top_features(
         self, n: int = 10, *, against: bool = False
@@ -502,13 +408,9 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             "intercept".
         """
         self._check_fitted()
-        self._check_no_kernel("top_features")
+        check_no_kernel(self, "top_features")
         labels = self.classes_.tolist()
         return strongest_by_label(self._per_class(), labels, n, against, self._feature_names)
-
-    def _feature_names(self, numbers: Ints) -> dict[int, str]:
-        """Names of the features with these numbers."""
-        return column_names(self, numbers)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted class, and not another: the features that decided.
@@ -529,20 +431,19 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             shows as one in notebooks.
         """
         self._check_fitted()
-        self._check_no_kernel("explain")
+        check_no_kernel(self, "explain")
         row = one_row(x)
         scores, labels = self._scores(row)[0], self.classes_.tolist()
         chosen = int(np.argmax(scores))
         if y_hat is None:
             rival = int(np.argmax(np.where(np.arange(len(scores)) == chosen, -np.inf, scores)))
         else:
-            rival = int(self._chosen([y_hat])[0])
+            rival = int(numbers_of(self.classes_, [y_hat])[0])
         evidence = []
         if rival != chosen:
             weights = self._per_class()[:, chosen] - self._per_class()[:, rival]
-            evidence = input_evidence(row, 0, weights, self._feature_names)
-        found = decision(0, "", labels[chosen], labels[rival], evidence)
-        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
+            evidence = self._input_evidence(row, weights)
+        return explain_whole(labels[chosen], labels[rival], evidence, checked_k(n, "n"))
 
     def _per_class(self) -> Floats:
         """Weights of all inputs, the constant one last, for all classes."""
@@ -554,15 +455,13 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
     def _scores(self, X: Any) -> Floats:
         """Scores of all classes."""
         weights = self._weights
-        X = check_rows(self, X, reset=False)
 
-        def scores(inputs: Any) -> Floats:
-            rows = make_rows(inputs, fit_intercept=self._has_intercept, dtype=np.float64)
+        def scores(rows: Rows) -> Floats:
             if self._output_features is not None:
                 return described_class_scores(rows, weights, self._output_features, self.n_jobs)
             return class_scores(rows, weights, len(self.classes_), self.n_jobs)
 
-        return self._by_kernel_values(scores, X)
+        return self._scores_by(scores, X)
 
     def _weights_per_input(self) -> int:
         """See `KernelParameters`."""
@@ -579,17 +478,14 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
             getattr(self, "feature_names_in_", None),
             self.seen_classes_,
             None if features is None else sparse_blocks(features),
-            self._kernel_state(),
+            self._kernel.to_state(),
         )
 
     def _set_state(self, state: MulticlassState) -> None:
         """See `Savable`."""
         self.classes_ = state.classes
-        self.n_features_in_ = state.n_features
-        self._has_intercept = state.intercept
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
-        self._set_kernel_state(state.kernel)
+        self._set_inputs(state)
+        self._kernel = FittedKernel.of_state(state.kernel, state.n_features)
         self.seen_classes_ = state.classes if state.seen_classes is None else state.seen_classes
         self._output_features = None
         if state.output_features is not None:
@@ -602,22 +498,4 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, LinearEstimator):
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        return int((self._n_inputs + self._has_intercept) * self._weights_per_input())
-
-    def __sklearn_tags__(self) -> Any:
-        """What scikit-learn should know of the estimator."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class MulticlassState(NamedTuple):
-    """What a file keeps of a classifier."""
-
-    classes: Labels
-    n_features: Count
-    intercept: bool
-    feature_names: Names | None
-    seen_classes: Labels | None = None
-    output_features: SparseBlocks | None = None
-    kernel: KernelModel | None = None
+        return self._n_inputs() * self._weights_per_input()

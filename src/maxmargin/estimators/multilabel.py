@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..engine.rows import Rows, make_rows
+from ..engine.rows import Rows
 from ..metrics.sets import as_indicators
 from ..problems.multilabel.graph import LabelGraph, all_pairs, make_graph, tree_of_labels
 from ..problems.multilabel.losses import LOSSES, LabelLoss
@@ -25,20 +24,11 @@ from ..schema import Count, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats, Ints
 from .base import ConditionalMethod, OnlineMethod, checked_k
-from .class_inputs import canonical, check_lengths, check_rows
-from .example_weights import example_weights
-from .explanation import (
-    Evidence,
-    Explanation,
-    column_names,
-    decision,
-    decisions_by_place,
-    input_evidence,
-    one_row,
-)
-from .label_costs import check_loss, costs_of_sets
-from .linear import LinearEstimator
+from .costs import check_loss, costs_of_sets, example_weights
+from .explanation import Evidence, Explanation, Places, one_row
 from .parameters import with_inherited_parameters
+from .tabular import TabularEstimator, canonical, check_lengths, check_rows, read_only
+from .training import Trainer, TrainingSet
 
 __all__ = ["MultilabelSVM"]
 
@@ -57,7 +47,7 @@ class _MethodWithoutEdges(ConditionalMethod):
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
+class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
     """Any number of labels for each example, certified by a duality gap; the search is exact.
 
     Parameters
@@ -80,7 +70,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         most 14 labels, for which all sets of labels are tried.
     fit_intercept : bool, default=True
         Append a constant feature.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -138,13 +128,16 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         X, gold, weights = self._examples(X, y, sample_weight, reset=True)
         self._set_model(gold, weights, bool(sp.issparse(y)))
         costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
         loss = self.loss if isinstance(self.loss, str) else "hamming"
         data = (X, gold, self.edges_, loss, costs, self._has_intercept)
-        self._train(lambda: self._problem(X, gold, costs), data, weights)
-        return self
+        return TrainingSet(lambda: self._problem(X, gold, costs), data, weights)
 
     @OnlineMethod
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> MultilabelSVM:
@@ -172,6 +165,10 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once, so partial_fit "
@@ -184,8 +181,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         elif gold.shape[1] != len(self.classes_):
             raise ValueError(f"y has {gold.shape[1]} labels, the model {len(self.classes_)}")
         costs = costs_of_sets(self.loss, self.class_weight, gold, weights)
-        self._train_online(self._problem(X, gold, costs), (X, gold), weights)
-        return self
+        return TrainingSet(lambda: self._problem(X, gold, costs), (X, gold), weights)
 
     def _examples(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, reset: bool
@@ -195,7 +191,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("MultilabelSVM requires y to be passed, but the target y is None")
         check_lengths(X, y)
-        X = self._checked(X, reset)
+        X = check_rows(self, X, reset=reset)
         gold = as_indicators(y, X.shape[0])
         weights = example_weights(sample_weight, None, X, np.arange(len(gold)))
         return canonical(X), gold, weights
@@ -256,7 +252,7 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
             found, of_labels = [], self._of_labels()
             for k in np.flatnonzero(own != rival).tolist():
                 sign = 1.0 if own[k] else -1.0
-                found += input_evidence(row, k, sign * of_labels[:, k], partial(column_names, self))
+                found += self._input_evidence(row, sign * of_labels[:, k], k)
             for (a, b), weight in zip(self.edges_.tolist(), self.pair_weights_, strict=True):
                 change = float(own[a] and own[b]) - float(rival[a] and rival[b])
                 if change:
@@ -264,18 +260,16 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
                     found.append(Evidence(f"labels {a} and {b}", place, change, float(weight)))
             return found
 
+        places = Places(own.astype(int), states, lambda k: f"label {k}", evidence)
         if y_hat is not None:
             (rival,) = as_indicators(np.atleast_2d(np.asarray(y_hat)), 1)
             if rival.shape != own.shape:
                 raise ValueError(f"y_hat has {len(rival)} labels, the model {len(own)}")
             others = ["on" if is_on else "off" for is_on in rival]
-            found = decisions_by_place(evidence(rival), lambda k: f"label {k}", states, others)
-            return Explanation(own.astype(int), rival.astype(int), found, n)
-        decisions = tuple(
-            decision(k, f"label {k}", states[k], "off" if own[k] else "on", evidence(rival))
-            for k, rival in enumerate(flipped_labels(rows, graph, weights, own))
-        )
-        return Explanation(own.astype(int), None, decisions, n)
+            return places.against(rival, rival.astype(int), others, n)
+        flipped = flipped_labels(rows, graph, weights, own)
+        other_way = ["off" if is_on else "on" for is_on in own]
+        return places.one_by_one(zip(other_way, flipped, strict=True), n)
 
     @_MethodWithoutEdges
     def decision_function(self, X: Any) -> Floats:
@@ -331,21 +325,12 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
     @property
     def pair_weights_(self) -> Floats:
         """Weights of the edges."""
-        return self._read_only(self._weights[self._n_weights() - len(self.edges_) :])
+        return read_only(self._weights[self._n_weights() - len(self.edges_) :])
 
     def _of_labels(self) -> Floats:
         """Weights of all inputs, the constant one last, for all labels."""
-        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
-        weights = self._weights[: self._n_weights() - len(self.edges_)]
-        return self._read_only(weights.reshape(-1, len(self.classes_)))
-
-    @staticmethod
-    def _read_only(weights: Floats) -> Floats:
-        """A view that nobody writes to, for predictions are made from ``result_``."""
-        view = weights.view()
-        view.flags.writeable = False
-        return view
+        weights = self._learned_weights()[: self._n_weights() - len(self.edges_)]
+        return read_only(weights.reshape(-1, len(self.classes_)))
 
     def _chosen_edges(self, gold: Bools, weights: Floats | None) -> Any:
         """Edges as the parameter has it."""
@@ -365,12 +350,8 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
     def _asked(self, X: Any) -> tuple[Rows, LabelGraph, Floats]:
         """What predictions are made of."""
         weights = self._weights
-        rows = make_rows(self._checked(X), fit_intercept=self._has_intercept, dtype=np.float64)
+        rows = self._rows(check_rows(self, X, reset=False))
         return rows, make_graph(len(self.classes_), self.edges_), weights
-
-    def _checked(self, X: Any, reset: bool = False) -> Any:
-        """Inputs as a matrix; raises ValueError that says what is wrong."""
-        return check_rows(self, X, reset=reset)
 
     # ----- persistence --------------------------------------------------------------------------
 
@@ -390,22 +371,17 @@ class MultilabelSVM(Classifier, LinearEstimator):  # type: ignore[misc]
         if state.n_labels > len(self._get_weights()):
             raise ValueError(f"state.n_labels is {state.n_labels}, more than there are weights")
         self.classes_ = np.arange(state.n_labels)
-        self.n_features_in_ = state.n_features
-        self._has_intercept = state.intercept
+        self._set_inputs(state)
         self.edges_ = make_graph(state.n_labels, state.edges).edges
         self._sparse_output = state.sparse_output
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        n_inputs = self.n_features_in_ + self._has_intercept
-        return int(n_inputs * len(self.classes_) + len(self.edges_))
+        return self._n_inputs() * len(self.classes_) + len(self.edges_)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True

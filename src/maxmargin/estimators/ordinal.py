@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -12,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
-from ..engine.packed_problem import scores_of_rows
 from ..engine.rows import make_rows, row_scores
 from ..problems.ranking.problem import RankingProblem
 from ..problems.ranking.thresholds import ThresholdProblem, best_thresholds
@@ -21,19 +19,20 @@ from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
 from ..validation import is_one_of
 from .base import checked_k
-from .class_inputs import are_classes, canonical, check_lengths, check_rows, one_column
-from .example_weights import example_weights
-from .explanation import (
-    Evidence,
-    Explanation,
-    column_names,
-    decision,
-    input_evidence,
-    one_row,
-)
+from .costs import example_weights
+from .explanation import Evidence, Explanation, explain_whole, one_row
 from .labels import FlatLabels, LabelEncoder
-from .linear import LinearEstimator
 from .parameters import with_inherited_parameters
+from .tabular import (
+    TabularEstimator,
+    are_classes,
+    canonical,
+    check_lengths,
+    check_rows,
+    one_column,
+    read_only,
+)
+from .training import Trainer, TrainingSet
 
 __all__ = ["OrdinalSVM"]
 
@@ -43,7 +42,7 @@ LOSSES = get_args(OrdinalLoss)
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class OrdinalSVM(Classifier, LinearEstimator):
+class OrdinalSVM(Classifier, TabularEstimator):
     """Grades, that is classes in an order: by thresholds on a linear score.
 
     Parameters
@@ -63,7 +62,7 @@ class OrdinalSVM(Classifier, LinearEstimator):
         The grades from the lowest to the highest; those that no example has may be among them. By
         default the values of y, sorted, or in the order of an ordered categorical of pandas. Words
         are sorted by the alphabet, so give their order here.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -119,6 +118,10 @@ class OrdinalSVM(Classifier, LinearEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
@@ -132,19 +135,20 @@ class OrdinalSVM(Classifier, LinearEstimator):
         data = (X, grades, len(self.classes_), self.loss)
         if self.loss == "absolute":
             self._thresholds: Floats | None = None  # among the weights
-            self._train(lambda: ThresholdProblem(*data[:3]), data, weights)
-            return self
+            return TrainingSet(lambda: ThresholdProblem(*data[:3]), data, weights)
         if weights is not None and np.ptp(weights) == 0.0:
             weights = None
         X = X if sp.issparse(X) else np.ascontiguousarray(X)  # copied once, if at all
         n_grades, rows = len(self.classes_), make_rows(X)
 
-        def thresholds(w: Floats) -> dict[str, Any]:
-            found = best_thresholds(row_scores(rows, w), grades, n_grades, weights)
-            return {"_thresholds": found}
+        def thresholds(problem: Any, solutions: list[Floats]) -> list[dict[str, Any]]:
+            scores = (row_scores(rows, w) for w in solutions)
+            found = [best_thresholds(own, grades, n_grades, weights) for own in scores]
+            return [{"_thresholds": own} for own in found]
 
-        self._train(lambda: _pairs(X, grades, weights), (*data, weights), None, thresholds)
-        return self
+        return TrainingSet(
+            lambda: _pairs(X, grades, weights), (*data, weights), following=thresholds
+        )
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of the grades, of which the largest is predicted, as other classifiers have them.
@@ -177,12 +181,7 @@ class OrdinalSVM(Classifier, LinearEstimator):
         -------
         ndarray of shape (n_examples,)
         """
-        weights = self._weights
-        X = check_rows(self, X, reset=False)
-        scores = scores_of_rows(
-            make_rows(X, dtype=np.float64), weights[: self.n_features_in_], self.n_jobs
-        )
-        return np.asarray(scores, dtype=np.float64)
+        return self._linear_scores(X)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted grade, and not another: the features that decided.
@@ -217,10 +216,8 @@ class OrdinalSVM(Classifier, LinearEstimator):
             for k in crossed
         ]
         if evidence:
-            weights = float(chosen - rival) * coef
-            evidence += input_evidence(row, 0, weights, partial(column_names, self))
-        found = decision(0, "", labels[chosen], labels[rival], evidence)
-        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
+            evidence += self._input_evidence(row, float(chosen - rival) * coef)
+        return explain_whole(labels[chosen], labels[rival], evidence, checked_k(n, "n"))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Grades.
@@ -261,28 +258,15 @@ class OrdinalSVM(Classifier, LinearEstimator):
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector that can be set
         """Weights of the features."""
-        return self._read_only(self._of_model()[: self.n_features_in_])
+        return read_only(self._learned_weights()[: self.n_features_in_])
 
     @property
     def thresholds_(self) -> Floats:
         """Where the grade changes, in rising order."""
-        weights = self._of_model()
+        weights = self._learned_weights()
         if self._thresholds is not None:
-            return self._read_only(self._thresholds)
+            return read_only(self._thresholds)
         return np.sort(weights[self.n_features_in_ :])  # before the optimum they may be in disorder
-
-    def _of_model(self) -> Floats:
-        """All weights."""
-        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
-        return self._weights
-
-    @staticmethod
-    def _read_only(values: Floats) -> Floats:
-        """A view that nobody writes to, for predictions are made from ``result_``."""
-        view = values.view()
-        view.flags.writeable = False
-        return view
 
     def _predicted(self, X: Any) -> Ints:
         """Grades as numbers from 0."""
@@ -357,7 +341,7 @@ class OrdinalSVM(Classifier, LinearEstimator):
     def _set_state(self, state: OrdinalState) -> None:
         """See `Savable`."""
         self.classes_ = state.classes
-        self.n_features_in_ = state.n_features
+        self._set_inputs(state)
         self._thresholds = state.thresholds
         if state.thresholds is not None and (
             len(state.thresholds) != len(state.classes) - 1 or np.any(np.diff(state.thresholds) < 0)
@@ -366,8 +350,6 @@ class OrdinalSVM(Classifier, LinearEstimator):
                 f"thresholds must be {len(state.classes) - 1} numbers in rising order, got "
                 f"{state.thresholds.tolist()}"
             )
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
 
     def _n_weights(self) -> int:
         """See `Savable`."""
@@ -377,7 +359,6 @@ class OrdinalSVM(Classifier, LinearEstimator):
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = True  # where classes have no order
         return tags
 

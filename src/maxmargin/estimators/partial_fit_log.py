@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..checkpoints import Checkpoint
 from ..engine.state import Arrays, add_prefix, from_file, from_text, strip_prefix, to_text
@@ -17,13 +18,15 @@ from ..result import Result
 from ..schema import as_annotated
 from ..solvers.checkpoint_group import result_arrays, result_of
 from ..solvers.online import OnlineSolver
-from ..solvers.online_learner import Learner
+from ..solvers.online_learner import Learner, Seen
+from ..types import Floats
+from .warm_start import fingerprint
 
-__all__ = ["Stream"]
+__all__ = ["PartialFitLog", "one_pass", "open_log"]
 
 
 @dataclass(frozen=True)
-class Stream:
+class PartialFitLog:
     """Calls of `partial_fit` so far, and the file that keeps them.
 
     Attributes
@@ -49,7 +52,7 @@ class Stream:
     @classmethod
     def at(
         cls, path: str | os.PathLike[str], every: float, identity: dict[str, str], resume: bool
-    ) -> Stream:
+    ) -> PartialFitLog:
         """A stream at its beginning, with what the file has if that is to be gone on with."""
         file = Checkpoint(path, every, identity)
         found = file.load() if resume else None
@@ -89,7 +92,7 @@ class Stream:
             state = solver.learner_of(learner, n_features, formulation.constraints)
         return replace(result, state=state)
 
-    def followed_by(self, call: str, result: Result, before: Result | None) -> Stream:
+    def followed_by(self, call: str, result: Result, before: Result | None) -> PartialFitLog:
         """The stream after one more call; it is written where it is time to.
 
         Of a call that was interrupted nothing is kept, but all that was ``before``.
@@ -114,3 +117,60 @@ class Stream:
         told = {"stream": to_text({"calls": self.calls})}
         learner = add_prefix("learner", last.state.arrays())
         self.file.write({**told, **add_prefix("result", result_arrays(last)), **learner})
+
+
+def open_log(
+    model: Any, solver: OnlineSolver, problem: Problem, formulation: Formulation
+) -> tuple[PartialFitLog | None, dict[str, str]]:
+    """What keeps the calls of `partial_fit`, if they are kept, and what they depend on."""
+    if model.checkpoint is None:
+        return None, {}
+    settings = solver.settings(problem, formulation, float(model.C))
+    log: PartialFitLog | None = getattr(model, "_stream", None)
+    if log is None or not log.is_at(model.checkpoint):
+        earlier: Result | None = getattr(model, "_online", None)
+        if earlier is not None:
+            assert isinstance(earlier.state, Learner)
+            before = fingerprint(*earlier.state.arrays().values())
+        else:
+            before = fingerprint(model._weights) if hasattr(model, "result_") else "none"
+        identity = {
+            "method": "partial_fit",
+            **settings,
+            "weights before the first call": before,
+        }
+        place, every = model.checkpoint, float(model.checkpoint_every)
+        log = PartialFitLog.at(place, every, identity, bool(model.resume))
+    return log, settings
+
+
+def one_pass(
+    model: Any,
+    solver: OnlineSolver,
+    problem: Problem,
+    formulation: Formulation,
+    content: str,
+    sample_weight: Floats | None,
+    earlier: Result | None,
+) -> Result:
+    """One more pass over examples, from an earlier result or from the weights there are."""
+    if earlier is not None:
+        assert isinstance(earlier.state, Learner)
+        if content in earlier.state.seen.contents:
+            earlier.state.counted = problem
+    elif hasattr(model, "result_") and model._n_weights() == problem.n_features:
+        n = model.result_.n_examples
+        seen = Seen(count=float(n), weight=float(n))
+        earlier = replace(model.result_, w=model._weights, state=seen)
+    result = solver.solve(
+        problem,
+        formulation,
+        float(model.C),
+        sample_weight=sample_weight,
+        warm_start=earlier,
+        callbacks=tuple(model.callbacks),
+    )
+    assert isinstance(result.state, Learner)
+    result.state.seen.contents.add(content)
+    result.state.forget_examples()
+    return result

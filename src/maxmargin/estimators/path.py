@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -15,20 +15,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import _safe_split, available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
 from ..checkpoints import FOLD, check_place, identity_at, part_of
-from ..doc_links import DocLinks
 from ..progress import Loop, running_clock
+from ..sklearn_bases import doc_link_template
 from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..sparse_format import check_sparse
 from ..tables import columns
-from ..types import Floats
+from ..types import Floats, Ints
 from ..validation import is_at_least
-from .base import MaxMarginEstimator, PathRequest
+from .base import MaxMarginEstimator
+from .examples import examples_at, n_examples_of
+from .training import Trainer
 
 __all__ = ["RegularizationPath", "SearchCV", "path"]
 
@@ -52,11 +54,11 @@ class RegularizationPath:
         self,
         fitted: MaxMarginEstimator,
         points: Sequence[PathPoint],
-        following: Sequence[dict[str, Any]] | None = None,
+        following: Sequence[dict[str, Any]],
     ) -> None:
         self._fitted = fitted
         self._points = list(points)
-        self._following = list(following or [{}] * len(self._points))
+        self._following = list(following)
 
     def __len__(self) -> int:
         return len(self._points)
@@ -200,11 +202,7 @@ def path(
     if cover and estimator.tol is None and estimator.epsilon is None:
         raise ValueError("cover=True needs a precision: set tol or epsilon of the estimator")
     fitted = clone(estimator)
-    fitted._path_request = PathRequest(tuple(values.tolist()), bool(cover))
-    fitted.fit(X, y, **fit_params)
-    del fitted._path_request
-    points = fitted.__dict__.pop("_path_points")
-    following = fitted.__dict__.pop("_path_following", None)
+    points, following = Trainer(fitted).path(X, y, values.tolist(), bool(cover), **fit_params)
     if cover and all(point.covers(point.C) for point in points):
         reached = max(point.high for point in points)
         if reached < values.max() and fitted.result_.status != "interrupted":
@@ -240,7 +238,7 @@ def _searched(name: str) -> Any:
     )
 
 
-class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
+class SearchCV(MetaEstimatorMixin, BaseEstimator):
     """The C with the best score on held-out data, by paths of C in cross-validation.
 
     Like GridSearchCV over C, but in each fold features are built once, and each C goes on from the
@@ -278,6 +276,9 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
     best_estimator_ : estimator
         Trained on all data with it.
     """
+
+    _doc_link_module = "maxmargin"
+    _doc_link_template = doc_link_template
 
     def __init__(
         self,
@@ -346,14 +347,18 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         interrupted = False
         for train, test in folds:
             loop.begin(f"fold {len(rows) + 1} of {n_folds}")
-            params = _check_method_params(X, fit_params, indices=train)
+            params = _of_examples(fit_params, X, train)
             # Of precomputed kernels, columns are examples too.
-            X_train, y_train = _safe_split(self.estimator, X, y, train)
-            X_test, y_test = _safe_split(self.estimator, X, y, test, train)
+            is_square = get_tags(self.estimator).input_tags.pairwise
+            X_train, X_test = (
+                examples_at(X, some) if not is_square else X[np.ix_(some, train)]
+                for some in (train, test)
+            )
+            y_train, y_test = examples_at(y, train), examples_at(y, test)
             own = clone(self.estimator)
             if getattr(own, "checkpoint", None) is not None:  # each fold has a file of its own
                 own.set_params(checkpoint=part_of(own.checkpoint, FOLD, len(rows)))
-            held_out = _check_method_params(X, needed, indices=test)
+            held_out = _of_examples(needed, X, test)
             row = np.full(len(self.Cs_), np.nan)
             try:
                 found = path(own, X_train, y_train, self.Cs_, **params)
@@ -445,3 +450,19 @@ class SearchCV(DocLinks, MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         tags.input_tags, tags.target_tags = own.input_tags, own.target_tags
         return tags
+
+
+def _of_examples(params: dict[str, Any], X: Any, indices: Ints) -> dict[str, Any]:
+    """Parameters of ``fit``; of those with an entry for each example, the entries of some."""
+    n = n_examples_of(X)
+    return {
+        name: examples_at(value, indices) if _n_entries(value) == n else value
+        for name, value in params.items()
+    }
+
+
+def _n_entries(value: Any) -> int | None:
+    """How many entries a parameter has; None of what is no list of them."""
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
+        return n_examples_of(value) if hasattr(value, "shape") and value.shape else None
+    return n_examples_of(value)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,28 +11,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._warn import warn_user
 from ..defaults import MEASURE_TOL
-from ..engine.packed_problem import scores_of_rows
-from ..engine.rows import make_rows
 from ..problems.measures.measure import Measure, MeasureName
 from ..problems.measures.problem import MeasureProblem
 from ..schema import Count, Labels, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats
 from .base import checked_k
-from .class_inputs import canonical, check_classes, check_lengths, check_rows
-from .example_weights import example_weights, used_class_weight
-from .explanation import Explanation, column_names, decision, input_evidence, one_row
-from .kernels import KernelModel, KernelParameters
-from .linear import LinearEstimator
-from .measure_scores import measure_of_scores
+from .costs import example_weights, used_class_weight
+from .explanation import Explanation, explain_whole, one_row
+from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from .parameters import with_inherited_parameters
+from .tabular import (
+    TabularEstimator,
+    canonical,
+    check_classes,
+    check_examples,
+    check_lengths,
+    read_only,
+)
+from .training import Trainer, TrainingSet
 
-__all__ = ["PerformanceSVM"]
+__all__ = ["PerformanceSVM", "measure_of_scores"]
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
+class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
     """SVM for two classes that is trained for a measure of the whole sample.
 
     The multivariate SVM of Joachims (2005), as in SVM-perf. The classes are the two values of
@@ -71,7 +75,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         estimators: where positive rows are rare the slack of F1 is near 1 even for good weights,
         and 1 % of it is all that there is to gain.
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -154,9 +158,12 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         measure = self._measure()
-        check_lengths(X, y)
-        X, y = check_rows(self, X, y)
+        X, y = check_examples(self, X, y)
         check_classes(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
@@ -181,7 +188,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
                 if not np.any(weights[y == label]):
                     raise ValueError(f"the weights of all rows of class {label!r} are 0")
         self._has_intercept = bool(self.fit_intercept and measure.has_intercept)
-        X = self._fit_kernel(canonical(X), y)
+        X, self._kernel = FittedKernel.fit(self, canonical(X), y)
         labels = np.where(y == self.classes_[1], 1, -1)
         data = (X, labels, measure, weights, self._has_intercept)
 
@@ -191,9 +198,12 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
 
         with np.errstate(over="ignore"):  # the solver refuses what is too large
             total = float(len(labels) if weights is None else weights.sum())
-        trained = self._train(problem, data, np.array([total]))
-        self._warn_if_degenerate(trained, measure)
-        return self
+        return TrainingSet(
+            problem,
+            data,
+            np.array([total]),
+            finish=lambda problem: self._warn_if_degenerate(problem, measure),
+        )
 
     def _warn_if_degenerate(self, problem: Any, measure: Measure) -> None:
         """Warn where all training rows are predicted alike."""
@@ -233,14 +243,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        weights = self._weights
-        X = check_rows(self, X, reset=False)
-
-        def scores(inputs: Any) -> Floats:
-            rows = make_rows(inputs, fit_intercept=self._has_intercept, dtype=np.float64)
-            return scores_of_rows(rows, weights, self.n_jobs)
-
-        return np.asarray(self._by_kernel_values(scores, X), dtype=np.float64)
+        return self._linear_scores(X)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted class, and not the other one: the features that decided.
@@ -260,16 +263,16 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
             One decision, whose margin is how far `decision_function` is from 0. Not with a kernel.
         """
         self._check_fitted()
-        self._check_no_kernel("explain")
+        check_no_kernel(self, "explain")
         row, labels = one_row(x), self.classes_.tolist()
         chosen = int(self.decision_function(row)[0] > 0.0)
         if y_hat is not None and y_hat not in labels:
             raise ValueError(f"y_hat is {y_hat!r:.40}, which is none of the classes {labels}")
         rival = 1 - chosen if y_hat is None else labels.index(y_hat)
         weights = (rival != chosen) * (1.0 if chosen else -1.0) * self._decision_weights()[0]
-        evidence = input_evidence(row, 0, weights, partial(column_names, self))
-        found = decision(0, "", labels[chosen], labels[rival], evidence if weights.any() else [])
-        return Explanation(labels[chosen], labels[rival], (found,), checked_k(n, "n"))
+        evidence = self._input_evidence(row, weights)
+        evidence = evidence if weights.any() else []
+        return explain_whole(labels[chosen], labels[rival], evidence, checked_k(n, "n"))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each row: the positive one where the score is above 0.
@@ -325,13 +328,13 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector
         """Weights of the features."""
-        self._only_linear("coef_")
+        self._kernel.check_linear("coef_")
         return self._decision_weights()[:, : self.n_features_in_]
 
     @property
     def dual_coef_(self) -> Floats:
         """Coefficients of the support vectors."""
-        return self._decision_weights()[:, : len(self._basis_or_raise("dual_coef_"))]
+        return self._decision_weights()[:, : len(self._kernel.basis_for("dual_coef_"))]
 
     @property
     def intercept_(self) -> Floats:
@@ -341,11 +344,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
 
     def _decision_weights(self) -> Floats:
         """All weights as one row."""
-        if "result_" not in vars(self):  # an AttributeError, as hasattr expects it
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no weights")
-        weights = self._weights.reshape(1, -1).view()
-        weights.flags.writeable = False
-        return weights
+        return read_only(self._learned_weights().reshape(1, -1))
 
     def _get_state(self) -> PerformanceState:
         """See `Savable`."""
@@ -354,7 +353,7 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
             int(self.n_features_in_),
             self._has_intercept,
             getattr(self, "feature_names_in_", None),
-            self._kernel_state(),
+            self._kernel.to_state(),
         )
 
     def _set_state(self, state: PerformanceState) -> None:
@@ -362,15 +361,12 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
         if len(state.classes) != 2:
             raise ValueError(f"{len(state.classes)} classes, expected 2")
         self.classes_ = state.classes
-        self.n_features_in_ = state.n_features
-        self._has_intercept = state.intercept
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
-        self._set_kernel_state(state.kernel)
+        self._set_inputs(state)
+        self._kernel = FittedKernel.of_state(state.kernel, state.n_features)
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        return int(self._n_inputs + self._has_intercept)
+        return self._n_inputs()
 
     def _weights_per_input(self) -> int:
         """See `KernelParameters`."""
@@ -379,7 +375,6 @@ class PerformanceSVM(KernelParameters, Classifier, LinearEstimator):
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
 
@@ -392,3 +387,73 @@ class PerformanceState(NamedTuple):
     intercept: bool
     feature_names: Names | None
     kernel: KernelModel | None = None
+
+
+def measure_of_scores(
+    measure: Measure, positive: Bools, scores: Floats, row_weights: Floats | None = None
+) -> float:
+    """The measure in [0, 1], larger is better; see `PerformanceSVM.score`."""
+    name = measure.name
+    if name == "error":
+        return float(np.average(positive == (scores > 0.0), weights=row_weights))
+    if name == "rocarea":
+        right, wrong = _counts(positive, scores, row_weights)
+        if not right[-1] or not wrong[-1]:
+            return _undefined("roc_auc_score", positive, scores, row_weights)
+        both = np.trapezoid(np.append(0.0, right), np.append(0.0, wrong))
+        return float(both / (right[-1] * wrong[-1]))
+    if name == "average_precision":
+        right, wrong = _counts(positive, scores, row_weights)
+        if not right[-1]:
+            return _undefined("average_precision_score", positive, scores, row_weights)
+        return float(np.diff(right, prepend=0.0) @ _share(right, right + wrong) / right[-1])
+    if name in ("f1", "fbeta"):
+        square = 1.0 if name == "f1" else measure.beta**2
+        weights = np.ones(len(scores)) if row_weights is None else row_weights
+        found, true = float(weights @ (scores > 0.0)), float(weights @ positive)
+        both = float(weights @ (positive & (scores > 0.0)))
+        return (1.0 + square) * both / (found + square * true) if both else 0.0
+    if not positive.any():
+        raise ValueError(f"y has no positive row, so measure={name!r} is not defined")
+    if measure.needs_floor:
+        right, wrong = _counts(positive, scores, row_weights)
+        precision, recall = _share(right, right + wrong), _share(right, right[-1:])
+        value, other = (recall, precision) if name == "recall@precision" else (precision, recall)
+        return float(value[other >= (measure.floor or 0.0)].max(initial=0.0))
+    if row_weights is not None:
+        raise ValueError(f"measure={name!r} counts rows, and takes no sample_weight")
+    n_positive = int(positive.sum())
+    count = n_positive if name == "prbep" else int(measure.k or 0)
+    if count > len(scores):
+        raise ValueError(f"X has {len(scores)} rows, fewer than k={count}")
+    found = _positive_among_best(positive, scores, count)
+    return found / (n_positive if name == "recall@k" else count)
+
+
+def _counts(positive: Bools, scores: Floats, row_weights: Floats | None) -> tuple[Floats, Floats]:
+    """Positive and negative rows above each threshold that matters, the highest first."""
+    weights = np.ones(len(scores)) if row_weights is None else row_weights
+    order = np.argsort(-scores, kind="stable")
+    last = np.flatnonzero(np.diff(scores[order], append=-np.inf))
+    right = np.cumsum((weights * positive)[order])[last]
+    wrong = np.cumsum((weights * ~positive)[order])[last]
+    return right, wrong
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """Shares; 0 of nothing."""
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0.0)
+
+
+def _undefined(name: str, positive: Bools, scores: Floats, row_weights: Floats | None) -> float:
+    """What scikit-learn makes of a measure that is not defined, with its warning."""
+    measure = getattr(importlib.import_module("sklearn.metrics"), name)
+    return float(measure(positive, scores, sample_weight=row_weights))
+
+
+def _positive_among_best(positive: Bools, scores: Floats, count: int) -> float:
+    """Positive rows among the best; of rows with equal scores a random choice, on average."""
+    last = np.partition(scores, len(scores) - count)[len(scores) - count]
+    above, equal = scores > last, scores == last
+    share = float(positive[equal].mean())
+    return float(positive[above].sum()) + (count - int(above.sum())) * share

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,8 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..engine.packed_problem import scores_of_rows
-from ..engine.rows import make_rows
 from ..features.containers import is_frame
 from ..metrics.rankings import (
     as_queries,
@@ -27,19 +25,19 @@ from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from ..validation import is_one_of
 from ..weight_constraints import WeightConstraints
-from .base import MaxMarginEstimator, OnlineMethod, checked_k
-from .class_inputs import canonical, check_lengths, check_rows
-from .example_weights import example_weights
-from .explanation import Explanation, column_names, decision, input_evidence, one_row
-from .monotonic import monotonic_signs
+from .base import OnlineMethod, checked_k
+from .costs import example_weights
+from .explanation import Explanation, decision, explain_whole, one_row
 from .parameters import with_inherited_parameters
+from .tabular import TabularEstimator, canonical, check_examples, check_lengths
+from .training import Trainer, TrainingSet
 
 __all__ = ["RankSVM"]
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class RankSVM(MaxMarginEstimator):
+class RankSVM(TabularEstimator):
     """Rank the documents of queries by a linear score, certified by a duality gap.
 
     Parameters
@@ -56,7 +54,7 @@ class RankSVM(MaxMarginEstimator):
         As in scikit-learn: 1 where more of a feature may only raise a document's score, so that its
         weight is not negative; -1 where it may only lower it; 0, or no entry, where it may do
         either. The names are those of the columns of a DataFrame.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -125,10 +123,15 @@ class RankSVM(MaxMarginEstimator):
             If there is nothing to learn, for no query has documents of different relevance; a call
             of `partial_fit` may have none.
         """
+        return Trainer(self).fit(X, y, qid=qid, sample_weight=sample_weight)
+
+    def _training_set(
+        self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         data, weights = self._queries(X, y, qid, sample_weight, reset=True)
         constraints = self._constraints()
-        self._train(lambda: _with_pairs(RankingProblem(*data)), data, weights, None, constraints)
-        return self
+        return TrainingSet(lambda: _with_pairs(RankingProblem(*data)), data, weights, constraints)
 
     @OnlineMethod
     def partial_fit(
@@ -164,16 +167,19 @@ class RankSVM(MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, qid=qid, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         first = not hasattr(self, "n_features_in_")
         data, weights = self._queries(X, y, qid, sample_weight, reset=first)
-        self._train_online(RankingProblem(*data), data, weights, self._constraints())
-        return self
+        return TrainingSet(lambda: RankingProblem(*data), data, weights, self._constraints())
 
     def _constraints(self) -> WeightConstraints | None:
         """The signs that ``monotonic_cst`` asks for."""
         if self.monotonic_cst is None:
             return None
-        signs = monotonic_signs(
+        signs = _monotonic_signs(
             self.monotonic_cst, self.n_features_in_, getattr(self, "feature_names_in_", None)
         )
         return WeightConstraints(nonnegative=signs > 0, nonpositive=signs < 0)
@@ -190,7 +196,8 @@ class RankSVM(MaxMarginEstimator):
         if not is_one_of(self.loss, LOSSES):
             shown = ", ".join(map(repr, LOSSES))
             raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
-        X, relevance = self._checked(X, y, reset)
+        X, y = check_examples(self, X, y, reset=reset, y_numeric=True)
+        relevance = np.asarray(y, dtype=np.float64)
         order, offsets = _by_query(qid, len(relevance))
         weights = _query_weights(sample_weight, X, order, offsets)
         if (np.diff(order) != 1).any():  # or else X need not be copied
@@ -209,9 +216,7 @@ class RankSVM(MaxMarginEstimator):
         -------
         ndarray of shape (n_documents,)
         """
-        weights = self._weights
-        X = check_rows(self, X, reset=False)
-        return scores_of_rows(make_rows(X, dtype=np.float64), weights, self.n_jobs)
+        return self._linear_scores(X)
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why a document stands above another: the features that decided.
@@ -234,15 +239,12 @@ class RankSVM(MaxMarginEstimator):
         """
         n, weights = checked_k(n, "n"), self._weights
         check_sparse(x, "x")
-        check_sparse(x, "x")
         rows = _as_matrix(x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x)))
-        names = partial(column_names, self)
         if y_hat is not None:
             pair = sp.vstack([_as_matrix(one_row(rows)), _as_matrix(one_row(y_hat))], format="csr")
             self.predict(pair)  # checks them
-            evidence = input_evidence(pair[[0]] - pair[[1]], 0, weights, names)
-            found = decision(0, "", "this document", "the other one", evidence)
-            return Explanation("this document", "the other one", (found,), n)
+            evidence = self._input_evidence(pair[[0]] - pair[[1]], weights)
+            return explain_whole("this document", "the other one", evidence, n)
         order = np.argsort(-self.predict(rows), kind="stable")
         decisions = tuple(
             decision(
@@ -250,7 +252,7 @@ class RankSVM(MaxMarginEstimator):
                 f"place {place + 1}",
                 f"document {a}",
                 f"document {b}",
-                input_evidence(rows[[a]] - rows[[b]], place, weights, names),
+                self._input_evidence(rows[[a]] - rows[[b]], weights, place),
             )
             for place, (a, b) in enumerate(pairwise(order.tolist()))
         )
@@ -332,13 +334,16 @@ class RankSVM(MaxMarginEstimator):
             )
         return as_queries(qid, n_documents)
 
-    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Floats]:
-        """Documents and relevances as arrays; raises ValueError that says what is wrong."""
-        check_lengths(X, y)
-        X, y = check_rows(self, X, y, reset=reset, y_numeric=True)
-        return X, np.asarray(y, dtype=np.float64)
-
     # ----- persistence --------------------------------------------------------------------------
+
+    def _get_weights(self) -> Floats:
+        """See `Savable`."""
+        return self.coef_
+
+    def _set_weights(self, w: Floats) -> None:
+        """See `Savable`: unlike that of other tabular estimators, ``coef_`` can be set."""
+        super()._set_weights(w)
+        self.coef_ = w
 
     def _get_state(self) -> RankState:
         """See `Savable`."""
@@ -346,18 +351,15 @@ class RankSVM(MaxMarginEstimator):
 
     def _set_state(self, state: RankState) -> None:
         """See `Savable`."""
-        self.n_features_in_ = state.n_features
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
+        self._set_inputs(state)
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        return int(self.n_features_in_)
+        return self._n_inputs()
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 
@@ -405,3 +407,36 @@ def _query_weights(
     """Weights of the queries from those of their documents, which have to be the same."""
     weights = example_weights(sample_weight, None, X, order)
     return None if weights is None else weights_of_queries(weights, order, offsets)
+
+
+def _monotonic_signs(given: Any, n_features: int, names: Any) -> Ints:
+    """The sign -1, 0 or 1 for each feature, from an array or a dict by name."""
+    if isinstance(given, Mapping):
+        given = _by_name(given, n_features, names)
+    try:
+        signs = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"monotonic_cst must be numbers, got {given!r:.60}") from None
+    if signs.shape != (n_features,):
+        raise ValueError(
+            f"monotonic_cst has shape {signs.shape}, but there are {n_features} features"
+        )
+    bad = np.flatnonzero(~np.isin(signs, (-1.0, 0.0, 1.0)))
+    if len(bad):
+        raise ValueError(
+            f"monotonic_cst must be -1, 0 or 1 for each feature, got {signs[bad[0]]:g} for "
+            f"feature {bad[0]}"
+        )
+    return signs.astype(np.int64)
+
+
+def _by_name(given: Mapping[Any, Any], n_features: int, names: Any) -> list[Any]:
+    """The same in the order of the features."""
+    if names is None:
+        raise ValueError(
+            "monotonic_cst has names of features, but X has none: give a DataFrame, or an array"
+        )
+    unknown = [name for name in given if name not in set(names)]
+    if unknown:
+        raise ValueError(f"monotonic_cst has {unknown[0]!r}, which is no column of X")
+    return [given.get(name, 0) for name in names]

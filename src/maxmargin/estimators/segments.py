@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..engine.packed_problem import rows_between, sparse_rows
@@ -18,11 +15,8 @@ from ..engine.threads import parallel_chunks
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
 from ..features.tokens import TokenChunks
 from ..metrics.segments import segment_f1
-from ..problems.segments.alternatives import best_without, list_chunks
 from ..problems.segments.layout import (
-    Segment,
     SegmentLayout,
-    chunks_of,
     segments_by_sequence,
 )
 from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
@@ -31,16 +25,10 @@ from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from ..validation import as_sample_weights, is_one_of
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
-from .examples import answers_empty, examples_at, is_empty, passes_empty
+from .examples import answers_empty, examples_at, passes_empty
 from .explanation import (
-    Evidence,
     Explanation,
-    alone,
-    decision,
-    decisions_by_place,
-    names_at_once,
-    no_decisions,
-    token_name,
+    strongest_by_label,
 )
 from .labels import (
     FlatLabels,
@@ -51,26 +39,25 @@ from .labels import (
     warn_of_unknown,
 )
 from .parameters import with_inherited_parameters
-from .segment_explanation import segment_evidence
-from .segment_outputs import (
+from .segment_data import (
     Segments,
+    explain_segments,
     labels_of,
     longest_by_label,
     read_segments,
     sequences_within,
 )
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
-from .top_weights import strongest_by_label
+from .training import Trainer, TrainingSet
 
 __all__ = ["SequenceSegmenter"]
 
 PLACES = ("inside", "first", "last")
-OUTSIDE = "outside"
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
+class SequenceSegmenter(MaxMarginEstimator):
     """Labelled segments of sequences, such as entities or phrases: a semi-Markov structural SVM.
 
     Segments do not overlap, and tokens between them belong to none. Where a tagger scores tokens,
@@ -103,7 +90,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         Makes token features from sequences of words or of tuples of strings; cloned and fitted by
         ``fit``. Without it, tokens are feature vectors, or dicts or lists of feature strings,
         which a `FeatureDictionary` numbers.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -169,14 +156,18 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_parameters()
-        packed = self._fit_features(X)
+        inputs, packed = TokenInputs.fit(self.features, X)
+        inputs.set_attributes(self)
         segments = read_segments(y, packed.offsets)
         packed, segments, weights = self._fitting(self.max_length, packed, segments, sample_weight)
         self._fit_labels(segments, labels_of(segments), packed)
         data = self._coded(packed, segments)
-        self._train(lambda: self._problem(*data), (*data, self.loss), weights)
-        return self
+        return TrainingSet(lambda: self._problem(*data), (*data, self.loss), weights)
 
     @OnlineMethod
     def partial_fit(
@@ -210,17 +201,24 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         -------
         self
         """
+        return Trainer(self).partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    def _training_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         self._check_parameters()
         first = not hasattr(self, "classes_")
-        packed = self._fit_features(X) if first else self._packed(X)
+        if first:
+            inputs, packed = TokenInputs.fit(self.features, X)
+            inputs.set_attributes(self)
+        else:
+            packed = TokenInputs.of(self).packed(X)
         segments = read_segments(y, packed.offsets)
         if first:
             listed = labels_of(segments) if classes is None else flatten_labels([list(classes)])
             self._fit_labels(segments, listed, packed)
         packed, segments, weights = self._fitting(self._longest(), packed, segments, sample_weight)
         data = self._coded(packed, segments)
-        self._train_online(self._problem(*data), data, weights)
-        return self
+        return TrainingSet(lambda: self._problem(*data), data, weights)
 
     def _fitting(
         self, longest: Any, packed: PackedSequences, segments: list[Segments], sample_weight: Any
@@ -244,7 +242,6 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             raise ValueError(
                 f"on_violation must be 'raise' or 'drop', got {self.on_violation!r:.40}"
             )
-        self._make_solver()
 
     def _fit_labels(
         self, segments: list[Segments], labels: FlatLabels, packed: PackedSequences
@@ -307,13 +304,15 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             one of lists.
         """
         self._check_fitted()
-        if not self._takes_words(X):
-            return self._segments(self._packed(X))
+        inputs = TokenInputs.of(self)
+        if not inputs.takes_words(X):
+            return self._segments(inputs.packed(X))
 
         def listed(packed: PackedSequences, _: int) -> list[Segments]:
             return self._listed(sparse_rows(packed.tokens, self._has_intercept), packed.offsets)
 
-        return Outputs(chain.from_iterable(self._from_words(TokenChunks(X), listed, "segments")))
+        found = inputs.from_words(TokenChunks(X), listed, "segments", self.n_jobs)
+        return Outputs(chain.from_iterable(found))
 
     def _segments(self, packed: PackedSequences) -> list[Segments]:
         """Best segments of sequences whose features are known."""
@@ -354,7 +353,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             1 where neither ``y`` nor the predictions have any segments.
         """
         self._check_fitted()
-        packed = self._packed(X)
+        packed = TokenInputs.of(self).packed(X)
         segments = read_segments(y, packed.offsets)
         labels = labels_of(segments)
         warn_of_unknown(LabelEncoder(self.classes_).encode(labels), labels)
@@ -379,47 +378,7 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
             Decisions piece by piece; with ``y_hat`` token by token, where anything differs.
         """
         self._check_fitted()
-        n, layout, w = checked_k(n, "n"), self._decoder.layout, self._weights
-        if is_empty(x):
-            return no_decisions(y_hat, n)
-        packed = self._packed([x])
-        tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), self.classes_.tolist()
-        rows = sparse_rows(tokens, self._has_intercept)
-        own = list_chunks(self._decoder.decode(rows, packed.offsets, w))
-
-        def shown(pieces: Sequence[Segment]) -> list[tuple[int, int, Any]]:
-            return [(start, stop, classes[k]) for start, stop, k in pieces if k < len(classes)]
-
-        names = names_at_once(self._feature_names, tokens, has_constant=True)
-
-        def evidence(rival: Sequence[Segment]) -> list[Evidence]:
-            return segment_evidence(layout, w, tokens, names, classes, own, rival)
-
-        if y_hat is not None:
-            given = read_segments([y_hat], packed.offsets)
-            coded = self._coded(packed, given)[2][0]
-            sequences_within(self._longest(), given, drop=False)  # refuses longer ones
-            rival = list_chunks(chunks_of(coded, n_tokens, len(classes)))
-            here, there = (_by_token(pieces, classes) for pieces in (own, rival))
-            name_of = functools.partial(token_name, x)
-            found = decisions_by_place(evidence(rival), name_of, here, there)
-            return Explanation(shown(own), shown(rival), found, n)
-        dense = tokens.toarray() if sp.issparse(tokens) else np.asarray(tokens, np.float64)
-        if self._has_intercept:
-            dense = np.hstack([dense, np.ones((n_tokens, 1))])
-        scores = dense @ layout.of_tokens(w)
-        decisions = []
-        for piece in own:
-            start, stop, k = piece
-            label = classes[k] if k < len(classes) else OUTSIDE
-            name = token_name(x, start) + (f" to {stop - 1}" if stop > start + 1 else "")
-            other = best_without(layout, w, scores, piece)
-            if other is None:
-                decisions.append(alone(start, name, label))
-                continue
-            what = _by_token(other, classes)[start]
-            decisions.append(decision(start, name, label, what, evidence(other)))
-        return Explanation(shown(own), None, tuple(decisions), n)
+        return explain_segments(self, x, y_hat, self._weights, checked_k(n, "n"))
 
     # ----- what was learned ---------------------------------------------------------------------
 
@@ -484,11 +443,12 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
         first = 0 if where == "inside" else K + 1 + K * (where == "last")
         labels += [None] if where == "inside" else []
         chosen = weights[:, first : first + len(labels)]
-        return strongest_by_label(chosen, labels, n, against, self._feature_names)
+        names = TokenInputs.of(self).feature_names
+        return strongest_by_label(chosen, labels, n, against, names)
 
     @property
     def _has_intercept(self) -> bool:
-        """See `TokenInputs`."""
+        """Whether the model has a constant feature behind the others."""
         return self._decoder.layout.n_inputs > self.n_features_in_
 
     # ----- persistence --------------------------------------------------------------------------
@@ -521,16 +481,6 @@ class SequenceSegmenter(TokenInputs, MaxMarginEstimator):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.layout.size
-
-
-def _by_token(pieces: Sequence[Segment], classes: Sequence[Any]) -> list[str]:
-    """What each token is part of."""
-    names = [*map(str, classes), OUTSIDE]
-    return [
-        names[k] if k == len(classes) else f"{names[k]} {start}-{stop - 1}"
-        for start, stop, k in pieces
-        for _ in range(start, stop)
-    ]
 
 
 class SegmenterState(NamedTuple):

@@ -2,56 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..engine.rows import make_rows
 from ..features import FeatureDictionary, WindowFeatures
-from ..features.packing import offsets_of
-from ..formats import TokenColumns
 from ..problems.chain.constraints import ChainConstraints
+from ..problems.chain.costs import PartialChains
 from ..problems.chain.decoder import ChainDecoder
-from ..problems.chain.higher_order.layout import HigherOrderLayout
-from ..problems.chain.higher_order.problem import HigherOrderChainProblem
-from ..problems.chain.layout import ChainLayout
-from ..problems.chain.partial import PartialChains, costs_of_choices
-from ..problems.chain.problem import ChainProblem
 from ..schema import Count, Labels, Names, checked_arrays, whole
-from ..solvers.base import checked_weights
-from ..types import Bools, Floats, Ints, Ints32
-from ..validation import as_sample_weights
-from .base import OnlineMethod
-from .chain_predictions import ChainPredictions, labels_of
-from .confidence import TokenConfidences
-from .constraints import (
-    check_on_violation,
-    make_constraints,
-    repair_labels,
-    sequences_satisfying,
-    sequences_with_completion,
-)
-from .example_weights import used_class_weight
-from .examples import materialize
-from .higher_order import ChainShape, HigherOrderState, decoder_of
-from .kernels import KernelModel, KernelParameters
-from .known_labels import allowed_labels
-from .label_costs import CostTable, check_loss, label_costs
-from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
+from ..types import Floats
+from .base import MaxMarginEstimator, OnlineMethod, checked_k
+from .confidence import TokenConfidences, fit_calibration
+from .costs import CostTable, score_weights
+from .examples import answers_empty, is_empty, materialize, passes_empty
+from .explanation import Explanation, no_decisions
+from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
+from .labels import LabelEncoder, flatten_labels, warn_of_unknown
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, check_something_known, has_unknown, listed_labels
-from .prior import check_prior, prior_mean
+from .partial_labels import PartialLabels
+from .sequence_data import labels_of, more_data, training_data
+from .sequence_model import (
+    FIRST_ORDER,
+    HigherOrderState,
+    SequenceDecoder,
+    SequenceModel,
+    make_layout,
+)
+from .token_inputs import TokenInputs
+from .training import Trainer, TrainingSet
+from .warm_start import prior_mean
 
 __all__ = ["SequenceTagger"]
-
-LOSSES = ("hamming", "normalized-hamming", "zero-one")
 
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, PartialLabels):
+class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMarginEstimator):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -90,10 +81,10 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         values their weights cost less (Tsochantaridis et al. 2005, eq. 13).
     label_tuples : {"seen", "allowed"}, default="seen"
         Which triples and quadruples of labels have weights, and which pairs for features of the
-        input: those of the training data, or all that ``constraints`` allow. Labellings with
-        others are possible as well; they have the weights of the shorter tuples in them, and of
-        plain pairs all have one. "allowed" takes more memory and time, most of all without
-        constraints.
+        input: those of the training data, of neighbours whose labels are known, or all that
+        ``constraints`` allow. Labellings with others are possible as well; they have the
+        weights of the shorter tuples in them, and of plain pairs all have one. "allowed" takes more
+        memory and time, most of all without constraints.
     features : WindowFeatures or other extractor, optional
         Makes token features from sequences of words or of tuples of strings; cloned and fitted by
         ``fit``. Without it, tokens are feature vectors, or dicts or lists of feature strings,
@@ -110,7 +101,7 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
     {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -141,7 +132,7 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
     result_ : Result
         Certificate and history of the training.
     rounds_ : list of Round
-        Objectives and gaps of the rounds, if labels were known in part.
+        Objectives and gaps of the rounds, if the data was partially labelled.
     calibration_ : Calibration
         After `calibrate`, or with ``probability``: the temperature of the probabilities.
 
@@ -191,86 +182,38 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
         prior : SequenceTagger, optional
-            A tagger fitted to much other data, say. In place of small weights those near to its own
-            are learned, ``1/2 |w - w_prior|^2``. Its features and labels are those of the new one:
-            features that it has not seen are ignored. For kernel "linear" and first-order chains.
+            A tagger fitted to much other data, say. Instead of small weights those near to its own
+            are learned, ``1/2 |w - w_prior|^2``. Its features, labels and label tuples are those of
+            the new one: features that it has not seen are ignored. For kernel "linear", and the
+            same ``order``, ``emission_order`` and ``eta``.
 
         Returns
         -------
         self
         """
-        X, y = materialize(X), labels_of(X, materialize(y))
-        shape = self._checked_shape()
-        self._make_solver()  # parameters are checked before the features are built
-        self._check_partial()
-        check_on_violation(self.constraints, self.on_violation)
-        if prior is not None:
-            self._take_features(prior, shape)
-        tokens, offsets = self._fit_features(X) if prior is None else self._packed(X)
-        labels = self._flat_labels(X, y, offsets)
-        is_partial = has_unknown(labels)
-        if is_partial and prior is not None:
-            raise ValueError("a prior is for labels that are all known")
-        encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
-        if prior is not None:
-            check_known(LabelEncoder(prior.classes_).encode(labels), labels)
-            encoder = LabelEncoder(prior.classes_)
-        if len(encoder.classes) < 2:
-            raise ValueError(
-                f"y has only one label ({encoder.classes.tolist()[0]!r}); at least 2 are needed"
-            )
-        inputs = self._fit_kernel(tokens, None if is_partial else encoder.encode(labels))
-        constraints = self._set_model(encoder.classes, int(tokens.shape[1]))
-        extra = self._fit_transition_features(X, tokens)
-        tokens = inputs
-        weights = as_sample_weights(sample_weight)
-        if is_partial:
-            if not shape.is_plain or extra is not None:
-                raise ValueError(
-                    "labels that are known in part are for order=1 and emission_order=0, without "
-                    "transition_features and with eta=1"
-                )
-            if self.probability:
-                raise ValueError(
-                    "probability=True needs labels that are all known; call calibrate(X, y) with "
-                    "such sequences"
-                )
-            self._set_shape(shape, np.empty(0, np.int32), offsets)
-            self._fit_partial(labels, tokens, allowed_labels(labels, encoder.numbers), weights)
-            return self
-        self._forget_rounds()
-        codes = encoder.encode(labels)
-        tokens, extra, offsets, codes, weights = self._satisfying_constraints(
-            labels, tokens, extra, codes, weights
-        )
-        self._set_shape(shape, codes, offsets)
-        costs = self._costs(codes, offsets, weights)
-        name = self.loss if isinstance(self.loss, str) else "costs"
-        flags = (bool(self.fit_intercept), bool(self.boundary_weights))
-        options = (name, *flags, shape, self.label_tuples)
-        masks = () if constraints is None else tuple(constraints)
-        data = (tokens, extra, offsets, codes, len(self.classes_), options, costs, *masks)
-        self._train(
-            lambda: self._problem(tokens, extra, offsets, codes, costs),
-            data,
-            weights,
-            constraints=None if prior is None else prior_mean(prior._weights),
-        )
-        shared = {} if prior is None else {"prior": prior}
-        self._fit_calibration(X, y, shared, sample_weight=sample_weight)
-        return self
+        return Trainer(self).fit(X, y, sample_weight=sample_weight, prior=prior)
 
-    def _take_features(self, prior: Any, shape: ChainShape) -> None:
-        """Take over the features of a prior, or raise ValueError where it cannot be one."""
-        check_prior(prior, self, ("kernel", "fit_intercept", "boundary_weights"))
-        if self.kernel != "linear" or not (shape.is_plain and prior._shape.is_plain):
-            raise ValueError("prior is for kernel='linear' and first-order chains")
-        if self.transition_features is not None or prior._transition_inputs is not None:
-            raise ValueError("prior is for chains without transition_features")
-        self.features_, self.n_features_in_ = prior.features_, prior.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)
-        if hasattr(prior, "feature_names_in_"):
-            self.feature_names_in_ = prior.feature_names_in_
+    def _training_set(
+        self, X: Any, y: Any = None, sample_weight: Any = None, prior: Any = None
+    ) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
+        X, y = materialize(X), labels_of(X, materialize(y))
+        self._check_partial()
+        model, self._kernel, data = training_data(self, X, y, sample_weight, prior)
+        self._set_model(model)
+        costs = data.costs(self, self.classes_)
+        problem = partial(data.problem, self.loss, model, costs)
+        if data.allowed is not None:
+            chains = PartialChains(problem(), data.allowed)
+            return TrainingSet(lambda: chains, sample_weight=data.weights, is_partial=True)
+        shared = {} if prior is None else {"prior": prior}
+        return TrainingSet(
+            problem,
+            data.content(self, model, costs),
+            data.weights,
+            constraints=None if prior is None else prior_mean(prior._weights),
+            calibrate=lambda: fit_calibration(self, X, y, shared, sample_weight=sample_weight),
+        )
 
     @OnlineMethod
     def partial_fit(
@@ -306,249 +249,298 @@ class SequenceTagger(ChainPredictions, TokenConfidences, KernelParameters, Parti
         -------
         self
         """
-        self._check_no_kernel("partial_fit")
-        shape = self._checked_shape()
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} needs all sequences at once, so partial_fit "
-                "takes a mapping of label to weight"
-            )
-        self._make_solver()
-        check_on_violation(self.constraints, self.on_violation)
-        is_new = not hasattr(self, "classes_")
-        if is_new:
-            tokens, offsets = self._fit_features(X)
-            labels = self._flat_labels(X, y, offsets)
-            listed = labels if classes is None else flatten_labels([list(classes)])
-            encoder = LabelEncoder.of(listed)
-            if len(encoder.classes) < 2:
-                raise ValueError(f"at least 2 labels are needed, got {encoder.classes.tolist()}")
-            self._set_model(encoder.classes, int(tokens.shape[1]))
-            extra = self._fit_transition_features(X, tokens)
-        else:
-            self._check_same_shape(shape)
-            tokens, offsets = self._packed(X)
-            extra = self._transition_features_of(X, tokens)
-            labels = self._flat_labels(X, y, offsets)
-            encoder = LabelEncoder(self.classes_)
-        codes = encoder.encode(labels)
-        check_known(codes, labels)
-        weights = as_sample_weights(sample_weight)
-        tokens, extra, offsets, codes, weights = self._satisfying_constraints(
-            labels, tokens, extra, codes, weights
-        )
-        if is_new:
-            self._set_shape(shape, codes, offsets)
-        costs = self._costs(codes, offsets, weights)
-        problem = self._problem(tokens, extra, offsets, codes, costs)
-        self._train_online(problem, (tokens, extra, offsets, codes), weights)
-        return self
+        return Trainer(self).partial_fit(X, y, classes=classes, sample_weight=sample_weight)
 
-    def _flat_labels(self, X: Any, y: Any, offsets: Ints) -> FlatLabels:
-        """Labels of the training data, repaired if that is wanted."""
-        labels = flatten_labels(y, offsets)
-        if isinstance(X, TokenColumns) and X.lines is not None and len(X.lines) == offsets[-1]:
-            labels = labels._replace(source=X.source, lines=X.lines)
-        repairs = self.constraints is not None and self.on_violation == "repair"
-        return repair_labels(labels) if repairs else labels
+    def _training_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
+        known = getattr(self, "_model", None)
+        model, data = more_data(self, known, X, y, classes, sample_weight)
+        if known is None:
+            self._set_model(model)
+        costs = data.costs(self, self.classes_)
+        problem = partial(data.problem, self.loss, model, costs)
+        return TrainingSet(problem, tuple(data[:4]), data.weights)
 
-    def _satisfying_constraints(
-        self,
-        labels: FlatLabels,
-        tokens: Any,
-        extra: Any,
-        codes: Ints32,
-        weights: Floats | None,
-    ) -> tuple[Any, Any, Ints, Ints32, Floats | None]:
-        """Features, offsets, codes and weights of the sequences that obey the constraints."""
-        offsets, masks = labels.offsets, self._decoder.constraints
-        if masks is None:
-            return tokens, extra, offsets, codes, weights
-        drop = self.on_violation == "drop"
-        kept = sequences_satisfying(labels, codes, masks, self.constraints, drop)
-        if kept.all():
-            return tokens, extra, offsets, codes, weights
-        if weights is not None:
-            weights = checked_weights(weights, len(kept))[kept]
-        lengths = np.diff(offsets)
-        rows = np.repeat(kept, lengths)
-        extra = None if extra is None else extra[rows]
-        return tokens[rows], extra, offsets_of(lengths[kept].tolist()), codes[rows], weights
+    def _set_model(self, model: SequenceModel) -> None:
+        """Take up what was learned but the weights."""
+        self._model, self.classes_ = model, model.classes
+        model.inputs.set_attributes(self)
 
-    def _fit_partial(
-        self, labels: FlatLabels, tokens: Any, allowed: Bools, weights: Floats | None
-    ) -> None:
-        """Train where labels are known in part.
+    def _decoder(self) -> SequenceDecoder:
+        """What answers for new sequences; NotFittedError before the first fit."""
+        weights = self._weights
+        return SequenceDecoder(self._model, weights, self._kernel.basis, self.n_jobs)
 
-        Sequences of which nothing is known are left out: whatever the weights, their slack is 0.
+    # ----- new sequences ------------------------------------------------------------------------
+
+    @answers_empty(lambda _: [])
+    def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
+        """Best labels of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        fixed : list of sequences, optional
+            What is known already: for each token None (nothing), its label, or a set of labels it
+            may have. None in place of a sequence says that nothing is known of any of its tokens.
+            The labels found are the best of those that agree with it, and with the constraints.
+
+        Returns
+        -------
+        list of list
+            Labels of the tokens of each sequence, none of an empty one. As an array, it is one of
+            lists.
         """
-        offsets = labels.offsets
-        rows = make_rows(tokens, fit_intercept=self._has_intercept)
-        assert isinstance(self._decoder, ChainDecoder)
-        nothing = np.zeros(self._decoder.layout.size)
-        codes = self._decoder.decode_possible(rows, offsets, nothing, allowed)
-        drop = self.on_violation == "drop"
-        kept = sequences_with_completion(labels, codes, drop)
-        says_something = np.logical_or.reduceat(~allowed.all(axis=1), offsets[:-1])
-        check_something_known(says_something, labels.wording)
-        kept &= says_something
-        lengths = np.diff(offsets)
-        chosen = np.repeat(kept, lengths)
-        if weights is not None:
-            weights = checked_weights(weights, len(kept))[kept]
-        tokens, codes, allowed = tokens[chosen], codes[chosen], allowed[chosen]
-        offsets = offsets_of(lengths[kept].tolist())
-        known = allowed.sum(axis=1) == 1
-        counts = np.add.reduceat(known, offsets[:-1])
-        costs = self._costs(codes[known], offsets_of(counts.tolist()), weights)
-        table = costs_of_choices(allowed, costs)
-        problem = self._problem(tokens, None, offsets, codes, *table)
-        assert isinstance(problem, ChainProblem)
-        self._train_partial(PartialChains(problem, allowed), weights)
+        return self._decoder().predict(X, fixed)
 
-    def _set_model(self, classes: NDArray[Any], n_features: int) -> ChainConstraints | None:
-        """Fix labels and the layout of the weights."""
-        self.classes_ = classes
-        self.n_features_in_ = n_features
-        constraints = make_constraints(self.constraints, classes)
-        n_inputs = self._n_inputs + bool(self.fit_intercept)
-        self._set_decoder(n_inputs, bool(self.boundary_weights), constraints, None)
-        return constraints
+    @answers_empty(lambda _: [([], 0.0)])
+    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[list[Any], float]]]:
+        """The k best labellings of each sequence, with their scores.
 
-    def _set_shape(self, shape: ChainShape, codes: Ints32, offsets: Ints) -> None:
-        """Make the model one that remembers the tuples of these labels, if it is to."""
-        self._shape = shape
-        if shape.is_plain and self._transition_inputs is None:
-            return
-        layout, constraints = self._decoder.layout, self._decoder.constraints
-        sizes = (layout.n_inputs, layout.n_labels, layout.boundary)
-        self._decoder = self._higher_order_decoder(shape, *sizes, constraints, codes, offsets)
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        k : int
+            How many to return for each sequence.
+        fixed : list of sequences, optional
+            What is known already, as for `predict`.
 
-    def _costs(self, codes: Ints32, offsets: Ints, weights: Floats | None) -> Floats | None:
-        """Costs of labels, if they are not all the same."""
-        check_loss(self.loss, LOSSES)
-        class_weight = used_class_weight(
-            self.class_weight,
-            not (isinstance(self.loss, str) and self.loss == "zero-one"),
-            "it weighs tokens, and loss='zero-one' counts sequences; use another loss, or "
-            "sample_weight",
-        )
-        if weights is not None:
-            weights = np.repeat(checked_weights(weights, len(offsets) - 1), np.diff(offsets))
-        return label_costs(self.loss, class_weight, self.classes_, codes.astype(np.int64), weights)
+        Returns
+        -------
+        list of list of (labels, score)
+            For each sequence its k labellings of the largest score ``<w, psi(x, y)>``, best first,
+            as lists of labels with their scores. Constraints hold. The list is shorter where there
+            are fewer labellings.
+        """
+        k = checked_k(k)
+        return self._decoder().predict_k(X, k, fixed)
 
-    def _problem(
-        self,
-        tokens: Any,
-        extra: Any,
-        offsets: Ints,
-        codes: Ints32,
-        costs: Floats | None,
-        cost_rows: Ints32 | None = None,
-    ) -> ChainProblem | HigherOrderChainProblem:
-        """The problem of these sequences."""
-        layout = self._decoder.layout
-        loss: Any = self.loss if isinstance(self.loss, str) else "hamming"
-        if isinstance(layout, HigherOrderLayout):
-            return HigherOrderChainProblem(
-                tokens,
-                offsets,
-                codes,
-                len(self.classes_),
-                layout.tuples,
-                extra,
-                emission_order=layout.emission_order,
-                eta=layout.eta,
-                loss=loss,
-                costs=costs,
-                fit_intercept=self._has_intercept,
-                boundary_weights=layout.boundary,
-                constraints=self._decoder.constraints,
-            )
-        return ChainProblem(
-            tokens,
-            offsets,
-            codes,
-            len(self.classes_),
-            loss=loss,
-            costs=costs,
-            cost_rows=cost_rows,
-            fit_intercept=self._has_intercept,
-            boundary_weights=layout.boundary,
-            constraints=self._decoder.constraints,
-        )
+    @answers_empty(lambda tagger: np.zeros((0, len(tagger.classes_))))
+    def _tables(self, X: Any, fixed: Any, read: Callable[[Any], list[Floats]]) -> list[Floats]:
+        """See `TokenConfidences`: of some sequences at a time, by the thread that scores them."""
+        return self._decoder().tables(X, fixed, read)
+
+    def _distribution(self, X: Any, fixed: Any = None) -> Any:
+        """See `Confidences`."""
+        decoder, packed = self._decoder(), self._model.inputs.packed(X)
+        return decoder.distribution(X, packed, decoder.allowed(fixed, packed.offsets))
+
+    def _with_gold(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """See `Confidences`."""
+        decoder, packed = self._decoder(), self._model.inputs.packed(X)
+        codes = LabelEncoder(self.classes_).encode(flatten_labels(y, packed.offsets))
+        return decoder.distribution(X, packed), codes
+
+    @passes_empty
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Share of tokens with the right label.
+
+        A label that is not known to the model counts as wrong, with a warning. For the share of
+        sequences that are right as a whole, and for chunks, see `maxmargin.metrics`.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        y : list of sequences of labels, optional
+            True labels; by default those stored with X, if it is an opened file that has them.
+        sample_weight : array of shape (n_sequences,), optional
+            Weights of the sequences' tokens.
+
+        Returns
+        -------
+        float
+        """
+        decoder, packed = self._decoder(), self._model.inputs.packed(X)
+        labels = flatten_labels(labels_of(X, y), packed.offsets)
+        gold = LabelEncoder(self.classes_).encode(labels)
+        warn_of_unknown(gold, labels)
+        right = decoder.codes(X, packed) == gold
+        if sample_weight is None:
+            return float(np.mean(right))
+        lengths = np.diff(packed.offsets)
+        weights = np.repeat(score_weights(sample_weight, len(lengths)), lengths)
+        return float(np.average(right, weights=weights))
+
+    @answers_empty(lambda _: 0.0)
+    def score_outputs(self, X: Any, y: Any) -> Floats:
+        """Scores ``<w, psi(x, y)>`` of given labels; `predict` gives those of the largest.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        y : list of sequences of labels
+            Labels to score, all of them known to the model. Constraints are not applied.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences,)
+        """
+        return self._decoder().scores(X, y)
+
+    def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
+        """Why the predicted labels, and not others: the features that decided, token by token.
+
+        Parameters
+        ----------
+        x : sequence
+            One sequence, as in the X of `predict`.
+        y_hat : sequence of labels, optional
+            Other labels of all tokens, to be compared with those predicted. By default there is a
+            rival for each token: the best labelling with another label there.
+        n : int, default=5
+            How many features the explanation shows of each decision; it has all of them.
+
+        Returns
+        -------
+        Explanation
+            Decisions token by token; it prints as tables, and shows as such in notebooks. With
+            ``y_hat`` tokens at which nothing differs are left out.
+        """
+        decoder = self._decoder()
+        check_no_kernel(self, "explain")
+        n = checked_k(n, "n")
+        return no_decisions(y_hat, n) if is_empty(x) else decoder.explain(x, y_hat, n)
+
+    # ----- what was learned ---------------------------------------------------------------------
+
+    def top_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> dict[Any, list[tuple[str, float]]]:
+        """Features that speak most for each label, or against it; for ``kernel="linear"``.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list for a label, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        dict of label to list of (name, weight)
+            Strongest first. Features without names are called x0, x1, ...; the constant feature is
+            called "intercept".
+        """
+        check_no_kernel(self, "top_features")
+        return self._decoder().top_features(n, against)
+
+    def top_transitions(
+        self, n: int = 10, *, against: bool = False
+    ) -> list[tuple[Any, Any, float]]:
+        """Pairs of labels that the model likes most to see one after the other, or least.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list, at most.
+        against : bool, default=False
+            List transitions of negative weights, not of positive ones.
+
+        Returns
+        -------
+        list of (label, next label, weight)
+            Strongest first, without forbidden transitions. With ``boundary_weights`` there are also
+            the first and the last labels of sequences: None stands for what is before and after.
+        """
+        return self._decoder().top_transitions(n, against)
+
+    def top_transition_features(
+        self, n: int = 10, *, against: bool = False
+    ) -> list[tuple[str, Any, Any, float]]:
+        """Transition features that speak most for a pair of labels, or against it.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many to list, at most.
+        against : bool, default=False
+            List features of negative weights, not of positive ones.
+
+        Returns
+        -------
+        list of (name, label, next label, weight)
+            Strongest first; empty without ``transition_features``.
+        """
+        return self._decoder().top_transition_features(n, against)
+
+    @property
+    def transition_weights_(self) -> Floats:
+        """Weights of the transitions, from-label in rows."""
+        weights = self._weights
+        return self._model.chain.layout.transitions(weights).copy()
+
+    @property
+    def longer_transition_weights_(self) -> dict[tuple[Any, ...], float]:
+        """Weights of triples and quadruples of labels; none with ``order`` 1."""
+        weights, labels = self._weights, self.classes_.tolist()
+        longer = self._model.chain.layout.longer_transitions(weights)
+        return {tuple(labels[k] for k in codes): weight for codes, weight in longer.items()}
+
+    @property
+    def start_weights_(self) -> Floats:
+        """Weights of the first label; zeros without ``boundary_weights``."""
+        weights = self._weights
+        return self._model.chain.layout.boundaries(weights)[0]
+
+    @property
+    def stop_weights_(self) -> Floats:
+        """Weights of the last label; zeros without ``boundary_weights``."""
+        weights = self._weights
+        return self._model.chain.layout.boundaries(weights)[1]
+
+    # ----- kernels and persistence --------------------------------------------------------------
 
     def _weights_per_input(self) -> int:
         """See `KernelParameters`."""
-        layout = self._decoder.layout
-        return layout.n_columns if isinstance(layout, HigherOrderLayout) else layout.n_labels
+        return self._model.chain.layout.n_columns
 
-    def _basis_was_cut(self) -> None:
+    def _kept_weights(self, learned: Sequence[Floats]) -> list[Floats]:
         """See `KernelParameters`: fewer inputs have weights."""
-        layout, constraints = self._decoder.layout, self._decoder.constraints
-        n_inputs = self._n_inputs + bool(self.fit_intercept)
-        self._set_decoder(n_inputs, layout.boundary, constraints, self._higher_order_state())
-
-    def _set_decoder(
-        self,
-        n_inputs: int,
-        boundary: bool,
-        constraints: ChainConstraints | None,
-        histories: HigherOrderState | None,
-    ) -> None:
-        """A decoder for weights of so many inputs."""
-        sizes = (n_inputs, len(self.classes_), boundary)
-        if histories is None:
-            self._decoder = ChainDecoder(ChainLayout(*sizes), constraints)
-        else:
-            self._decoder = decoder_of(histories, *sizes, constraints)
-
-    # ----- persistence --------------------------------------------------------------------------
+        weights = super()._kept_weights(learned)
+        if self._kernel.basis is not None:
+            self._model = self._model.of_inputs(len(self._kernel.basis) + bool(self.fit_intercept))
+        return weights
 
     def _get_state(self) -> TaggerState:
         """See `Savable`."""
+        model = self._model
         return TaggerState(
             self.classes_,
             self.n_features_in_,
-            self._decoder.layout.n_inputs,
-            self._decoder.layout.boundary,
-            self._decoder.constraints,
+            model.chain.layout.n_inputs,
+            model.chain.layout.boundary,
+            model.chain.constraints,
             self.features_,
             getattr(self, "feature_names_in_", None),
-            self._higher_order_state(),
-            self._kernel_state(),
+            model.state(),
+            self._kernel.to_state(),
         )
-
-    def _higher_order_state(self) -> HigherOrderState | None:
-        """What a file keeps of labels remembered."""
-        layout = self._decoder.layout
-        if not isinstance(layout, HigherOrderLayout):
-            return None
-        return HigherOrderState(self._shape, layout.tuples, self._transition_inputs)
 
     def _set_state(self, state: TaggerState) -> None:
         """See `Savable`."""
-        self.classes_ = state.classes
-        self.n_features_in_ = state.n_features
-        self.features_ = state.features
-        if state.feature_names is not None:
-            self.feature_names_in_ = state.feature_names
-        self._set_kernel_state(state.kernel)
-        if state.n_inputs not in (self._n_inputs, self._n_inputs + 1):
-            raise ValueError(f"{self._n_inputs} features, but weights of {state.n_inputs} inputs")
-        self._shape, self._transition_inputs = ChainShape(1, 0, 1.0), None
+        self._kernel = FittedKernel.of_state(state.kernel, state.n_features)
+        n_inputs = self._kernel.n_inputs(state.n_features)
+        if state.n_inputs not in (n_inputs, n_inputs + 1):
+            raise ValueError(f"{n_inputs} features, but weights of {state.n_inputs} inputs")
+        shape, transitions = FIRST_ORDER, None
         if state.histories is not None:
-            self._shape, _, self._transition_inputs = state.histories
-            inputs = self._transition_inputs
-            if inputs is not None and inputs.columns is not None:
+            shape, _, transitions = state.histories
+            if transitions is not None and transitions.columns is not None:
                 index = (np.int32, np.int64)
-                form = whole(inputs.n_features, below=self._n_inputs, types=index)
-                checked_arrays({"columns": inputs.columns}, {"columns": form})
-        self._set_decoder(state.n_inputs, state.boundary, state.constraints, state.histories)
+                form = whole(transitions.n_features, below=n_inputs, types=index)
+                checked_arrays({"columns": transitions.columns}, {"columns": form})
+        layout = make_layout(state.histories, state.n_inputs, len(state.classes), state.boundary)
+        inputs = TokenInputs(state.features, state.n_features, state.feature_names)
+        chain = ChainDecoder(layout, state.constraints)
+        self._set_model(SequenceModel(state.classes, inputs, chain, shape, transitions))
 
     def _n_weights(self) -> int:
         """See `Savable`."""
-        return self._decoder.layout.size
+        return self._model.chain.layout.size
 
 
 class TaggerState(NamedTuple):

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +19,10 @@ from ..types import Floats
 from ..validation import as_floats, as_sample_weights
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
-from .example_weights import score_weights
+from .costs import score_weights
 from .labels import Outputs
 from .parameters import with_inherited_parameters
+from .training import Trainer, TrainingSet
 
 __all__ = ["StructuralSVM"]
 
@@ -46,7 +47,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     weight_constraints : WeightConstraints, optional
         Weights that may not be negative, or not positive, weights that are fixed, and weights that
         those learned are to differ from as little as they can.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -66,6 +67,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     """
 
     weight_constraints: WeightConstraints | None = None
+    problem_: ClassVar[Problem]  # set by fit
 
     def fit(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
@@ -83,6 +85,10 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         -------
         self
         """
+        return Trainer(self).fit(X, y, sample_weight=sample_weight)
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
+        """See `MaxMarginEstimator`."""
         if isinstance(self.problem, type) or not callable(getattr(self.problem, "bind", None)):
             raise ValueError(
                 f"problem must be a maxmargin.Problem, got {type(self.problem).__name__!r} object "
@@ -107,23 +113,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
             raise ValueError(
                 f"weight_constraints need features, but {type(bound).__name__} has a joint kernel"
             )
-        self._keep_predictor(self._train(lambda: bound, data, weights, constraints=constraints))
-        return self
-
-    def _keep_predictor(self, problem: Problem) -> None:
-        """Keep what predictions need of the problem, and the weights that go with it.
-
-        Results keep those that were certified, from which a warm start goes on.
-        """
-        points = self.__dict__.get("_path_points")
-        results = [self.result_] if points is None else [point.result for point in points]
-        # Problems may be duck-typed.
-        predictor = getattr(problem, "predictor", None) or partial(Problem.predictor, problem)
-        problem, weights = predictor([result.w for result in results])
-        self.problem_: Problem = problem
-        self._set_weights(weights[-1])
-        if points is not None:
-            self._path_following = [{"coef_": w} for w in weights]
+        return TrainingSet(lambda: bound, data, weights, constraints, following=_predictors)
 
     def predict(self, X: Iterable[Any]) -> list[Any]:
         """Best output for each input.
@@ -210,6 +200,17 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return int(self.problem_.n_features or len(self.coef_))
+
+
+def _predictors(problem: Problem, solutions: list[Floats]) -> list[dict[str, Any]]:
+    """What predictions need of the problem, and the weights that go with it.
+
+    Results keep those that were certified, from which a warm start goes on.
+    """
+    # Problems may be duck-typed.
+    predictor = getattr(problem, "predictor", None) or partial(Problem.predictor, problem)
+    kept, weights = predictor(solutions)
+    return [{"problem_": kept, "coef_": w} for w in weights]
 
 
 def _check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:

@@ -4,16 +4,21 @@ from typing import TYPE_CHECKING, Any
 
 from ..problems.classes.taxonomy import Taxonomy
 from .class_features import ClassFeatures
-from .crf_templates import CrfTemplates, read_templates
 from .dictionary import FeatureDictionary
 from .packing import PackedSequences, holds_named_features, pack_sequences
 from .storing import StoredLabels, StoredSequences
 from .substitution import AMINO_ACIDS, blosum62, log_odds_scores
-from .templates import chunking_templates, ner_templates, words_templates
-from .window import WindowFeatures
+from .window.features import WindowFeatures
+from .window.templates import (
+    CrfTemplates,
+    chunking_templates,
+    ner_templates,
+    read_templates,
+    words_templates,
+)
 
 if TYPE_CHECKING:
-    from .kernel_map import KernelMap as KernelMap
+    from .kernels.map import KernelMap as KernelMap
 
 __all__ = [
     "AMINO_ACIDS",
@@ -40,7 +45,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import what needs scikit-learn on first use (PEP 562)."""
     if name == "KernelMap":
-        from .kernel_map import KernelMap
+        from .kernels.map import KernelMap
 
         return KernelMap
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

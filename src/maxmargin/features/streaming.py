@@ -25,8 +25,17 @@ from ..types import Ints, Ints32
 from .packing import PackedSequences
 from .storing import PackedWriter
 from .tokens import as_token_columns
-from .window import CodedTokens, WindowFeatures
-from .window_keys import Keys, View, Windows, combined_keys, distinct_keys, reach_of, sizes_of
+from .window.features import WindowFeatures
+from .window.keys import (
+    CodedTokens,
+    Keys,
+    View,
+    Windows,
+    combined_keys,
+    distinct_keys,
+    reach_of,
+    sizes_of,
+)
 
 __all__ = ["pack_stream"]
 

@@ -11,10 +11,9 @@ from .fasta import (
     read_fasta_groups,
     write_fasta,
 )
-from .label_trees import LabelTrees, read_label_trees
+from .label_trees import LabelTrees, read_label_trees, read_taxonomy
 from .opening import open_binary, open_text
 from .svmlight import SvmlightData, read_svmlight, write_svmlight
-from .taxonomy import read_taxonomy
 from .trees import (
     Tree,
     Treebank,

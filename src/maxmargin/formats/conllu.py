@@ -8,12 +8,12 @@ are, so that a file that is read and written comes out as it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from .opening import PathLike, Source, open_text
+from .opening import BadLine, NumberedLines, PathLike, Source, read_blocks
 from .writing import write_text_atomically
 
 __all__ = ["ConlluTreebank", "read_conllu", "write_conllu"]
@@ -150,72 +150,58 @@ def read_conllu(
         sentence, a sentence of empty nodes alone unless ``keep_empty``, or a file without words;
         the message names file and line.
     """
-    rows: list[list[list[str]]] = []
-    others: list[list[tuple[int, str]]] = []
-    numbers: list[list[int]] = []
-    with open_text(path, encoding) as stream:
-        for start, lines in _sentences(stream):
-            words, rest, own = _read_sentence(path, start, lines)
-            if words or keep_empty:
-                rows.append(words)
-                others.append(rest)
-                numbers.append(own)
-            elif any(not line.startswith("#") for _, line in rest):
-                raise ValueError(f"{path}:{start}: a sentence without words")
-    if not rows:
+
+    def sentence(lines: NumberedLines) -> _Sentence | None:
+        found = _read_sentence(lines)
+        if found.words or keep_empty:
+            return found
+        if any(not line.startswith("#") for _, line in found.others):
+            raise BadLine("a sentence without words")
+        return None
+
+    found = [own for own in read_blocks(path, sentence, encoding=encoding) if own is not None]
+    if not found:
         raise ValueError(f"{path}: no words found, expected ten columns per line")
+    rows, others, numbers = (list(column) for column in zip(*found, strict=True))
     return ConlluTreebank(rows, others, str(path), numbers)
 
 
-def _sentences(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
-    """Blocks of lines between blank lines, with the number of their first line."""
-    block: list[str] = []
-    number = 0
-    for number, line in enumerate(stream, 1):
-        text = line.rstrip("\r\n")
-        if text.strip():
-            block.append(text)
-        elif block:
-            yield number - len(block), block
-            block = []
-    if block:
-        yield number - len(block) + 1, block
-
-
-def _read_sentence(
-    path: Source, start: int, lines: list[str]
-) -> tuple[list[list[str]], list[tuple[int, str]], list[int]]:
+class _Sentence(NamedTuple):
     """Words of a sentence, its other lines, and the line numbers of the words."""
+
+    words: list[list[str]]
+    others: list[tuple[int, str]]
+    numbers: list[int]
+
+
+def _read_sentence(lines: NumberedLines) -> _Sentence:
+    """Read the lines of a sentence."""
     words: list[list[str]] = []
     others: list[tuple[int, str]] = []
     numbers = []
-    for number, line in enumerate(lines, start):
+    for number, line in lines:
         fields = line.split("\t")
         if line.startswith("#"):
             others.append((len(words), line))
             continue
         if len(fields) != 10:
-            raise ValueError(
-                f"{path}:{number}: expected 10 columns, separated by tabs, found {len(fields)}"
-            )
+            raise BadLine(f"expected 10 columns, separated by tabs, found {len(fields)}", number)
         if _OTHER_ID.fullmatch(fields[ID]):
             others.append((len(words), line))
             continue
         if fields[ID] != str(len(words) + 1):
-            raise ValueError(
-                f"{path}:{number}: expected the word number {len(words) + 1}, found "
-                f"{fields[ID]!r:.40}"
+            raise BadLine(
+                f"expected the word number {len(words) + 1}, found {fields[ID]!r:.40}", number
             )
         words.append(fields)
         numbers.append(number)
     for number, word in zip(numbers, words, strict=True):
         head = word[HEAD]
         if head != "_" and not (_NUMBER.fullmatch(head) and int(head) <= len(words)):
-            raise ValueError(
-                f"{path}:{number}: the head is {head!r:.40}, expected a number from 0 to "
-                f"{len(words)}"
+            raise BadLine(
+                f"the head is {head!r:.40}, expected a number from 0 to {len(words)}", number
             )
-    return words, others, numbers
+    return _Sentence(words, others, numbers)
 
 
 def write_conllu(

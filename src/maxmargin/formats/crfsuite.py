@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..types import Ints
-from .opening import Source, open_text
+from .opening import BadLine, Source, read_blocks
 
 __all__ = ["CrfsuiteData", "read_crfsuite"]
 
@@ -83,44 +83,33 @@ def read_crfsuite(path: Source, *, encoding: str = "utf-8") -> CrfsuiteData:
         A line without a label, a value that is not a finite number, or a file without tokens; the
         message names file and line.
     """
-    X: list[list[dict[str, float]]] = []
-    y: list[list[str]] = []
-    lines: list[int] = []
-    tokens: list[dict[str, float]] = []
-    labels: list[str] = []
-    with open_text(path, encoding) as stream:
-        for number, line in enumerate(stream, 1):
-            text = line.rstrip("\r\n")
-            if not text.strip():
-                if labels:
-                    X.append(tokens)
-                    y.append(labels)
-                    tokens, labels = [], []
-                continue
-            label, *fields = text.split("\t")
-            try:
-                labels.append(_label(label))
-                tokens.append(_attributes(fields))
-                lines.append(number)
-            except _BadField as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
-    if labels:
-        X.append(tokens)
-        y.append(labels)
-    if not y:
+    blocks = list(
+        read_blocks(path, lambda block: [_token(*line) for line in block], encoding=encoding)
+    )
+    if not blocks:
         raise ValueError(f"{path}: no tokens found, expected a label and attributes on each line")
-    return CrfsuiteData(X, y, str(path), np.array(lines, dtype=np.int64))
+    return CrfsuiteData(
+        [[attributes for _, _, attributes in block] for block in blocks],
+        [[label for _, label, _ in block] for block in blocks],
+        str(path),
+        np.array([number for block in blocks for number, _, _ in block], dtype=np.int64),
+    )
 
 
-class _BadField(Exception):
-    """What is wrong with a line; the caller knows which line it is."""
+def _token(number: int, line: str) -> tuple[int, str, dict[str, float]]:
+    """The number of a line, its label and its attributes."""
+    label, *fields = line.split("\t")
+    try:
+        return number, _label(label), _attributes(fields)
+    except BadLine as error:
+        raise BadLine(str(error), number) from None
 
 
 def _label(field: str) -> str:
     """The label of a line; CRFsuite reads no more than what is before a colon."""
     name, _ = _split(field)
     if not name:
-        raise _BadField("expected a label first, then attributes, with tabs between them")
+        raise BadLine("expected a label first, then attributes, with tabs between them")
     return name
 
 
@@ -148,7 +137,7 @@ def _split(field: str) -> tuple[str, float]:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise _BadField(
+        raise BadLine(
             f"expected NAME:NUMBER, found {field!r:.60}; a colon in a name is written \\:"
         )
     return name, value

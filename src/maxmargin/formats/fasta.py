@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..types import Ints
-from .opening import PathLike, Source, open_text
+from .opening import PathLike, Source, line_of_item, read_lines
 from .writing import write_text_atomically
 
 __all__ = [
@@ -99,7 +99,7 @@ def read_fasta_groups(
     groups: list[tuple[str, list[FastaRecord]]] = [("", [])]
     header, begun = "", 0  # of the record that is being read
     letters: list[str] = []
-    for number, line in _lines(path, encoding):
+    for number, line in read_lines(path, _stripped, encoding=encoding):
         if line[0] in ">#" and begun:
             groups[-1][1].append(_record(path, begun, header, letters, keep_empty))
             begun, letters = 0, []
@@ -120,16 +120,12 @@ def read_fasta_groups(
 
 def line_of_record(path: Source, record: int, *, encoding: str = "utf-8") -> int:
     """The line of the name of a sequence, for messages about what is wrong with it."""
-    names = [number for number, line in _lines(path, encoding) if line[0] == ">"]
-    return names[record]
+    return line_of_item(path, record, lambda line: line.strip().startswith(">"), encoding=encoding)
 
 
-def _lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines that are not empty."""
-    with open_text(path, encoding) as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield number, line.strip()
+def _stripped(number: int, line: str) -> tuple[int, str]:
+    """A line without blanks around it."""
+    return number, line.strip()
 
 
 def _checked_letters(path: Source, number: int, line: str) -> str:

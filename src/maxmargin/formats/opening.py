@@ -1,4 +1,7 @@
-"""Open plain and compressed files by one rule, with errors that name the file."""
+"""Open plain and compressed files by one rule, and read text block by block.
+
+Errors name the file and, where there is one, the line.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,27 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO, TypeVar
 
 __all__ = [
+    "BadLine",
     "ReadContent",
     "Source",
+    "line_of_item",
     "may_be_compressed",
     "open_binary",
     "open_stream",
     "open_text",
+    "read_blocks",
+    "read_lines",
     "read_once",
     "standard_input",
 ]
 
 PathLike = str | os.PathLike[str]
+Item = TypeVar("Item")
+#: Lines with their numbers, from 1.
+NumberedLines = list[tuple[int, str]]
 Opener = Callable[..., Any]
 
 _BY_NAME: dict[str, Opener] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -214,3 +224,69 @@ def _first_undecodable_line(source: Source, encoding: str) -> int | None:
     except UnicodeError:
         pass
     return None
+
+
+# ----- lines and blocks of lines -----------------------------------------------------------------
+
+
+class BadLine(Exception):
+    """What is wrong with a line, whose number is that of the line being read unless it is given."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def read_lines(
+    source: Source, parse: Callable[[int, str], Item], *, encoding: str = "utf-8"
+) -> Iterator[Item]:
+    """Parse each line that is not blank, as ``parse(number, line)``; a `BadLine` names the file."""
+    return _parsed(source, encoding, lambda block: parse(*block[0]), one_by_one=True)
+
+
+def read_blocks(
+    source: Source, parse: Callable[[NumberedLines], Item], *, encoding: str = "utf-8"
+) -> Iterator[Item]:
+    """Parse the lines between blank lines, all of a block at once; a `BadLine` names the file."""
+    return _parsed(source, encoding, parse, one_by_one=False)
+
+
+def _parsed(
+    source: Source, encoding: str, parse: Callable[[NumberedLines], Item], one_by_one: bool
+) -> Iterator[Item]:
+    """Parse blocks of lines, or lines one by one."""
+    with open_text(source, encoding) as stream:
+        for block in _blocks(stream, one_by_one):
+            try:
+                item = parse(block)
+            except BadLine as error:
+                line = block[0][0] if error.line is None else error.line
+                raise ValueError(f"{source}:{line}: {error}") from None
+            yield item
+
+
+def _blocks(stream: TextIO, one_by_one: bool) -> Iterator[NumberedLines]:
+    """Numbered lines between blank lines, without their ends; or each line alone."""
+    block: NumberedLines = []
+    for number, line in enumerate(stream, 1):
+        text = line.rstrip("\r\n")
+        is_blank = not text.strip()
+        if not is_blank:
+            block.append((number, text))
+        if block and (is_blank or one_by_one):
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def line_of_item(
+    source: Source, index: int, is_item: Callable[[str], object], *, encoding: str = "utf-8"
+) -> int:
+    """The number of the line of an item, for messages about what is wrong with it."""
+    with open_text(source, encoding) as stream:
+        for number, line in enumerate(stream, 1):
+            index -= bool(is_item(line))
+            if index < 0:
+                return number
+    raise ValueError(f"{source}: no such item")

@@ -15,11 +15,18 @@ from scipy import sparse
 
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
-from .opening import PathLike, Source, open_binary, open_text, read_once
+from .opening import (
+    BadLine,
+    PathLike,
+    Source,
+    line_of_item,
+    open_binary,
+    read_lines,
+    read_once,
+)
 from .writing import write_text_atomically
 
 __all__ = [
-    "BadLine",
     "SvmlightData",
     "append_pairs",
     "labels_as_array",
@@ -232,17 +239,12 @@ def _whole_if_possible(labels: Floats) -> NDArray[Any]:
 
 def line_of_example(path: Source, example: int, *, encoding: str = "utf-8") -> int:
     """The line of an example, for messages about what is wrong with it."""
-    with open_text(path, encoding) as stream:
-        for number, line in enumerate(stream, 1):
-            if line.partition("#")[0].split():
-                example -= 1
-            if example < 0:
-                return number
-    raise ValueError(f"{path}: no such example")
+    return line_of_item(path, example, _fields_of, encoding=encoding)
 
 
-class BadLine(Exception):
-    """What is wrong with a line; the caller knows which line it is."""
+def _fields_of(line: str) -> list[str]:
+    """What a line holds before its comment."""
+    return line.partition("#")[0].split()
 
 
 def _read_carefully(
@@ -257,26 +259,26 @@ def _read_carefully(
     n_labels: list[int] = []
     queries: list[int | None] = []
     indptr, indices, values = array("q", [0]), array("q"), array("d")
-    with open_text(path, encoding) as stream:
-        for number, line in enumerate(stream, 1):
-            fields = line.partition("#")[0].split()
-            if not fields:
-                continue
-            try:
-                if has_labels:
-                    own = _split_labels(fields) if multilabel else [fields.pop(0)]
-                    for label in own:
-                        _check_label(label, labels)
-                        labels.append(label)
-                    n_labels.append(len(own))
-                query, pairs = _split_query(fields)
-                if queries and (query is None) != (queries[0] is None):
-                    raise BadLine("expected qid: on every line or on none")
-                append_pairs(pairs, n_features, indices, values)
-            except BadLine as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
-            queries.append(query)
-            indptr.append(len(indices))
+
+    def add(_: int, line: str) -> None:
+        fields = _fields_of(line)
+        if not fields:
+            return
+        if has_labels:
+            own = _split_labels(fields) if multilabel else [fields.pop(0)]
+            for label in own:
+                _check_label(label, labels)
+                labels.append(label)
+            n_labels.append(len(own))
+        query, pairs = _split_query(fields)
+        if queries and (query is None) != (queries[0] is None):
+            raise BadLine("expected qid: on every line or on none")
+        append_pairs(pairs, n_features, indices, values)
+        queries.append(query)
+        indptr.append(len(indices))
+
+    for _ in read_lines(path, add, encoding=encoding):
+        pass
     if not queries:
         what = "a label and index:value pairs" if has_labels else "index:value pairs"
         raise ValueError(f"{path}: no examples found, expected {what} on each line")

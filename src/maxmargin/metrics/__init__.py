@@ -1,13 +1,6 @@
 """How good predictions are: labels, chunks, trees, alignments, rankings, probabilities."""
 
 from .alignments import AlignmentScores, alignment_scores, pair_accuracies
-from .attachments import (
-    AttachmentScores,
-    RelationScores,
-    attachment_scores,
-    relation_scores,
-)
-from .brackets import BracketScores, bracket_scores
 from .chunks import (
     ChunkScores,
     are_chunk_tags,
@@ -18,9 +11,16 @@ from .chunks import (
     chunks,
 )
 from .costs import mean_cost
-from .counts import Averages, TypeScores
-from .grades import GradeScores, grade_scores
-from .labels import LabelScores, hamming, label_scores, sequence_accuracy, token_accuracy
+from .labels import (
+    GradeScores,
+    LabelScores,
+    grade_scores,
+    hamming,
+    label_scores,
+    sequence_accuracy,
+    tagging_report,
+    token_accuracy,
+)
 from .rankings import (
     RankingScores,
     average_precision,
@@ -31,13 +31,7 @@ from .rankings import (
     swapped_pairs,
 )
 from .reliability import Reliability, reliability
-from .resampling import (
-    Comparison,
-    Interval,
-    Ratio,
-    bootstrap_intervals,
-    paired_comparison,
-)
+from .scoring import Averages, TypeScores
 from .segments import (
     SegmentScores,
     segment_f1,
@@ -46,7 +40,15 @@ from .segments import (
     tags_to_segments,
 )
 from .sets import SetScores, set_scores
-from .tagging import tagging_report
+from .tallies import Comparison, Interval, Ratio, bootstrap_intervals, paired_comparison
+from .trees import (
+    AttachmentScores,
+    BracketScores,
+    RelationScores,
+    attachment_scores,
+    bracket_scores,
+    relation_scores,
+)
 
 __all__ = [
     "AlignmentScores",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..tables import named_values, percent
 from ..types import Floats
 from ..validation import as_floats
-from .sequences import paired
+from .scoring import paired
 
 __all__ = ["AlignmentScores", "alignment_scores", "pair_accuracies"]
 

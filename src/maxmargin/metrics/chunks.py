@@ -9,8 +9,16 @@ import numpy as np
 
 from ..tables import percent
 from ..types import Bools, Ints, Ints32
-from .counts import Averages, TypeScores, macro_average, score_table, scores_of
-from .sequences import flat_labels, flatten, listed
+from .scoring import (
+    Averages,
+    TypeScores,
+    flat_labels,
+    flatten,
+    listed,
+    macro_average,
+    score_table,
+    scores_of,
+)
 
 __all__ = [
     "ChunkScores",

@@ -10,7 +10,7 @@ import numpy as np
 from .._warn import warn_user
 from ..types import Floats
 from ..validation import is_list
-from .sequences import check_labels, flat_labels, flatten, listed, paired, sorted_labels
+from .scoring import check_labels, flat_labels, flatten, listed, paired, sorted_labels
 
 __all__ = ["as_reals", "cost_matrix", "mean_cost"]
 

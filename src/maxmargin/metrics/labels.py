@@ -1,18 +1,39 @@
-"""How good predicted labels of tokens and sequences are."""
+"""How good predicted labels of tokens and sequences are, and grades: classes in an order."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tables import named_values, percent
 from ..types import Floats, Ints
-from .counts import Averages, TypeScores, macro_average, score_table, scores_of
-from .sequences import flat_labels, sorted_labels, sums_of
+from .chunks import are_chunk_tags, chunk_scores
+from .scoring import (
+    Averages,
+    TypeScores,
+    flat_labels,
+    listed,
+    macro_average,
+    paired,
+    score_table,
+    scores_of,
+    sorted_labels,
+    sums_of,
+)
 
-__all__ = ["LabelScores", "hamming", "label_scores", "sequence_accuracy", "token_accuracy"]
+__all__ = [
+    "GradeScores",
+    "LabelScores",
+    "grade_scores",
+    "hamming",
+    "label_scores",
+    "sequence_accuracy",
+    "tagging_report",
+    "token_accuracy",
+]
 
 
 class LabelScores(NamedTuple):
@@ -134,3 +155,147 @@ def _count_wrong(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[Ints, In
         (a != b for a, b in zip(true, predicted, strict=True)), np.int64, len(true)
     )
     return sums_of(differs, offsets), np.diff(offsets)
+
+
+def tagging_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> str:
+    """Accuracies, and tables of precision, recall and F1 of chunks and of labels.
+
+    Chunks come in where the labels are tags such as B-NP, I-NP and O. All shares are in per cent.
+    The numbers behind the text: `chunk_scores`, `label_scores`, `token_accuracy` and
+    `sequence_accuracy`.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        Of the same lengths; labels of any hashable type.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        Lengths differ; the message names the first bad sequence.
+
+    Examples
+    --------
+    >>> y_true = [["B-PER", "I-PER", "O"], ["B-LOC", "O"]]
+    >>> print(tagging_report(y_true, [["B-PER", "O", "O"], ["B-LOC", "O"]]))
+    sequences            2
+    tokens               5
+    token accuracy       80.00 %
+    sequences all right  50.00 %
+    <BLANKLINE>
+    chunks         precision  recall      F1  number
+    LOC               100.00  100.00  100.00       1
+    PER                 0.00    0.00    0.00       1
+    micro average      50.00   50.00   50.00       2
+    macro average      50.00   50.00   50.00       2
+    <BLANKLINE>
+    labels         precision  recall      F1  number
+    B-LOC             100.00  100.00  100.00       1
+    B-PER             100.00  100.00  100.00       1
+    I-PER               0.00    0.00    0.00       1
+    O                  66.67  100.00   80.00       2
+    micro average      80.00   80.00   80.00       5
+    macro average      66.67   75.00   70.00       5
+    """
+    y_true, y_pred = (
+        listed(y, name, "sequences") for y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+    )
+    labels = label_scores(y_true, y_pred)
+    head = named_values(
+        [
+            ("sequences", str(len(y_true))),
+            ("tokens", str(sum(scores.n_true for scores in labels.per_label.values()))),
+            ("token accuracy", f"{percent(labels.accuracy)} %"),
+            ("sequences all right", f"{percent(sequence_accuracy(y_true, y_pred))} %"),
+        ]
+    )
+    parts = [head, str(labels)]
+    if are_chunk_tags(labels.per_label):
+        parts.insert(1, chunk_scores(y_true, y_pred).table())
+    return "\n\n".join(parts)
+
+
+class GradeScores(NamedTuple):
+    """Scores of predicted grades.
+
+    Attributes
+    ----------
+    mean_absolute_error : float
+        Mean distance, counted in grades.
+    accuracy : float
+        Share of right grades.
+    within_one : float
+        Share of grades that are right or next to it.
+    kappa : float
+        Cohen's kappa with quadratic weights: 1 minus the mean squared distance over that of grades
+        drawn at random from what was given and what was predicted. NaN where that is 0.
+    """
+
+    mean_absolute_error: float
+    accuracy: float
+    within_one: float
+    kappa: float
+
+    def __str__(self) -> str:
+        return named_values(
+            [
+                ("mean absolute error", f"{self.mean_absolute_error:.4f} grades"),
+                ("accuracy", f"{percent(self.accuracy)} %"),
+                ("right or next to it", f"{percent(self.within_one)} %"),
+                ("kappa, quadratic weights", f"{self.kappa:.4f}"),
+            ]
+        )
+
+
+def grade_scores(
+    y_true: Sequence[Any], y_pred: Sequence[Any], grades: Sequence[Any]
+) -> GradeScores:
+    """Compare predicted grades with the true ones.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence
+        Grades of the examples.
+    grades : sequence
+        All grades, from the lowest to the highest.
+
+    Returns
+    -------
+    GradeScores
+
+    Raises
+    ------
+    ValueError
+        The lists differ in length or are empty, or have something that is no grade.
+
+    Examples
+    --------
+    >>> grade_scores(["low", "high"], ["low", "medium"], ["low", "medium", "high"])[:2]
+    (0.5, 0.5)
+    """
+    y_true, y_pred = paired(y_true, y_pred, "grades")
+    order = list(listed(grades, "grades", "all grades, from the lowest to the highest"))
+    place = {grade: k for k, grade in enumerate(order)}
+    if len(place) < len(order):
+        raise ValueError(f"grades has a grade twice: {order!r:.80}")
+    for i, grade in enumerate([*y_true, *y_pred]):
+        if not isinstance(grade, Hashable) or grade not in place:
+            name = "y_true" if i < len(y_true) else "y_pred"
+            raise ValueError(
+                f"{name}[{i % len(y_true)}] is {grade!r:.40} ({type(grade).__name__}), which is "
+                f"none of the grades {order!r:.80}"
+            )
+    true, found = (np.array([place[grade] for grade in y]) for y in (y_true, y_pred))
+    far = np.abs(true - found)
+    by_chance = float(np.mean((true[:, None] - np.arange(len(place))) ** 2 @ _shares(found, place)))
+    kappa = 1.0 - float(np.mean(far**2)) / by_chance if by_chance else float("nan")
+    return GradeScores(float(far.mean()), float(np.mean(far == 0)), float(np.mean(far <= 1)), kappa)
+
+
+def _shares(found: Any, place: dict[Any, int]) -> Any:
+    """How often each grade is found."""
+    return np.bincount(found, minlength=len(place)) / len(found)

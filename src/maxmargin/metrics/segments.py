@@ -12,8 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .chunks import chunks
-from .counts import Averages, TypeScores, macro_average, score_table, scores_of
-from .sequences import NAMES, check_labels, listed, paired
+from .scoring import (
+    NAMES,
+    Averages,
+    TypeScores,
+    check_labels,
+    listed,
+    macro_average,
+    paired,
+    score_table,
+    scores_of,
+)
 
 __all__ = [
     "SegmentScores",

@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 from ..features.containers import is_frame
 from ..tables import named_values, percent
 from ..types import Bools
-from .counts import Averages, TypeScores, macro_average, score_table, scores_of
-from .sequences import NAMES, check_labels, listed, paired
+from .scoring import (
+    NAMES,
+    Averages,
+    TypeScores,
+    check_labels,
+    listed,
+    macro_average,
+    paired,
+    score_table,
+    scores_of,
+)
 
 __all__ = ["SetScores", "as_indicators", "set_scores"]
 

@@ -1,6 +1,6 @@
 """What a model holds, for programs.
 
-Whatever the estimator is, it is asked by what estimators offer: ``top_features``, ``top_rules``,
+Estimators answer by what they offer: ``top_features``, ``top_rules``,
 ``top_transitions``, ``transition_weights_``, ``coef_``.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.top_weights import strongest
+from ..estimators.explanation import strongest
 from ..registry import entry_of
 
 __all__ = ["contents_of"]
@@ -31,7 +31,7 @@ def contents_of(estimator: Any, top: int, label: str | None = None) -> dict[str,
         _check_known(label, labels)
     contents: dict[str, Any] = {
         "estimator": type(estimator).__name__,
-        "task": entry.task.name if entry is not None and entry.task is not None else None,
+        "task": None if entry is None else entry.task,
         "sizes": _sizes(estimator, labels),
         "parameters": {
             name: _plain(value) for name, value in estimator.get_params(deep=False).items()
@@ -102,9 +102,9 @@ def _certificate(estimator: Any) -> dict[str, Any] | None:
     result = getattr(estimator, "result_", None)
     if result is None:
         return None
-    asked = {name: getattr(estimator, name, None) for name in ("C", "tol", "epsilon")}
+    chosen = {name: getattr(estimator, name, None) for name in ("C", "tol", "epsilon")}
     known = {name: getattr(result, name) for name in (*_CERTIFICATE, *_WORK)}
-    return {name: _plain(value) for name, value in {**asked, **known}.items()}
+    return {name: _plain(value) for name, value in {**chosen, **known}.items()}
 
 
 def _features(estimator: Any, top: int, label: str | None) -> dict[str, Any]:

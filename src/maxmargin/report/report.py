@@ -12,23 +12,21 @@ import numpy as np
 from ..formats.opening import PathLike
 from ..formats.writing import write_text_atomically
 from ..metrics import bootstrap_intervals, reliability
-from ..metrics.counts import scores_of
-from ..metrics.resampling import Ratio
+from ..metrics.scoring import scores_of
+from ..metrics.tallies import Ratio
 from ..tables import gap_fraction, is_share, score_name
 from ..validation import is_one_of
+from .charts import Line, line_chart, reliability_diagram
 from .contents import contents_of
 from .page import (
-    Line,
     Section,
     Share,
     articles,
     bar,
     both_ways,
     heat_map,
-    line_chart,
     named_table,
     page,
-    reliability_diagram,
     table,
 )
 from .subjects import describe
@@ -314,18 +312,18 @@ def _worst(estimator: Any, subject: Subject | None, order: str) -> str:
 
 
 def _why(estimator: Any, subject: Subject, index: int) -> str:
-    """What decided, if the estimator can tell."""
-    if subject.asked is None or not hasattr(estimator, "explain"):
+    """What decided, if the estimator can explain it."""
+    if subject.example_at is None or not hasattr(estimator, "explain"):
         return ""
     try:
-        told = _explained(estimator, *subject.asked(index))
+        shown = _explained(estimator, *subject.example_at(index))
     except ValueError as error:  # such as that there are no features, but a kernel
-        told = f"<p class='muted'>{escape(str(error))}</p>"
-    return f"<details><summary>why</summary><div class='scroll'>{told}</div></details>"
+        shown = f"<p class='muted'>{escape(str(error))}</p>"
+    return f"<details><summary>why</summary><div class='scroll'>{shown}</div></details>"
 
 
 def _explained(estimator: Any, x: Any, truth: Any) -> str:
-    """Why what was found and not the truth; if the model cannot tell that, why not the next."""
+    """Why what was found and not the truth; if the model cannot say that, why not the next."""
     try:
         found = estimator.explain(x, truth)
     except ValueError:  # of labels that it does not know

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..formulation import Formulation
 from .auto import Auto
-from .base import Solver
+from .base import Solver, SolverParameters
 from .certify import certify
 from .dcd import CPD, DCD, DCDLight
 from .dual_ascent import BCFW, SDA
@@ -38,6 +38,7 @@ __all__ = [
     "Pegasos",
     "Perceptron",
     "Solver",
+    "SolverParameters",
     "certify",
     "is_online",
     "make_solver",

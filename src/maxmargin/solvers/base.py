@@ -6,14 +6,14 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..engine.adaptive_features import AdaptiveFeatures
+from ..engine.accelerators import AdaptiveFeatures
 from ..engine.blas_threads import single_blas_thread
 from ..engine.run import Run, Saver
 from ..engine.state import fingerprint
@@ -26,7 +26,13 @@ from ..types import Floats
 from ..validation import LARGEST, as_floats, is_at_least
 from .checkpoint_group import CheckpointGroup, open_file
 
-__all__ = ["Solver", "check_numbers", "checked_weights"]
+__all__ = [
+    "Solver",
+    "SolverParameters",
+    "TrainingRequest",
+    "check_numbers",
+    "checked_weights",
+]
 
 #: What a training that goes on may have another value of.
 MAY_CHANGE = (
@@ -35,8 +41,19 @@ MAY_CHANGE = (
 )
 
 
+class TrainingRequest(NamedTuple):
+    """What `Solver.solve` was called with, checked: all that a run starts from."""
+
+    problem: Problem
+    formulation: Formulation
+    C: float
+    weights: Floats
+    warm_start: Result | None
+    callbacks: tuple[Callback, ...]
+
+
 @dataclass(frozen=True)
-class Solver:
+class SolverParameters:
     """Parameters every solver has.
 
     Parameters
@@ -84,6 +101,16 @@ class Solver:
     resume: bool = field(default=False, kw_only=True)
     n_jobs: int | None = field(default=None, kw_only=True)
     cache_mb: float = field(default=CACHE_MB, kw_only=True)
+
+    def limits(self, n_examples: int) -> Limits:
+        """When training ends, whatever the gap."""
+        calls = None if self.max_passes is None else self.max_passes * n_examples
+        return Limits(oracle_calls=calls, seconds=self.max_time)
+
+
+@dataclass(frozen=True)
+class Solver(SolverParameters):
+    """Base class of the solvers; `SolverParameters` has the parameters of all of them."""
 
     name: ClassVar[str] = ""
     #: Slacks the solver can handle.
@@ -137,12 +164,11 @@ class Solver:
                 f"C times sample_weight must be at most {LARGEST:g}, got {C * weights.max():g}: "
                 "the objective would overflow"
             )
-        callbacks = tuple(callbacks)
-        saver = self._saver(problem, formulation, C, weights, callbacks)
-        with (
-            single_blas_thread()
-        ):  # threads woken here would wait, spinning, on a core that the run needs
-            run = self.start(problem, formulation, C, weights, warm_start, callbacks)
+        request = TrainingRequest(problem, formulation, C, weights, warm_start, tuple(callbacks))
+        saver = self._saver(request)
+        # Threads woken here would wait, spinning, on a core that the run needs.
+        with single_blas_thread():
+            run = self.start(request)
         with run:
             if saver is not None:
                 run.keep_by(saver, self.resume)
@@ -151,19 +177,12 @@ class Solver:
                 result = _finite(run.finish(status))
             return run.save_the_end(status, result)
 
-    def _saver(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        callbacks: tuple[Callback, ...],
-    ) -> Saver | None:
+    def _saver(self, request: TrainingRequest) -> Saver | None:
         """What keeps the training, if it is to be kept."""
         if self.checkpoint is None or isinstance(self.checkpoint, CheckpointGroup):
             return self.checkpoint
-        identity = self.identity(problem, formulation, C, weights)
-        for callback in callbacks:
+        identity = self.identity(request.problem, request.formulation, request.C, request.weights)
+        for callback in request.callbacks:
             if isinstance(callback, WeightsCallback):
                 identity |= callback.identity()
         return open_file(self.checkpoint, self, identity)
@@ -200,25 +219,12 @@ class Solver:
         }
 
     @abstractmethod
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> Run:
+    def start(self, request: TrainingRequest) -> Run:
         """What `iterate` works on: a fresh start, or one from an earlier result."""
 
     @abstractmethod
     def iterate(self, run: Any) -> str | None:
         """Train until done; returns why that ended, "converged" by default."""
-
-    def limits(self, n_examples: int) -> Limits:
-        """When training ends, whatever the gap."""
-        calls = None if self.max_passes is None else self.max_passes * n_examples
-        return Limits(oracle_calls=calls, seconds=self.max_time)
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """Raise ValueError if this solver cannot do what is asked."""

@@ -41,13 +41,12 @@ from ..engine.state import (
     to_text,
 )
 from ..engine.violations import batches
-from ..formulation import Formulation
 from ..objective import Certificate, DualTerms
 from ..problem import Problem
-from ..result import Callback, Result
+from ..result import Callback
 from ..schema import checked_arrays, numbers, whole
 from ..types import Bools, Floats, Ints
-from .base import Solver
+from .base import Solver, TrainingRequest
 from .passes import largest_first, runs_in_order
 
 __all__ = ["BCFW", "SDA", "DualAscent", "DualAscentRun", "DualAscentState"]
@@ -352,16 +351,9 @@ class DualAscent(Solver):
 
     batch_size: int | None = None
 
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> DualAscentRun:
+    def start(self, request: TrainingRequest) -> DualAscentRun:
         """See `Solver.start`."""
+        problem, formulation, C, weights, warm_start, callbacks = request
         upper_bounds = C * weights
         state = of_kind(warm_start, DualAscentState, problem, formulation)
         if state is not None:

@@ -43,12 +43,11 @@ from ..engine.violations import Violations
 from ..formulation import Formulation
 from ..objective import Certificate, DualTerms, Stopping
 from ..problem import Problem
-from ..result import Callback, Result
+from ..result import Callback
 from ..schema import Number, numbers
 from ..types import Floats, Ints
-from .base import Solver
-from .joint_qp_policy import JointQPPolicy
-from .passes import Schedule
+from .base import Solver, TrainingRequest
+from .passes import JointQPPolicy, Schedule
 
 __all__ = ["NSlack"]
 
@@ -300,16 +299,9 @@ class NSlack(Solver):
                 f"slack={formulation.slack!r}"
             )
 
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> NSlackRun:
+    def start(self, request: TrainingRequest) -> NSlackRun:
         """See `Solver.start`."""
+        problem, formulation, C, weights, warm_start, callbacks = request
         state = of_kind(warm_start, NSlackState, problem, formulation)
         if state is not None:
             state.sets.rescale(C * weights)

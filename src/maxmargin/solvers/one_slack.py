@@ -46,10 +46,10 @@ from ..engine.state import (
 from ..formulation import Formulation
 from ..objective import NEGLIGIBLE, Certificate, DualTerms
 from ..problem import Problem
-from ..result import Callback, Result
+from ..result import Callback
 from ..schema import Count, Number, checked_arrays, numbers
 from ..types import Floats, Ints
-from .base import Solver
+from .base import Solver, TrainingRequest
 
 __all__ = ["OneSlack"]
 
@@ -308,16 +308,9 @@ class OneSlack(Solver):
                 f"kkt must be positive, with qp='fsmo', got {self.kkt} and {self.qp!r}"
             )
 
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> OneSlackRun:
+    def start(self, request: TrainingRequest) -> OneSlackRun:
         """See `Solver.start`."""
+        problem, formulation, C, weights, warm_start, callbacks = request
         state = of_kind(warm_start, OneSlackState, problem, formulation)
         room = max(int(BUNDLE_SHARE * self.cache_bytes), LEAST_ROOM)
         if state is None:

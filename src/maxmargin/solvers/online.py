@@ -45,7 +45,7 @@ from ..schema import Count, Number, checked_arrays, flags, numbers, whole
 from ..time_left import Limits
 from ..types import Floats, Ints
 from ..weight_constraints import WeightConstraints
-from .base import Solver
+from .base import Solver, TrainingRequest
 from .certify import certificate_of
 from .online_learner import Learner, Seen
 
@@ -119,24 +119,16 @@ class OnlineSolver(Solver):
         if self.patience < 1:
             raise ValueError(f"patience must be >= 1, got {self.patience}")
 
-    def start(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        weights: Floats,
-        warm_start: Result | None,
-        callbacks: Iterable[Callback],
-    ) -> OnlineRun:
+    def start(self, request: TrainingRequest) -> OnlineRun:
         """See `Solver.start`.
 
         A warm start may be of another problem with these features. If it has a learner's state, the
         examples of both problems make up the objective that `sgd` and `pegasos` minimise from then
         on; without, the examples behind its weights are not known and do not count.
         """
-        oracle = Oracle(problem, formulation)
-        learner = self._learner(oracle, warm_start)
-        return OnlineRun(self, oracle, C, weights, learner, callbacks)
+        oracle = Oracle(request.problem, request.formulation)
+        learner = self._learner(oracle, request.warm_start)
+        return OnlineRun(self, oracle, request.C, request.weights, learner, request.callbacks)
 
     def iterate(self, training: OnlineRun) -> str:
         """Visit the examples in random order, again and again; returns why that ended."""

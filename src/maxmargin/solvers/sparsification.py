@@ -8,7 +8,7 @@ dropped as far as one likes, and it is known how far from the optimum that leads
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -18,12 +18,12 @@ from ..engine.violations import hinge_values
 from ..formulation import Formulation
 from ..objective import Certificate, primal_value
 from ..problem import Problem
-from ..result import Callback, Result
+from ..result import Result
 from ..types import Floats, Ints
 from ..validation import is_at_least
 from .base import checked_weights
 
-__all__ = ["Compaction"]
+__all__ = ["check_tolerance", "sparsify"]
 
 T = TypeVar("T")
 
@@ -33,94 +33,91 @@ STEPS = 128  # how finely the number of dropped weights is chosen
 SAME = 1e-9  # relative difference of primal values that is rounding
 
 
-@dataclasses.dataclass(frozen=True)
-class Compaction:
-    """Takes the place of a solver where trained weights are to be made shorter.
+def check_tolerance(trained: Result, tol: float) -> None:
+    """Raise ValueError unless a tolerance is larger than the certified gap that there is."""
+    gap = trained.relative_gap
+    if gap is None:
+        raise ValueError("compact needs a model with a certified gap, and this one has none")
+    if not is_at_least(tol, 0, finite=False) or not tol > gap:
+        raise ValueError(
+            f"tol must be larger than the relative gap that the model has, {gap:.3g}, got {tol!r}"
+        )
+
+
+def sparsify(
+    trained: Result,
+    tol: float,
+    problem: Problem,
+    formulation: Formulation,
+    C: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> Result:
+    """Shorter weights with their certificate.
 
     Parameters
     ----------
     trained : Result
         What training gave, with a certified gap.
     tol : float
-        Largest relative gap of the shorter weights.
+        Largest relative gap of the shorter weights; see `check_tolerance`.
+    problem, formulation, C, sample_weight
+        What it was trained on, as for `Solver.solve`.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ValueError
+        If this is not the problem that the weights were trained on.
     """
-
-    trained: Result
-    tol: float
-
-    def __post_init__(self) -> None:
-        gap = self.trained.relative_gap
-        if gap is None:
-            raise ValueError("compact needs a model with a certified gap, and this one has none")
-        if not is_at_least(self.tol, 0, finite=False) or not self.tol > gap:
-            raise ValueError(
-                f"tol must be larger than the relative gap that the model has, {gap:.3g}, "
-                f"got {self.tol!r}"
-            )
-
-    def solve(
-        self,
-        problem: Problem,
-        formulation: Formulation,
-        C: float,
-        *,
-        sample_weight: ArrayLike | None = None,
-        warm_start: Result | None = None,
-        callbacks: Iterable[Callback] = (),
-    ) -> Result:
-        """Shorter weights with their certificate; see `Solver.solve` for the parameters.
-
-        Raises
-        ------
-        ValueError
-            If this is not the problem that the weights were trained on.
-        """
-        if formulation.slack == "none":
-            raise ValueError("weights of a hard margin cannot be rounded: set slack='l1' or 'l2'")
-        if not getattr(problem, "has_features", True):  # problems may be duck-typed
-            raise ValueError(
-                f"compact needs weights of features, but {type(problem).__name__} has a joint "
-                "kernel, and its weights are coefficients of points"
-            )
-        weights = checked_weights(sample_weight, problem.n_examples)
-        trained = self.trained
-        assert trained.dual is not None and trained.primal is not None
-
-        def certificate(w: Floats) -> Certificate:
-            """Of the weights nearest to these that satisfy all constraints."""
-            slacks = hinge_values(problem, formulation, w)
-            assert trained.dual is not None
-            change = formulation.change(w)
-            return Certificate(primal_value(change, slacks, formulation, C, weights), trained.dual)
-
-        w, size = trained.w, problem.n_features
-        primal = certificate(w).primal if w.shape == (size,) else np.inf
-        if not abs(primal - trained.primal) <= SAME * max(abs(primal), abs(trained.primal)):
-            raise ValueError(
-                "compact needs the data and parameters of the training: the objective of the "
-                f"weights was {trained.primal:.10g}, and with these data it is {primal:.10g}"
-            )
-        own = Certificate(trained.primal, trained.dual).relative_gap
-        for_rounding = own + FOR_ROUNDING * (self.tol - own)
-        bits = _first(BITS, lambda b: certificate(_rounded(w, b)).relative_gap <= for_rounding)
-        rounded = formulation.nearest(_rounded(w, bits))
-        order = np.argsort(np.abs(rounded), kind="stable")
-        order = order[np.searchsorted(np.abs(rounded[order]), 0.0, side="right") :]
-        counts = np.unique(np.linspace(len(order), 0, STEPS + 1).astype(np.int64))[::-1]
-        dropped = _first(
-            counts.tolist(),
-            lambda k: certificate(_without(rounded, order[:k])).relative_gap <= self.tol,
+    if formulation.slack == "none":
+        raise ValueError("weights of a hard margin cannot be rounded: set slack='l1' or 'l2'")
+    if not getattr(problem, "has_features", True):  # problems may be duck-typed
+        raise ValueError(
+            f"compact needs weights of features, but {type(problem).__name__} has a joint "
+            "kernel, and its weights are coefficients of points"
         )
-        short = formulation.nearest(_without(rounded, order[:dropped]))
-        return dataclasses.replace(
-            trained,
-            w=short,
-            primal=certificate(short).primal,
-            converged=True,
-            status="compacted",
-            bound_gap=None,
-            state=None,
+    weights = checked_weights(sample_weight, problem.n_examples)
+    assert trained.dual is not None and trained.primal is not None
+
+    def certificate(w: Floats) -> Certificate:
+        """Of the weights nearest to these that satisfy all constraints."""
+        slacks = hinge_values(problem, formulation, w)
+        assert trained.dual is not None
+        change = formulation.change(w)
+        return Certificate(primal_value(change, slacks, formulation, C, weights), trained.dual)
+
+    w, size = trained.w, problem.n_features
+    primal = certificate(w).primal if w.shape == (size,) else np.inf
+    if not abs(primal - trained.primal) <= SAME * max(abs(primal), abs(trained.primal)):
+        raise ValueError(
+            "compact needs the data and parameters of the training: the objective of the "
+            f"weights was {trained.primal:.10g}, and with these data it is {primal:.10g}"
         )
+    own = Certificate(trained.primal, trained.dual).relative_gap
+    for_rounding = own + FOR_ROUNDING * (tol - own)
+    bits = _first(BITS, lambda b: certificate(_rounded(w, b)).relative_gap <= for_rounding)
+    rounded = formulation.nearest(_rounded(w, bits))
+    order = np.argsort(np.abs(rounded), kind="stable")
+    order = order[np.searchsorted(np.abs(rounded[order]), 0.0, side="right") :]
+    counts = np.unique(np.linspace(len(order), 0, STEPS + 1).astype(np.int64))[::-1]
+    dropped = _first(
+        counts.tolist(),
+        lambda k: certificate(_without(rounded, order[:k])).relative_gap <= tol,
+    )
+    short = formulation.nearest(_without(rounded, order[:dropped]))
+    return dataclasses.replace(
+        trained,
+        w=short,
+        primal=certificate(short).primal,
+        converged=True,
+        status="compacted",
+        bound_gap=None,
+        state=None,
+    )
 
 
 def _first(candidates: Sequence[T], is_good: Callable[[T], bool]) -> T:

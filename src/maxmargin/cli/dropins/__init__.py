@@ -1,9 +1,8 @@
 """Commands with the arguments and files of other tools, so that scripts for those keep working.
 
-`tools` and `crfsuite_options` describe the commands, and are read at every start; the files of the
-tools' names do the work. They read the data before they import estimators, which takes longer. C,
-epsilon and the scale of the weights are converted by `conventions`. Models are files of maxmargin's
-own.
+`options` describes the commands, and is read at every start; the files of the tools' names do the
+work. They read the data before they import estimators, which takes longer. C, epsilon and the scale
+of the weights are converted by `learning`. Models are files of maxmargin's own.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import argparse
 import textwrap
 from typing import Any
 
-from . import crfsuite_options
-from .tools import TOOLS
+from .options import TOOLS, add_crfsuite
 
 __all__ = ["add_parsers", "list_commands"]
 
@@ -21,7 +19,7 @@ __all__ = ["add_parsers", "list_commands"]
 def add_parsers(commands: Any) -> list[argparse.ArgumentParser]:
     """Describe all commands."""
     parsers = [parser for tool in TOOLS for parser in tool.add_parsers(commands)]
-    return [*parsers, *crfsuite_options.add_parsers(commands)]
+    return [*parsers, *add_crfsuite(commands)]
 
 
 def list_commands() -> str:

@@ -12,12 +12,19 @@ import numpy as np
 
 from ...formats import CrfsuiteData, read_crfsuite
 from ...persistence import load_model
-from ..codes import DONE, ERROR, STOPPED_EARLY, UsageError
-from ..console import echo, echo_result, standard_output
-from ..data import open_input
-from ..outputs import check_model_output, is_standard, save_somewhere
-from ..signals import NO_MODEL, Signals, announcing_interrupts
-from ..train import describe, is_finished, spent
+from ..console import (
+    DONE,
+    ERROR,
+    NO_MODEL,
+    Signals,
+    UsageError,
+    announcing_interrupts,
+    echo,
+    echo_result,
+    standard_output,
+)
+from ..files import check_model_output, is_standard, open_input, save_somewhere
+from ..training import describe, echo_misplaced, exit_code, spent
 
 __all__ = ["dump", "learn", "tag"]
 
@@ -77,11 +84,9 @@ def _save(arguments: argparse.Namespace, signals: Signals, estimator: Any) -> in
             extra = {"task": "tag", "tool": "crfsuite"}
             place, error = save_somewhere(estimator, extra, arguments.model)
     if error is not None:
-        echo(f"maxmargin: error: {arguments.model}: {error}; the model is in {place} instead")
+        echo_misplaced(arguments.model, place, error)
         return ERROR
-    if estimator.result_.status == "interrupted" or signals.received is not None:
-        return signals.code
-    return DONE if is_finished(estimator.result_) else STOPPED_EARLY
+    return exit_code(estimator.result_, signals)
 
 
 def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -100,7 +105,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
             raise UsageError("-p c2 must be above 0: weights of an SVM are always regularised")
         found.update(C=1.0 / (2.0 * c2))
         echo(
-            f"maxmargin: note: -a {arguments.algorithm}: a structural SVM is trained in place of "
+            f"maxmargin: note: -a {arguments.algorithm}: a structural SVM is trained instead of "
             f"a CRF, with C = 1 / (2 c2) = {found['C']:g}"
         )
         ignored = ["max_iterations"]
@@ -134,7 +139,7 @@ def _number(given: dict[str, str], name: str, default: float) -> float:
 def _split(
     arguments: argparse.Namespace, groups: list[CrfsuiteData]
 ) -> tuple[CrfsuiteData, CrfsuiteData | None]:
-    """What to train on, and what to test on: one of the files, or of so many groups."""
+    """What to train on, and what to test on: one of the files, or of that many groups."""
     if arguments.split is not None:
         if arguments.split < 2:
             raise UsageError(f"-g must be at least 2, got {arguments.split}")
@@ -164,8 +169,8 @@ def _joined(groups: list[CrfsuiteData]) -> CrfsuiteData:
 def tag(arguments: argparse.Namespace, signals: Signals) -> int:
     """Label a file, and say how well."""
     estimator = _load(arguments.model)
-    wants_shards = arguments.probability or arguments.marginal or arguments.marginal_all
-    if wants_shards and not hasattr(estimator, "calibration_"):
+    wants_probabilities = arguments.probability or arguments.marginal or arguments.marginal_all
+    if wants_probabilities and not hasattr(estimator, "calibration_"):
         raise ValueError(
             f"{arguments.model}: -p, -i and -l need a calibrated model, of "
             "'crfsuite learn --calibrate'"
@@ -174,9 +179,9 @@ def tag(arguments: argparse.Namespace, signals: Signals) -> int:
     predicted = [list(map(str, ys)) for ys in estimator.predict(data.X)]
     signals.check()
     if not arguments.quiet:
-        shares = _Shares.of(estimator, data) if wants_shards else None
+        probabilities = _Probabilities.of(estimator, data) if wants_probabilities else None
         with standard_output("utf-8") as stream:
-            stream.writelines(_lines(arguments, data.y, predicted, shares))
+            stream.writelines(_lines(arguments, data.y, predicted, probabilities))
     if arguments.test:
         for line in _performance(data.y, predicted, estimator.classes_.tolist()):
             echo_result(line)
@@ -198,7 +203,7 @@ def _load(path: str) -> Any:
     return estimator
 
 
-class _Shares(NamedTuple):
+class _Probabilities(NamedTuple):
     """Probabilities: of the best labelling of each sequence, and of all labels of its tokens."""
 
     whole: list[float]
@@ -206,7 +211,7 @@ class _Shares(NamedTuple):
     number: dict[str, int]
 
     @classmethod
-    def of(cls, estimator: Any, data: CrfsuiteData) -> _Shares:
+    def of(cls, estimator: Any, data: CrfsuiteData) -> _Probabilities:
         """Those of a calibrated tagger."""
         outputs, temperature = estimator._distribution(data.X), estimator.calibration_.temperature
         return cls(
@@ -220,19 +225,19 @@ def _lines(
     arguments: argparse.Namespace,
     gold: list[list[str]],
     predicted: list[list[str]],
-    shares: _Shares | None,
+    probabilities: _Probabilities | None,
 ) -> Iterator[str]:
     """Labels, behind those of the file if these are wanted, and probabilities."""
     for i, (right, found) in enumerate(zip(gold, predicted, strict=True)):
-        if shares is not None and arguments.probability:
-            yield f"@probability\t{shares.whole[i]:.6f}\n"
+        if probabilities is not None and arguments.probability:
+            yield f"@probability\t{probabilities.whole[i]:.6f}\n"
         for t, (a, b) in enumerate(zip(right, found, strict=True)):
             line = f"{a}\t{b}" if arguments.reference else b
-            if shares is not None and arguments.marginal:
-                line += f":{shares.each[i][t][shares.number[b]]:.6f}"
-            if shares is not None and arguments.marginal_all:
-                own = zip(shares.number, shares.each[i][t], strict=True)
-                line += "".join(f"\t{label}:{share:.6f}" for label, share in own)
+            if probabilities is not None and arguments.marginal:
+                line += f":{probabilities.each[i][t][probabilities.number[b]]:.6f}"
+            if probabilities is not None and arguments.marginal_all:
+                own = zip(probabilities.number, probabilities.each[i][t], strict=True)
+                line += "".join(f"\t{label}:{value:.6f}" for label, value in own)
             yield f"{line}\n"
         yield "\n"
 

@@ -1,26 +1,154 @@
-"""What the learners and classifiers of SVM-struct do alike."""
+"""What the learners and classifiers of SVM-struct do alike: files, constants, training, errors.
+
+SVM-struct minimises ``1/2 |w|^2 + C/n sum_i xi_i^p`` with ``p`` 1 or 2. Its losses may be ``L``
+times, its features ``F`` times those of the problem here: per cent, for example. With margin
+rescaling a slack is then
+
+    L^(1/p) Delta^(1/p) - F <w, dpsi>  =  L^(1/p) (Delta^(1/p) - <v, dpsi>),   w = s v,
+
+with ``s = L^(1/p) / F``; with slack rescaling the same holds with ``s = 1 / F``. So the objective
+is ``s^2 (1/2 |v|^2 + C L / (n s^2) sum_i xi_i(v)^p)``: ours, but for the constants.
+"""
 
 from __future__ import annotations
 
 import argparse
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...formats import write_text_atomically
+from ...formats import SvmlightData, read_svmlight, write_text_atomically
+from ...formats.opening import Source
+from ...formats.recognising import Kind, recognise
+from ...formats.svmlight import line_of_example
+from ...formulation import C_from_paper, Rescaling, Slack
 from ...persistence import load_model
 from ...result import Result
-from ..codes import DONE, ERROR, STOPPED_EARLY
-from ..console import echo, echo_result
-from ..outputs import check_model_output, check_text_output, save_somewhere
-from ..signals import NO_MODEL, Signals, announcing_interrupts
-from ..train import is_finished
-from ..training import Training
-from .conventions import Convention
+from ...types import Ints
+from ..console import (
+    ERROR,
+    NO_MODEL,
+    Signals,
+    announcing_interrupts,
+    echo_result,
+)
+from ..files import check_model_output, check_text_output, open_input, save_somewhere
+from ..training import Training, echo_misplaced, exit_code
 
-__all__ = ["check_model", "echo_errors", "learn", "read_tool_model", "write_predictions"]
+__all__ = [
+    "Convention",
+    "Examples",
+    "check_model",
+    "convention_of",
+    "echo_errors",
+    "raise_at",
+    "read_examples",
+    "read_tool_model",
+    "shared_parameters",
+    "train_and_save",
+    "with_width",
+    "write_predictions",
+]
+
+RESCALINGS: dict[int, Rescaling] = {1: "slack", 2: "margin"}
+SLACKS: dict[int, Slack] = {1: "l1", 2: "l2"}
+SOLVERS = {0: "n-slack", 1: "n-slack", 2: "one-slack", 3: "one-slack", 4: "one-slack"}
+
+
+class Convention(NamedTuple):
+    """Our constants; their weights are ``weights``, their objective ``objective`` times ours."""
+
+    C: float
+    epsilon: float
+    weights: float
+    objective: float
+
+
+def convention_of(
+    arguments: argparse.Namespace,
+    n_examples: int,
+    loss_scale: float = 1.0,
+    feature_scale: float = 1.0,
+) -> Convention:
+    """Convert -c and -e, which depend on -o and -p.
+
+    SVM-struct ends where constraints are violated by at most epsilon, which leaves a gap of at most
+    ``C epsilon``; here that is the gap that is certified.
+    """
+    slack, power = SLACKS[arguments.p], arguments.p
+    is_margin = RESCALINGS[arguments.o] == "margin"
+    scale = (loss_scale ** (1.0 / power) if is_margin else 1.0) / feature_scale
+    C = arguments.c * loss_scale / scale**2
+    return Convention(
+        C_from_paper(C, n_examples, "joachims", slack),
+        arguments.e / loss_scale,
+        scale,
+        scale**2,
+    )
+
+
+def shared_parameters(arguments: argparse.Namespace, convention: Convention) -> dict[str, Any]:
+    """Parameters that all estimators have."""
+    return {
+        "C": convention.C,
+        "epsilon": convention.epsilon,
+        "tol": None,
+        "rescaling": RESCALINGS[arguments.o],
+        "slack": SLACKS[arguments.p],
+        "solver": SOLVERS.get(arguments.w, "auto"),
+        "random_state": 0,
+        "verbose": 1 if arguments.v > 0 else 0,
+    }
+
+
+_KINDS = (Kind.SVMLIGHT, Kind.LETOR, Kind.SVM_HMM, Kind.QUERIES)
+
+
+class Examples(NamedTuple):
+    """Rows of a file: features, labels, queries if it has them, and where each query begins."""
+
+    source: Source
+    X: Any
+    y: Any
+    qid: Any
+
+    @property
+    def offsets(self) -> Ints:
+        """Where the rows of each query begin, and their number last."""
+        starts = np.flatnonzero(np.diff(self.qid)) + 1
+        return np.concatenate([[0], starts, [len(self.qid)]]).astype(np.int64)
+
+
+def read_examples(path: str, needs_queries: bool) -> Examples:
+    """Read a file; ValueError says which line is wrong."""
+    source = open_input(path)
+    kind = recognise(source)
+    if kind is not None and kind not in _KINDS:
+        form = "LABEL qid:N INDEX:VALUE" if needs_queries else "LABEL INDEX:VALUE"
+        raise ValueError(f"{source}: this is {kind.value}, expected lines {form} ... # comment")
+    data: SvmlightData = read_svmlight(source)
+    examples = Examples(source, data.X, data.y, data.qid)
+    if data.y.dtype.kind not in "if":
+        raise_at(examples, 0, f"expected a number as label, found {str(data.y[0])!r:.40}")
+    if needs_queries and data.qid is None:
+        raise_at(examples, 0, "expected qid: behind the label, found none")
+    return examples
+
+
+def raise_at(examples: Examples, row: int, what: str) -> None:
+    """Raise ValueError that names the line of a row."""
+    line = line_of_example(examples.source, row)
+    raise ValueError(f"{examples.source}:{line}: {what}")
+
+
+def with_width(X: Any, width: int) -> Any:
+    """X with that many features; others are unknown to a model, and left out."""
+    if X.shape[1] < width:
+        X = X.copy()
+        X.resize(X.shape[0], width)
+    return X[:, :width]
 
 
 def check_model(arguments: argparse.Namespace) -> None:
@@ -28,7 +156,7 @@ def check_model(arguments: argparse.Namespace) -> None:
     check_model_output(arguments.model, [arguments.data], force=True)
 
 
-def learn(
+def train_and_save(
     arguments: argparse.Namespace, signals: Signals, training: Training, convention: Convention
 ) -> int:
     """Train, save, and say how it went in SVM-struct's terms; returns the exit code."""
@@ -48,14 +176,9 @@ def learn(
         echo_result(f"Runtime in cpu-seconds: {seconds:.2f}")
         echo_result(f"Model written to {place}")
     if error is not None:
-        echo(
-            f"maxmargin: error: {arguments.model}: {error.strerror or error}; the model is in "
-            f"{place} instead"
-        )
+        echo_misplaced(arguments.model, place, error)
         return ERROR
-    if result.status == "interrupted" or signals.received is not None:
-        return signals.code
-    return DONE if is_finished(result) else STOPPED_EARLY
+    return exit_code(result, signals)
 
 
 def _statistics(result: Result, convention: Convention) -> Iterable[str]:

@@ -10,15 +10,22 @@ import numpy as np
 from scipy import sparse
 
 from ...types import Ints
-from ..codes import DONE, UsageError
-from ..console import echo_result
-from ..data import check_several_labels
-from ..signals import Signals
+from ..console import DONE, Signals, UsageError, echo_result
+from ..files import check_several_labels
 from ..training import Training
-from .conventions import convention_of, shared_parameters
-from .examples import Examples, raise_at, read_examples, with_width
-from .learning import check_model, echo_errors, read_tool_model, write_predictions
-from .learning import learn as train_and_save
+from .learning import (
+    Examples,
+    check_model,
+    convention_of,
+    echo_errors,
+    raise_at,
+    read_examples,
+    read_tool_model,
+    shared_parameters,
+    train_and_save,
+    with_width,
+    write_predictions,
+)
 
 __all__ = ["classify", "learn"]
 

@@ -9,26 +9,32 @@ import numpy as np
 from scipy import sparse
 
 from ...types import Bools, Floats
-from ..codes import DONE, UsageError
-from ..console import echo, echo_result
-from ..signals import Signals
+from ..console import DONE, Signals, UsageError, echo, echo_result
 from ..training import Training
-from .conventions import convention_of, shared_parameters
-from .examples import raise_at, read_examples, with_width
-from .learning import check_model, echo_errors, read_tool_model, write_predictions
-from .learning import learn as train_and_save
+from .learning import (
+    check_model,
+    convention_of,
+    echo_errors,
+    raise_at,
+    read_examples,
+    read_tool_model,
+    shared_parameters,
+    train_and_save,
+    with_width,
+    write_predictions,
+)
 
 __all__ = ["classify", "learn"]
 
 MEASURES = {1: "f1", 2: "error", 3: "prbep", 4: "precision@k", 5: "recall@k", 10: "rocarea"}
-PER_CENT = 100.0  # losses, and joint features, are so many times ours
+PER_CENT = 100.0  # losses, and joint features, are that many times ours
 
 
 def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train a classifier."""
     if arguments.l == 0:
         raise UsageError("-l 0, a loss of 1 for any error in the whole file, is not offered")
-    share = _share(arguments)
+    fraction = _fraction(arguments)
     check_model(arguments)
     data = read_examples(arguments.data, needs_queries=False)
     unlabelled = np.flatnonzero(data.y == 0)
@@ -50,7 +56,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
 
     estimator = PerformanceSVM(
         measure=MEASURES[arguments.l],  # type: ignore[arg-type]
-        k=max(int(share * n_positive), 1) if share else None,
+        k=max(int(fraction * n_positive), 1) if fraction else None,
         fit_intercept=False,
         **shared_parameters(arguments, convention),
     )
@@ -84,19 +90,16 @@ def classify(arguments: argparse.Namespace, signals: Signals) -> int:
     return DONE
 
 
-def _share(arguments: argparse.Namespace) -> float:
-    """What k is as a share of the positive rows; 0 for measures without k."""
-    if arguments.l == 4:
-        share = arguments.fraction or 0.5
-        if share > 1.0:
-            raise UsageError(f"--p of -l 4 must be at most 1, got {share:g}")
-        return share
-    if arguments.l == 5:
-        share = arguments.fraction or 2.0
-        if share < 1.0:
-            raise UsageError(f"--p of -l 5 must be at least 1, got {share:g}")
-        return share
-    return 0.0
+def _fraction(arguments: argparse.Namespace) -> float:
+    """What k is as a fraction of the positive rows; 0 for measures without k."""
+    if arguments.l not in (4, 5):
+        return 0.0
+    fraction = float(arguments.fraction) or {4: 0.5, 5: 2.0}[arguments.l]
+    if arguments.l == 4 and fraction > 1.0:
+        raise UsageError(f"--p of -l 4 must be at most 1, got {fraction:g}")
+    if arguments.l == 5 and fraction < 1.0:
+        raise UsageError(f"--p of -l 5 must be at least 1, got {fraction:g}")
+    return fraction
 
 
 def _with_constant(X: Any, bias: float) -> Any:
@@ -109,7 +112,7 @@ def _with_constant(X: Any, bias: float) -> Any:
 
 def _measures(positive: Bools, scores: Floats) -> list[str]:
     """The measures that svm_perf_classify lists, in per cent."""
-    from ...estimators.measure_scores import measure_of_scores
+    from ...estimators.performance import measure_of_scores
     from ...problems.measures.measure import Measure
 
     chosen = scores > 0

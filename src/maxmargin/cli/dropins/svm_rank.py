@@ -8,14 +8,20 @@ from itertools import pairwise
 import numpy as np
 
 from ...types import Floats
-from ..codes import DONE
-from ..console import echo_result
-from ..signals import Signals
+from ..console import DONE, Signals, echo_result
 from ..training import Training
-from .conventions import convention_of, shared_parameters
-from .examples import Examples, read_examples, with_width
-from .learning import check_model, echo_errors, read_tool_model, write_predictions
-from .learning import learn as train_and_save
+from .learning import (
+    Examples,
+    check_model,
+    convention_of,
+    echo_errors,
+    read_examples,
+    read_tool_model,
+    shared_parameters,
+    train_and_save,
+    with_width,
+    write_predictions,
+)
 
 __all__ = ["classify", "learn"]
 

@@ -1,22 +1,23 @@
-"""Costs of labels: what is taken for one, and the searches that they ask for."""
+"""Costs of labels and the search for any of them; chains of which some labels are not known."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
-from ...search.modes import ERROR_COUNTS, SearchMode
-from ...types import Floats, Ints, Ints32
-from .cost_kernels import best_between, costly_labellings, labelling_score
-from .kernels import ChainScratch, chain_scores
+from ...problem import Problem
+from ...search.bounded_search import Candidate, Violation, most_violated
+from ...types import Bools, Floats, Ints, Ints32
+from .layout import ChainModel
+from .state_kernels import StateScratch, best_path, path_score
 
 if TYPE_CHECKING:
     from .problem import ChainProblem
 
-__all__ = ["checked_costs", "costed_labellings"]
+__all__ = ["PartialChains", "bounded_path", "checked_costs", "costs_of_choices", "known_runs"]
 
 
 def checked_costs(
@@ -53,47 +54,113 @@ def checked_costs(
     return table, rows
 
 
-def costed_labellings(problem: ChainProblem, examples: Ints, w: Floats, mode: SearchMode) -> Ints32:
-    """Most violated labellings, one after the other, where a plain search does not find them.
+def costs_of_choices(allowed: Bools, costs: Floats | None = None) -> tuple[Floats, Ints32]:
+    """A table of costs with a row for each set of labels, and the row of each token.
 
-    That is where losses are rescaled or roots are taken (LEVELS), by branch and bound; and where
-    wrong labels may cost nothing and costs count as 1 (DEVIATION). Labellings without costs are
-    violated by their gain alone, or not at all if ``mode.slack``.
+    A label costs what it does beside the right label that it is nearest to, ``costs[right, label]``
+    (1 for all wrong labels by default): nothing if it is one of the set.
     """
-    data, lengths = problem.data, np.diff(problem.data.offsets)[examples]
-    found = np.empty(int(lengths.sum()), np.int32)
-    transition, start, stop = problem.decoder.potentials(w)
-    work = problem.decoder.scratch(int(lengths.max(initial=1)), start, stop)
-    if mode.kind != ERROR_COUNTS:
-        costly_labellings(data, examples, w, transition, not mode.slack, work, found)
-        return found
-    violation = Violation(mode.slack, mode.sqrt_loss)
-    begin = 0
-    for i, length in zip(examples.tolist(), lengths.tolist(), strict=True):
-        first = int(data.offsets[i])
-        scores = np.empty((length, data.n_labels))
-        chain_scores(data.rows, first, length, w, data.n_labels, start, stop, scores)
-        loss_unit = 1.0 / length if data.normalized else 1.0
-        losses = loss_unit * data.costs[data.cost_rows[first : first + length]]
-        gold = data.labels[first : first + length]
-        decode = _decoder(scores, transition, losses, gold, work)
-        best = most_violated(decode, losses.max(axis=1), violation, loss_unit * problem.cost_unit)
-        found[begin : begin + length] = gold if best is None else best.output
-        begin += length
-    return found
+    K = allowed.shape[1]
+    table = 1.0 - np.eye(K) if costs is None else costs
+    packed = np.packbits(allowed, axis=1)
+    _, first, rows = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    sets = allowed[first]
+    nearest = np.stack([table[chosen].min(axis=0) for chosen in sets])
+    return nearest, rows.ravel().astype(np.int32)
 
 
-def _decoder(
-    scores: Floats, transition: Floats, losses: Floats, gold: Ints32, work: ChainScratch
-) -> Decoder:
-    """The search for sums of gain and loss; see `bounded_search`."""
-    of_gold = labelling_score(scores, len(gold), transition, gold)
-    tokens = np.arange(len(gold))
-    path = work.path[: len(gold)]
+def bounded_path(
+    model: ChainModel,
+    gold: Ints32,
+    costs: Floats,
+    unit: float,
+    violation: Violation,
+    work: StateScratch,
+) -> Ints32:
+    """The path of the largest rescaled violation, or the gold one if none is positive.
+
+    With costs there is no number of errors to tell labellings apart by. The ordinary search with
+    some tokens held to cheap or dear labels is enough for an exact branch and bound; see
+    `bounded_search`. ``costs`` are those of the labels of each token, multiples of the ``unit`` if
+    it is not 0; the tokens' scores are in ``work``.
+    """
+    n, K = costs.shape
+    tokens, scores = np.arange(n), work.unary[:n, :K].copy()
+    gold_score = path_score(model, gold, n, work)
 
     def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
-        score = best_between(scores, transition, losses, lower, upper, multiplier, work, path)
-        slots = losses[tokens, path]
-        return Candidate(path.copy(), slots, float(slots.sum()), float(score - of_gold))
+        outside = (costs <= lower[:, None]) | (costs > upper[:, None])
+        work.unary[:n, :K] = np.where(outside, -np.inf, scores + multiplier * costs)
+        best_path(model, n, work, work.path)
+        path = work.path[:n].copy()
+        work.unary[:n, :K] = scores
+        losses = costs[tokens, path]
+        gain = path_score(model, path, n, work) - gold_score
+        return Candidate(path, losses, float(losses.sum()), float(gain))
 
-    return decode
+    best = most_violated(decode, costs.max(axis=1), violation, unit)
+    if not violation.slack:
+        # Labellings without loss, of which there may be several, are violated by their gain.
+        free = decode(np.full(n, -1.0), np.zeros(n), 0.0)
+        if free.gain > (0.0 if best is None else violation.value(best.loss, best.gain)):
+            best = free
+    return gold if best is None else best.output
+
+
+class PartialChains:
+    """Sequences with a set of right labels for each token; see `cccp.PartialProblem`.
+
+    Parameters
+    ----------
+    problem : ChainProblem
+        The sequences with any completion, and the costs of `costs_of_choices`.
+    allowed : array of bool, shape (n_tokens, n_labels)
+        The right labels of each token.
+    """
+
+    def __init__(self, problem: ChainProblem, allowed: Bools) -> None:
+        self.problem, self.allowed = problem, allowed
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sequences."""
+        return self.problem.n_examples
+
+    def first_weights(self, train: Callable[[Problem, Ints], Floats]) -> Floats:
+        """Weights of a model of the tokens whose label is known, and of neighbours among them.
+
+        Sequences are cut where labels are not known. Cuts are no first or last tokens: there are no
+        weights for those here, and no constraints.
+        """
+        tokens, offsets = known_runs(self.allowed, self.problem.data.offsets)
+        w = np.zeros(self.problem.n_features)
+        if len(tokens):
+            starts = tokens[offsets[:-1]]
+            origins = np.searchsorted(self.problem.data.offsets, starts, side="right") - 1
+            pieces = self.problem.pieces(tokens, offsets)
+            w[: pieces.n_features] = train(pieces, origins)
+        return w
+
+    def complete(self, w: Floats) -> Ints32:
+        """The best right labels of all tokens."""
+        data = self.problem.data
+        return self.problem.decoder.decode(data.inputs, data.offsets, w, self.allowed)
+
+    def completed(self, completion: Ints32) -> ChainProblem:
+        """The sequences with these labels."""
+        return self.problem.with_labels(completion)
+
+    def differing(self, one: Ints32, other: Ints32) -> Ints:
+        """Sequences whose labels differ."""
+        starts = self.problem.data.offsets[:-1]
+        return np.flatnonzero(np.logical_or.reduceat(one != other, starts))
+
+
+def known_runs(allowed: Bools, offsets: Ints) -> tuple[Ints, Ints]:
+    """Tokens that may have one label only, and where runs of neighbours among them begin."""
+    known = allowed.sum(axis=1) == 1
+    tokens = np.flatnonzero(known)
+    opens = np.zeros(len(known), dtype=bool)
+    opens[offsets[:-1]] = True
+    opens[1:] |= ~known[:-1]
+    return tokens, np.append(np.flatnonzero(opens[tokens]), len(tokens)).astype(np.int64)

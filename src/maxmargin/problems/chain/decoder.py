@@ -1,4 +1,4 @@
-"""Scores and best labellings of chains, without a problem to learn."""
+"""Scores and best labellings of chains of all orders, without a problem to learn."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from ...engine.cost_model import scoring_work
-from ...engine.packed_problem import entries_per_row
-from ...engine.rows import Rows, row_scores
+from ...engine.packed_problem import entries_per_row, sparse_rows
+from ...engine.rows import make_rows
 from ...search.limits import as_weights
 from ...types import Bools, Floats, Ints, Ints32
 from .constraints import ChainConstraints, check_possible, forbidden_moves
-from .k_best import decode_k_best, make_k_best_scratch
+from .k_best import check_table, decode_k_best, make_k_best_scratch
 from .kernels import ChainScratch, decode_chains
-from .layout import ChainLayout
+from .layout import ChainLayout, ChainModel
+from .state_kernels import ChainInputs, StateScratch, decode_states, score_labellings
 
-__all__ = ["ChainDecoder", "KBest", "empty_k_best"]
+__all__ = ["NO_PAIRS", "ChainDecoder", "KBest", "make_scratch"]
+
+NO_PAIRS = sparse_rows(sp.csr_matrix((0, 0)))  # of tokens without transition features
 
 
 class ChainDecoder:
@@ -30,83 +34,118 @@ class ChainDecoder:
         self.forbidden = forbidden_moves(constraints, layout.n_labels)
 
     def potentials(self, w: Floats) -> tuple[Floats, Floats, Floats]:
-        """Transition, start and stop scores at ``w``, with -inf where forbidden."""
-        transition = self.layout.transitions(w)
-        start, stop = self.layout.boundaries(w)
-        if self.constraints is not None:
-            transition = np.where(self.constraints.transitions, transition, -np.inf)
-            start = np.where(self.constraints.start, start, -np.inf)
-            stop = np.where(self.constraints.stop, stop, -np.inf)
-        return np.ascontiguousarray(transition), start, stop
+        """Weights of transitions, first and last labels, with -inf where forbidden."""
+        K, (start, stop) = self.layout.n_labels, self.layout.boundaries(w)
+        transitions = self.layout.transitions(w) + self.forbidden[:K]
+        return transitions, start + self.forbidden[K], stop + self.forbidden[K + 1]
+
+    def inputs(
+        self, tokens: Any, pair_tokens: Any = None, *, check_indices: bool = True
+    ) -> ChainInputs:
+        """Features of tokens as kernels take them; a constant one is added if the model has one."""
+        has_constant = self.layout.n_inputs == tokens.shape[1] + 1
+        # Those of higher orders would take long to compile for other types of rows.
+        form: dict[str, Any] = (
+            {} if self.layout.is_first_order else {"sparse": True, "dtype": np.float64}
+        )
+        rows = make_rows(tokens, fit_intercept=has_constant, check_indices=check_indices, **form)
+        inputs = ChainInputs(rows, NO_PAIRS if pair_tokens is None else sparse_rows(pair_tokens))
+        self._check(inputs)
+        return inputs
+
+    def _check(self, inputs: ChainInputs) -> None:
+        """Raise ValueError unless inputs are those of the layout."""
+        rows, pair_rows = inputs
+        sizes = rows.n_inputs, pair_rows.n_inputs
+        expected = self.layout.n_inputs, self.layout.n_pair_inputs
+        if sizes != expected or (expected[1] and pair_rows.n_rows != rows.n_rows):
+            raise ValueError(
+                f"{rows.n_rows} tokens have {sizes[0]} features and {pair_rows.n_rows} have "
+                f"{sizes[1]} transition features, expected {expected[0]} and {expected[1]}"
+            )
+
+    def checked(self, inputs: ChainInputs, w: Floats) -> Floats:
+        """The weights, if they and the inputs are those of the layout."""
+        self._check(inputs)
+        return as_weights(w, self.layout.size)
+
+    def mask(self, inputs: ChainInputs, allowed: Bools | None) -> Bools:
+        """What kernels take for the labels that are allowed."""
+        K, n = self.layout.n_labels, inputs.rows.n_rows
+        mask = np.empty((0, K), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
+        if allowed is not None and mask.shape != (n, K):
+            raise ValueError(f"allowed has shape {mask.shape}, expected {(n, K)}")
+        return mask
 
     def scratch(self, longest: int, start: Floats, stop: Floats) -> ChainScratch:
-        """Work arrays for sequences of at most ``longest`` tokens."""
+        """Work arrays of the fast path, for sequences of at most ``longest`` tokens."""
         K = self.layout.n_labels
         return ChainScratch(
             np.empty((longest, K)), np.empty((longest, K)), np.empty(longest, np.int32), start, stop
         )
 
-    def checked(self, rows: Rows, w: Floats) -> Floats:
-        """The weights, if they and the rows are those of the layout."""
-        if rows.n_inputs != self.layout.n_inputs:
-            raise ValueError(
-                f"tokens have {rows.n_inputs} features, expected {self.layout.n_inputs}"
-            )
-        return as_weights(w, self.layout.size)
+    def token_work(self, inputs: ChainInputs) -> float:
+        """Counted work of a token."""
+        K, work = (
+            self.layout.n_labels,
+            scoring_work(entries_per_row(inputs.rows), self.layout.n_columns),
+        )
+        if self.layout.is_first_order:
+            return work + 0.5 * K * K
+        if self.layout.n_pair_inputs:
+            n_pairs = len(self.layout.tuples.pairs)
+            work += scoring_work(entries_per_row(inputs.pair_rows), n_pairs)
+        return work + moves_work(self.layout.model)
 
-    def decode(self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None) -> Ints32:
+    def decode(
+        self, inputs: ChainInputs, offsets: Ints, w: Floats, allowed: Bools | None = None
+    ) -> Ints32:
         """Best labels of all tokens, of those that ``allowed`` (n_tokens, n_labels) marks."""
-        paths = self.decode_possible(rows, offsets, w, allowed)
+        paths = self.decode_possible(inputs, offsets, w, allowed)
         check_possible(paths[offsets[:-1]] < 0)
         return paths
 
     def decode_possible(
-        self, rows: Rows, offsets: Ints, w: Floats, allowed: Bools | None = None
+        self, inputs: ChainInputs, offsets: Ints, w: Floats, allowed: Bools | None = None
     ) -> Ints32:
         """The same, with -1 for all tokens of sequences that no labelling is allowed for."""
-        w, mask = self.checked(rows, w), self.mask(rows, allowed)
-        transition, start, stop = self.potentials(w)
+        w, mask = self.checked(inputs, w), self.mask(inputs, allowed)
         paths = np.empty(int(offsets[-1]), dtype=np.int32)
-        work = self.scratch(int(np.diff(offsets).max(initial=0)), start, stop)
-        decode_chains(rows, offsets, w, self.layout.n_labels, transition, mask, work, paths)
+        longest = int(np.diff(offsets).max(initial=1))
+        if self.layout.is_first_order:
+            K, (transition, *ends) = self.layout.n_labels, self.potentials(w)
+            work = self.scratch(longest, *ends)
+            decode_chains(inputs.rows, offsets, w, K, transition, mask, work, paths)
+        else:
+            model = self.layout.model
+            states = make_scratch(model, longest)
+            decode_states(model, inputs, offsets, w, self.forbidden, mask, states, paths)
         return paths
 
-    def token_work(self, rows: Rows) -> float:
-        """Counted work of a token."""
-        K = self.layout.n_labels
-        return scoring_work(entries_per_row(rows), K) + 0.5 * K * K
-
-    def mask(self, rows: Rows, allowed: Bools | None) -> Bools:
-        """What kernels take for the labels that are allowed."""
-        K = self.layout.n_labels
-        mask = np.empty((0, K), bool) if allowed is None else np.ascontiguousarray(allowed, bool)
-        if allowed is not None and mask.shape != (rows.n_rows, K):
-            raise ValueError(f"allowed has shape {mask.shape}, expected {(rows.n_rows, K)}")
-        return mask
-
-    def score(self, rows: Rows, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
+    def score(self, inputs: ChainInputs, offsets: Ints, labels: Ints32, w: Floats) -> Floats:
         """Scores <w, psi(x, y)> of given labels, one of each sequence; constraints do not count."""
-        w = self.checked(rows, w)
-        first, last = offsets[:-1], offsets[1:] - 1
-        scores = row_scores(rows, self.layout.emissions(w))[np.arange(len(labels)), labels]
-        after = np.delete(np.arange(len(labels)), first)
-        scores[after] += self.layout.transitions(w)[labels[after - 1], labels[after]]
-        start, stop = self.layout.boundaries(w)
-        scores[first] += start[labels[first]]
-        scores[last] += stop[labels[last]]
-        return np.add.reduceat(scores, first)
+        w, model = self.checked(inputs, w), self.layout.model
+        work = make_scratch(model, int(np.diff(offsets).max(initial=1)))
+        scores, nothing = np.empty(len(offsets) - 1), np.zeros_like(self.forbidden)
+        codes = np.ascontiguousarray(labels, np.int32)
+        score_labellings(model, inputs, offsets, codes, w, nothing, work, scores)
+        return scores
 
     def decode_k_best(
-        self, rows: Rows, offsets: Ints, w: Floats, k: int, allowed: Bools | None = None
+        self, inputs: ChainInputs, offsets: Ints, w: Floats, k: int, allowed: Bools | None = None
     ) -> KBest:
         """The k best labellings of each sequence, best first; none where none is allowed."""
-        w, mask = self.checked(rows, w), self.mask(rows, allowed)
-        K, longest = self.layout.n_labels, int(np.diff(offsets).max(initial=1))
-        transition, start, stop = self.potentials(w)
-        best = empty_k_best(offsets, k)
-        work = self.scratch(longest, start, stop), make_k_best_scratch(longest, K, k)
-        into = best.labels, best.scores, best.found
-        decode_k_best(rows, offsets, w, K, transition, mask, k, *work, *into)
+        w, mask, model = self.checked(inputs, w), self.mask(inputs, allowed), self.layout.model
+        longest, n = int(np.diff(offsets).max(initial=1)), len(offsets) - 1
+        k = min(k, model.n_labels**longest)  # there are no more
+        work = make_scratch(model, longest), make_k_best_scratch(model, longest, k)
+        best = KBest(
+            np.zeros(k * int(offsets[-1]), np.int32),
+            np.empty((n, k)),
+            np.empty(n, np.int64),
+            offsets,
+        )
+        decode_k_best(model, inputs, offsets, w, self.forbidden, mask, k, *work, best[:3])
         return best
 
 
@@ -138,8 +177,23 @@ class KBest(NamedTuple):
         return [pairs[first:end] for first, end in pairwise([0, *ends.tolist()])]
 
 
-def empty_k_best(offsets: Ints, k: int) -> KBest:
-    """Room for the k best labellings of each sequence; labels that are not found are 0."""
-    n = len(offsets) - 1
-    labels = np.zeros(k * int(offsets[-1]), np.int32)
-    return KBest(labels, np.empty((n, k)), np.empty(n, np.int64), offsets)
+def make_scratch(model: ChainModel, longest: int, n_error_counts: int = 1) -> StateScratch:
+    """Work arrays for sequences of at most ``longest`` tokens."""
+    K, S = model.n_labels, model.states.n_states
+    check_table(8 * longest * n_error_counts * S, longest, S, n_error_counts)
+    return StateScratch(
+        np.empty((S, K)),
+        np.empty((longest, model.n_columns)),
+        np.empty(model.n_pairs),
+        np.empty((longest, K * K if model.has_pairs else 0)),
+        np.empty((longest, n_error_counts, S)),
+        np.empty(S),
+        np.empty(K),
+        np.empty(longest, np.int32),
+        np.empty((longest, K), np.bool_),
+    )
+
+
+def moves_work(model: ChainModel) -> float:
+    """Counted work of a token's moves."""
+    return (0.25 * model.states.n_states + len(model.states.core_last)) * model.n_labels

@@ -1,19 +1,13 @@
-"""Exact decoding of first-order chains, and chain candidates as sparse rows.
+"""The fast path of first-order chains: exact decoding, and candidates as sparse rows.
 
 A chain of L tokens with K labels scores a labelling y by
 
     sum_t unary[t, y_t] + sum_{t>0} transition[y_{t-1}, y_t],
 
 start and stop weights folded into the first and last row of ``unary``; a forbidden transition is
--inf. Three searches, each over all K^L labellings:
-
-* `viterbi`          the best labelling;
-* `best_non_gold`   the best labelling but the gold one (zero-one loss, and no rescaling);
-* `best_by_error_count`    the best labelling for each number of wrong labels, then the best level
-                     (slack rescaling and square-root losses; Tsochantaridis et al. 2005, sec. 3.2).
-
-All take time O(L K^2), `best_by_error_count` O(L^2 K^2). None stores back-pointers: scores are kept
-and the maximiser is found again on the way back.
+-inf. `viterbi` finds the best of all K^L labellings in time O(L K^2). It stores no back-pointers:
+scores are kept and the maximiser is found again on the way back. What the loss does not add up for,
+and chains of higher orders, `state_kernels` search.
 """
 
 from __future__ import annotations
@@ -24,13 +18,12 @@ import numpy as np
 
 from ..._jit import kernel
 from ..._numba import prefetch
+from ...engine.online_steps import SCALE, single_step
 from ...engine.rows import add_scores, add_sparse_scores, write_pair, write_row
-from ...search.modes import ADDITIVE, BEST_NON_GOLD, PREDICTION
 from ...search.ties import argmax
-from ...search.violation import violation
 from ...types import Floats, Ints32
 
-# Weights that caches near the core hold: of more, those of the next token are asked for ahead.
+# Weights that caches near the core hold: of more, those of the next token are prefetched.
 NEAR = 2**17
 SEVERAL = 8  # labels from which on the plain loop over them is the fastest, if memory is the limit
 LINE = np.uint64(8)  # weights in a line of the cache
@@ -85,24 +78,18 @@ def token_scores(rows, first, length, w, K, unary):
 
 @kernel(inline=True)
 def add_loss(chain, unary, first, length, gold, loss_unit):
-    """Add the losses of all labels to their scores."""
+    """Add the losses of all labels, in multiples of ``loss_unit``, to their scores."""
     K = chain.n_labels
     if len(chain.cost_rows) > 0:
-        add_costs(chain, unary, first, length, loss_unit)
+        for t in range(length):
+            row = chain.cost_rows[first + t]
+            for k in range(K):
+                unary[t, k] += loss_unit * chain.costs[row, k]
     else:
         for t in range(length):
             for k in range(K):
                 unary[t, k] += loss_unit
             unary[t, gold[t]] -= loss_unit
-
-
-@kernel(allocates=False)
-def add_costs(chain, unary, first, length, loss_unit):
-    """Add the costs of all labels, in multiples of ``loss_unit``, to their scores."""
-    for t in range(length):
-        row = chain.cost_rows[first + t]
-        for k in range(chain.n_labels):
-            unary[t, k] += loss_unit * chain.costs[row, k]
 
 
 @kernel(inline=True)
@@ -186,103 +173,19 @@ def viterbi(unary, length, transition, K, forward, path):
     return score
 
 
-@kernel
-def best_non_gold(unary, length, transition, K, gold, forward, path):
-    """Best labelling other than ``gold``; returns its score minus that of gold, or -inf if none.
+@kernel(allocates=False)
+def chain_oracle(chain, examples, w, scale, plain, transition, as_blocks, work, out):
+    """A labelling of each example as a sparse row of dpsi, in features or in blocks.
 
-    forward[t, k] is the best prefix score that ends in k and has left the gold labelling at or
-    before t; the gold labelling's own prefix score is carried along.
-    """
-    prefix = np.empty(length)
-    prefix[0] = unary[0, gold[0]]
-    for k in range(K):
-        forward[0, k] = unary[0, k] if k != gold[0] else -np.inf
-    for t in range(1, length):
-        prefix[t] = prefix[t - 1] + transition[gold[t - 1], gold[t]] + unary[t, gold[t]]
-        advance(forward[t - 1], transition, K, forward[t])
-        for k in range(K):
-            if k != gold[t]:
-                leave = prefix[t - 1] + transition[gold[t - 1], k]
-                if leave > forward[t, k]:
-                    forward[t, k] = leave
-            forward[t, k] += unary[t, k]
-    label = argmax(forward[length - 1], K)
-    score = forward[length - 1, label]
-    if score == -np.inf:
-        return -np.inf
-    t = length - 1
-    path[t] = label
-    while t > 0:
-        previous = best_predecessor(forward[t - 1], transition, label, K)
-        stay = forward[t - 1, previous] + transition[previous, label]
-        if label != gold[t]:
-            leave = prefix[t - 1] + transition[gold[t - 1], label]
-            if leave >= stay:
-                for s in range(t):
-                    path[s] = gold[s]
-                break
-        label = previous
-        t -= 1
-        path[t] = label
-    return score - prefix[length - 1]
+    Problem solved for example i, gold labelling y, over all labellings z, at ``scale * w``:
 
+        max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels, or costs
 
-@kernel
-def fill_error_counts(unary, length, transition, K, gold, error_counts):
-    """levels[t, m, k] = best score of a prefix that ends in k at t with m wrong labels."""
-    error_counts[:length, : length + 1] = -np.inf
-    reached = np.empty(K)
-    for k in range(K):
-        error_counts[0, int(k != gold[0]), k] = unary[0, k]
-    for t in range(1, length):
-        for m in range(t + 1):
-            advance(error_counts[t - 1, m], transition, K, reached)
-            for k in range(K):
-                error_counts[t, m + int(k != gold[t]), k] = reached[k] + unary[t, k]
-
-
-@kernel
-def best_by_error_count(unary, length, transition, K, gold, loss_unit, mode, path):
-    """Labelling that maximises the rescaled violation; returns that maximum (0: gold)."""
-    error_counts = np.empty((length, length + 1, K))
-    fill_error_counts(unary, length, transition, K, gold, error_counts)
-    gold_score = error_counts[length - 1, 0, gold[length - 1]]
-    best_value, best_error_count, best_label = 0.0, 0, gold[length - 1]
-    for m in range(1, length + 1):
-        label = argmax(error_counts[length - 1, m], K)
-        gain = error_counts[length - 1, m, label] - gold_score
-        if gain == -np.inf:
-            continue
-        value = violation(m * loss_unit, gain, mode)
-        if value > best_value:
-            best_value, best_error_count, best_label = value, m, label
-    m, label = best_error_count, best_label
-    path[length - 1] = label
-    for t in range(length - 1, 0, -1):
-        if label != gold[t]:
-            m -= 1
-        label = best_predecessor(error_counts[t - 1, m], transition, label, K)
-        path[t - 1] = label
-    return best_value
-
-
-@kernel
-def chain_oracle(chain, examples, w, transition, mode, as_blocks, work, out):
-    """Most violated labelling of each example as a sparse row of dpsi, in features or in parts.
-
-    Problem solved for example i, gold labelling y, over all labellings z:
-
-        ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong labels, or costs
-        DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
-        LEVELS      max  the rescaled violation of `best_by_error_count`
-        PREDICTION  max  -<dpsi(z), w>
-
-    In: ``chain`` (ChainData), ``transition`` (K, K) with -inf where forbidden, ``work``
-    (ChainScratch). Out: ``out.indptr, out.indices, out.values, out.losses``, large enough for the
-    longest rows possible. A row is empty, with loss 0, where nothing beats the gold labelling.
+    or, with ``plain``, without Delta. In: ``chain`` (ChainData), ``transition`` (K, K) with -inf
+    where forbidden, ``work`` (ChainScratch). Out: ``out.indptr, out.indices, out.values,
+    out.losses``, large enough for the longest rows possible.
     """
     K = chain.n_labels
-    unary, forward, path = work.unary, work.forward, work.path
     filled = 0
     out.indptr[0] = 0
     for r in range(len(examples)):
@@ -291,32 +194,55 @@ def chain_oracle(chain, examples, w, transition, mode, as_blocks, work, out):
         length = chain.offsets[i + 1] - first
         gold = chain.labels[first : first + length]
         loss_unit = 1.0 / length if chain.normalized else 1.0
-        chain_scores(chain.rows, first, length, w, K, work.start, work.stop, unary)
-        violated = True
-        if mode.kind == ADDITIVE:
-            add_loss(chain, unary, first, length, gold, loss_unit)
-            viterbi(unary, length, transition, K, forward, path)
-        elif mode.kind == BEST_NON_GOLD:
-            gain = best_non_gold(unary, length, transition, K, gold, forward, path)
-            violated = violation(1.0, gain, mode) > 0.0
-        elif mode.kind == PREDICTION:
-            viterbi(unary, length, transition, K, forward, path)
-        else:
-            value = best_by_error_count(unary, length, transition, K, gold, loss_unit, mode, path)
-            violated = value > 0.0
-        out.losses[r] = 0.0
-        if violated:
-            wrong, out.losses[r] = loss_of(chain, first, length, gold, path, loss_unit)
-            if wrong > 0:
-                filled = write_difference(chain, first, length, gold, path, as_blocks, out, filled)
+        chain_scores(chain.rows, first, length, w, K, work.start, work.stop, work.unary)
+        if not plain:
+            add_loss(chain, work.unary, first, length, gold, loss_unit / scale)
+        viterbi(work.unary, length, transition, K, work.forward, work.path)
+        wrong, out.losses[r] = loss_of(chain, first, length, gold, work.path, loss_unit)
+        if wrong > 0:
+            filled = write_difference(chain, first, length, gold, work.path, as_blocks, out, filled)
         out.indptr[r + 1] = filled
+
+
+@kernel
+def chain_online(chain, examples, weights, forbidden, rule, state, work, row):
+    """A step of an online solver for each sequence, at the weights the one before has left.
+
+    The candidate of a sequence is its best labelling (``rule.plain``), or maximises
+    ``Delta - <dpsi, w>``; its plane is (Delta, dpsi). With w = scale * v the latter is found at v
+    with Delta / scale, so w itself is never made.
+
+    In: ``chain`` (ChainData), ``weights`` of all examples, ``forbidden`` (K + 2, K) with -inf for
+    forbidden transitions, first and last labels and 0 elsewhere. ``work`` (ChainScratch) and
+    ``row`` (Planes for the longest row) are scratch. ``state`` is changed.
+    """
+    K = chain.n_labels
+    v = state.v
+    transition = np.empty((K, K))
+    for r in range(len(examples)):
+        i = examples[r]
+        first = chain.offsets[i]
+        length = chain.offsets[i + 1] - first
+        gold = chain.labels[first : first + length]
+        fill_potentials(chain, v, forbidden, transition, work.start, work.stop)
+        chain_scores(chain.rows, first, length, v, K, work.start, work.stop, work.unary)
+        loss_unit = 1.0 / length if chain.normalized else 1.0
+        if not rule.plain:
+            unit_at_v = loss_unit / state.numbers[SCALE]
+            add_loss(chain, work.unary, first, length, gold, unit_at_v)
+        viterbi(work.unary, length, transition, K, work.forward, work.path)
+        row.indptr[1] = 0
+        wrong, loss = loss_of(chain, first, length, gold, work.path, loss_unit)
+        if wrong > 0:
+            row.indptr[1] = write_difference(chain, first, length, gold, work.path, False, row, 0)
+        single_step(row, 0, i, loss, loss, 1.0, weights[i], rule, state)
 
 
 @kernel(allocates=False)
 def write_difference(chain, first, length, gold, path, as_blocks, out, filled):
     """Append psi(x, gold) - psi(x, path) at position ``filled``; returns the new position."""
     rows, K = chain.rows, chain.n_labels
-    # In parts, what is behind the token features keeps its order and moves.
+    # In blocks, what is behind the token features keeps its order and moves.
     shift = len(chain.labels) * K - chain.at.transitions if as_blocks else 0
     for t in range(length):
         good, bad = gold[t], path[t]
@@ -352,7 +278,7 @@ def write_moves(chain, length, gold, path, shift, out, filled):
 def decode_chains(rows, offsets, w, K, transition, allowed, work, paths):
     """Best labelling of every sequence into ``paths`` (one label per token).
 
-    ``allowed`` (n_tokens, K) tells which labels the tokens may have; it is empty where all are
+    ``allowed`` (n_tokens, K) marks the labels that tokens may have; it is empty where all are
     allowed. Where no labelling is, the path is -1 throughout.
     """
     for i in range(len(offsets) - 1):
@@ -368,7 +294,7 @@ def decode_chains(rows, offsets, w, K, transition, allowed, work, paths):
 
 @kernel(allocates=False)
 def forbid_labels(allowed, first, length, K, unary):
-    """Let labels that tokens may not have score -inf; see `decode_chains`."""
+    """Give labels that tokens may not have a score of -inf; see `decode_chains`."""
     if len(allowed) > 0:
         for t in range(length):
             for k in range(K):

@@ -1,8 +1,8 @@
-"""What a report says about the outputs of each estimator: a file each, with one function.
+"""What a report says about the outputs of each estimator: one function for each kind of output.
 
-describe(estimator, X, y, **of_examples) -> Subject
+describe_KIND(estimator, X, y, **of_examples) -> Subject
 
-`maxmargin.registry` says which file is whose; `losses` is for all others.
+`maxmargin.registry` says which kind is whose; ``losses`` is for all others.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from .subject import Subject
 
 __all__ = ["describe"]
 
+_KINDS_OF_ROWS = ("classes", "measures", "rankings", "sets")
+
 
 def describe(estimator: Any, X: Any, y: Any = None, **of_examples: Any) -> Subject:
     """Describe what an estimator predicts for examples whose outputs are known."""
     entry = entry_of(type(estimator))
     kind = "losses" if entry is None else entry.report
-    given = {name: value for name, value in of_examples.items() if value is not None}
-    subject: Subject = import_name(f"report.subjects.{kind}", "describe")(estimator, X, y, **given)
+    module = "rows" if kind in _KINDS_OF_ROWS else "structures"
+    describe_kind = import_name(f"report.subjects.{module}", f"describe_{kind}")
+    present = {name: value for name, value in of_examples.items() if value is not None}
+    subject: Subject = describe_kind(estimator, X, y, **present)
     return subject

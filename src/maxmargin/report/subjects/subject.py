@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...features.containers import as_list
+from ...features.packing import PackedSequences
+from ...features.tokens import tokens_of, word_of
+from ...formats import ConlluTreebank, TokenColumns
 from ...metrics.tallies import Tally
 from ...tables import percent
 from ...types import Floats
@@ -20,10 +24,14 @@ __all__ = [
     "Labels",
     "Subject",
     "Worst",
+    "as_rows",
     "confidences_of",
     "count_labels",
     "known_labels",
+    "row_in_words",
     "score_gaps",
+    "sequence_at",
+    "words_of",
     "worst_first",
 ]
 
@@ -93,9 +101,9 @@ class Subject(NamedTuple):
         How sure the model was of what it found, and whether it was right, position by position.
     order : list or None
         Labels from the lowest to the highest, if they have an order.
-    asked : callable or None
+    example_at : callable or None
         Of the example of this number the input and the true output, for explanations; where there
-        is no comparing with the truth, None in place of it.
+        is no comparing with the truth, None instead of it.
     """
 
     tally: Tally
@@ -105,7 +113,7 @@ class Subject(NamedTuple):
     labels: Labels | None = None
     confidences: tuple[Floats, Floats] | None = None
     order: list[Any] | None = None
-    asked: Callable[[int], tuple[Any, Any]] | None = None
+    example_at: Callable[[int], tuple[Any, Any]] | None = None
 
 
 def worst_first(subject: Subject, order: str) -> list[Worst]:
@@ -202,3 +210,43 @@ def confidences_of(
     columns = np.array([number[label] for label in found])
     right = np.array([a == b for a, b in zip(true, found, strict=True)], np.float64)
     return flat[np.arange(len(columns)), columns], right
+
+
+MOST_VALUES = 12
+
+
+def sequence_at(X: Any, i: int) -> Any:
+    """The i-th sequence of whatever taggers take."""
+    if isinstance(X, TokenColumns):
+        start, stop = X.offsets[i], X.offsets[i + 1]
+        return list(zip(*(column[start:stop] for column in X.columns), strict=True))
+    if isinstance(X, PackedSequences):
+        return X.tokens[X.offsets[i] : X.offsets[i + 1]]
+    if isinstance(X, ConlluTreebank):
+        return X.select([i])
+    return X[i]
+
+
+def words_of(sequence: Any) -> list[str]:
+    """What stands for each token of a sequence: its word, if it can be told."""
+    if isinstance(sequence, (np.ndarray, sp.sparray, sp.spmatrix)):
+        return [str(t + 1) for t in range(sequence.shape[0])]
+    words = [word_of(token) for token in tokens_of(sequence) or sequence]
+    return [str(t + 1) if word is None else word for t, word in enumerate(words)]
+
+
+def as_rows(X: Any) -> Any:
+    """Rows of features that can be taken one by one."""
+    return X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+
+
+def row_in_words(row: Any, names: Sequence[str] | None) -> str:
+    """The largest values of a row of features, by name."""
+    values = np.asarray(row.todense() if sp.issparse(row) else row, np.float64).ravel()
+    order = np.argsort(-np.abs(values), kind="stable")[:MOST_VALUES]
+    shown = [
+        f"{names[f] if names is not None else f'x{f}'} = {values[f]:.4g}"
+        for f in order.tolist()
+        if values[f]
+    ]
+    return ", ".join(shown) or "all features are 0"

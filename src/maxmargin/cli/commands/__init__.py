@@ -1,0 +1,1 @@
+"""The commands, a file each, with ``add_parser(commands)`` and ``run(arguments, signals)``."""

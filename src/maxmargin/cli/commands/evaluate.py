@@ -1,0 +1,102 @@
+"""``maxmargin evaluate``: how good a model is on a labelled file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from ..._compiling import compiling_for
+from ..console import DONE, Signals, warn
+from ..options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
+from ..tasks import TASKS
+
+__all__ = ["add_parser", "run"]
+
+DESCRIPTION = f"""\
+Evaluate a model on a labelled file. What is reported:
+
+{list_tasks({name: task.scores for name, task in TASKS.items()})}
+
+Intervals are percentiles of the scores of resamples: as many sequences, examples, ... as the file
+has, drawn from them with replacement, a thousand times. With --against another model of the task is
+evaluated on the same file: the interval of the difference is that of the same resamples for both,
+the p value that of a randomization test, in which both models' results for a sequence change places
+at random. The same file and seed give the same numbers.
+"""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "evaluate",
+        help="evaluate a model on a labelled file",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help="model file written by train")
+    parser.add_argument("data", help="labelled file, or - for the standard input")
+    parser.add_argument("--json", action="store_true", help="write the scores as JSON")
+    parser.add_argument(
+        "--against", metavar="OTHER", help="model file to compare with, by a paired test"
+    )
+    parser.add_argument(
+        "--resamples",
+        type=non_negative,
+        default=1000,
+        metavar="N",
+        help="number of resamples that the intervals are made of (default 1000; 0: no intervals)",
+    )
+    parser.add_argument(
+        "--level",
+        type=per_cent,
+        default=95.0,
+        metavar="PERCENT",
+        help="confidence level of the intervals (default 95)",
+    )
+    parser.add_argument(
+        "--seed", type=non_negative, default=0, help="seed of the resamples (default 0)"
+    )
+    add_jobs_option(parser)
+    add_reading_options(parser, "that of the training")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Predict, compare and report."""
+    from ..console import write_report
+    from ..evaluation import compared, with_intervals
+    from ..files import open_input, read_model
+
+    model = read_model(arguments.model, arguments.data, arguments.n_jobs)
+    other = None
+    if arguments.against is not None:
+        other = read_model(arguments.against, arguments.data, arguments.n_jobs)
+        if other.task is not model.task:
+            raise ValueError(
+                f"--against {other.path}: a model of the task '{other.task.name}', expected one of "
+                f"'{model.task.name}', as {model.path} is"
+            )
+        arguments.data = open_input(arguments.data)  # a pipe can be read but once
+    with compiling_for(model.task.name):
+        evaluation = with_intervals(model.task.evaluate(model, arguments), arguments)
+        if other is not None:
+            evaluation = compared(evaluation, other.task.evaluate(other, arguments), arguments)
+    write_report(json.dumps(evaluation.report, indent=2) if arguments.json else evaluation.text)
+    _warn_of_strangers(evaluation.report)
+    return DONE
+
+
+def _warn_of_strangers(report: dict[str, Any]) -> None:
+    """Say that the file is of other labels altogether, which its scores might hide."""
+    labels, unknown = report.get("labels", {}), report.get("unknown_labels", {})
+    n_given = sum(scores["n_true"] for scores in labels.values())
+    if n_given == 0 or sum(unknown.values()) < n_given:
+        return
+    known = [label for label in labels if label not in unknown]  # those that were predicted
+    shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
+    warn(
+        f"the model knows none of the labels of this file, so that all count as wrong; it was "
+        f"trained on {shown}"
+    )

@@ -1,0 +1,99 @@
+"""``maxmargin predict``: labels for a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..._compiling import compiling_for
+from ..console import DONE, Signals
+from ..options import add_jobs_option, add_reading_options, list_tasks, positive
+from ..tasks import TASKS
+
+__all__ = ["add_parser", "run"]
+
+DESCRIPTION = f"""\
+Label a file with a trained model. What is written:
+
+{list_tasks({name: task.writes for name, task in TASKS.items()})}
+
+As a filter (maxmargin predict model.mm - ) it answers every sentence, line or tree as soon as its
+end is read. A file that is there already is written over with --force only.
+"""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "predict",
+        help="label a file with a trained model",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help="model file written by train")
+    parser.add_argument(
+        "data", help="file to label, or - for the standard input; the labels may be missing"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="file to write (default -, the standard output)",
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    parser.add_argument(
+        "--k",
+        type=positive,
+        metavar="N",
+        help=f"write the N best outputs, with their scores ({_tasks_with('k')})",
+    )
+    parser.add_argument(
+        "--scores",
+        action="store_true",
+        help=f"write the scores of outputs too ({_tasks_with('scores')})",
+    )
+    parser.add_argument(
+        "--confidence",
+        action="store_true",
+        help="write one more column: the probability of each label, or without train --calibrate "
+        "the margin, how much worse the best output with another label is "
+        f"({_tasks_with('confidence')})",
+    )
+    add_jobs_option(parser)
+    add_reading_options(parser, "that of the training")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Predict and write."""
+    from ...formats import write_text_atomically
+    from ..console import standard_output
+    from ..evaluation import check_output_options
+    from ..files import check_text_output, is_standard, located, read_chunks, read_model
+
+    to_standard = is_standard(arguments.output)
+    if not to_standard:
+        inputs = [arguments.model, arguments.data]
+        check_text_output(arguments.output, inputs, arguments.force)
+    model = read_model(arguments.model, arguments.data, arguments.n_jobs)
+    check_output_options(arguments, model.task)
+    opened = (
+        standard_output(arguments.encoding)
+        if to_standard
+        else write_text_atomically(arguments.output, arguments.encoding)
+    )
+    with compiling_for(model.task.name), opened as stream:
+        for source in read_chunks(arguments.data, model.task.unit, arguments.encoding):
+            with located(source):
+                text = model.task.predict(model, source, arguments)
+            signals.check()
+            stream.write(text)
+            stream.flush()  # who waits for an answer gets it before the next question
+    return DONE
+
+
+def _tasks_with(answer: str) -> str:
+    """Names of the tasks that have some kind of answers."""
+    return ", ".join(task.name for task in TASKS.values() if answer in task.answers)

@@ -1,0 +1,78 @@
+"""``maxmargin report``: a page about a model, and how it does on a labelled file."""
+
+from __future__ import annotations
+
+import argparse
+import os.path
+from typing import Any
+
+from ..._compiling import compiling_for
+from ...registry import task_of
+from ..console import DONE, Signals
+from ..options import add_reading_options
+
+__all__ = ["add_parser", "run"]
+
+DESCRIPTION = """\
+Write one page of HTML that needs nothing else, no network either: the certificate of the training
+and how it went, the strongest weights, and with --test the scores of a labelled file with their
+intervals, those of every label, confusions, calibration, and the worst mistakes, drawn, with what
+decided.
+"""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "report",
+        help="write a page about a model",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help="model file written by train")
+    parser.add_argument(
+        "--test",
+        metavar="FILE",
+        help="labelled file to score the model on, or - for the standard input",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML page to write")
+    parser.add_argument(
+        "--worst",
+        choices=("rate", "margin", "count"),
+        default="rate",
+        help="which mistakes come first: the largest share of errors (the default), the largest "
+        "difference between the scores of the output found and of the true one, or the most errors",
+    )
+    parser.add_argument(
+        "--title", metavar="TEXT", help="heading of the page (default: the name of the model)"
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    add_reading_options(parser, "that of the training")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Read, predict, write."""
+    from ...persistence import load_model
+    from ...report import make_report
+    from ..console import echo
+    from ..files import check_text_output, read_model
+
+    arguments.data = arguments.test
+    inputs = [arguments.model, *([arguments.test] if arguments.test else [])]
+    check_text_output(arguments.output, inputs, arguments.force)
+    given: dict[str, Any] = {}
+    if arguments.test is None:
+        estimator, _ = load_model(arguments.model)
+    else:
+        model = read_model(arguments.model, arguments.test)
+        estimator = model.estimator
+        examples = model.task.examples(model, arguments)
+        given = {"X": examples.X, "y": examples.y, **examples.params}
+    title = arguments.title or os.path.basename(arguments.model)
+    with compiling_for(task_of(type(estimator))):
+        report = make_report(estimator, title=title, worst=arguments.worst, **given)
+        report.save(arguments.output)
+    echo(f"wrote {arguments.output}")
+    return DONE

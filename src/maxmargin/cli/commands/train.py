@@ -1,0 +1,242 @@
+"""``maxmargin train``: a model from a file of examples."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from ...tables import gap_fraction
+from ..console import (
+    DONE,
+    EXIT_CODES,
+    NO_MODEL,
+    Signals,
+    UsageError,
+    announcing_interrupts,
+    echo,
+    warn,
+)
+from ..options import positive
+from ..tasks import TASKS
+from ..training import (
+    add_checkpoint_options,
+    add_data_arguments,
+    add_training_options,
+    check_checkpoint_options,
+    check_inputs_differ,
+    check_keeping,
+    is_finished,
+    keep,
+    leave,
+    make_plan,
+    save_and_report,
+    say,
+)
+
+__all__ = ["add_parser", "run"]
+
+DESCRIPTION = """\
+Train a model on a file, which may be compressed (.gz, .xz, .bz2).
+"""
+
+EPILOG = f"""\
+With --dev the weights are evaluated on a labelled file of the same kind after each pass (less often
+if it is large), and those of the best score are saved, not the last ones; the certificate shown and
+saved is theirs. The score is the first that evaluate shows intervals of (of chunks: F1).
+With --patience training stops by it, and counts as finished whatever the gap.
+
+With --checkpoint training can resume after a crash or a limit: the same command with --resume ends
+with the same model, bit by bit. Data and options have to be the same, but for --max-passes and
+--max-time, which count what was done before. The file is removed once the finished
+model is saved. With --dev, what was chosen so far is resumed, too.
+
+Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
+once, and nothing is saved. A model that is there already is replaced only by one of its kind that
+has reached its precision (--tol, --epsilon) and has a certificate if the old one has; or
+with --force. Otherwise the new one is saved beside it, with .partial appended to its name.
+
+{EXIT_CODES}"""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "train",
+        help="train a model on a file",
+        usage="%(prog)s TASK DATA -o MODEL [options; -h lists them]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    add_data_arguments(parser)
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="MODEL", help="model file to write"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="write over MODEL, whatever it is and however good"
+    )
+    add_training_options(parser)
+    parser.add_argument(
+        "--compact",
+        type=float,
+        metavar="TOL",
+        help="shorten the model file: round the weights, and drop small ones, as far as the "
+        "certified relative gap stays below TOL",
+    )
+    streaming = parser.add_argument_group("data larger than memory")
+    streaming.add_argument(
+        "--stream",
+        action="store_true",
+        help="keep the features in a file beside MODEL while training, not in memory",
+    )
+    streaming.add_argument(
+        "--max-features",
+        type=positive,
+        metavar="N",
+        help="with --stream: keep the N most frequent features only",
+    )
+    add_checkpoint_options(parser)
+    parser.add_argument_group("cluster").add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="train on the workers of a Dask cluster; ADDRESS is that of its scheduler, "
+        "tcp://HOST:PORT",
+    )
+    held_out = parser.add_argument_group("held-out file")
+    held_out.add_argument(
+        "--dev",
+        metavar="FILE",
+        help="held-out labelled file: the weights with the best score on it are saved",
+    )
+    held_out.add_argument(
+        "--patience",
+        type=positive,
+        metavar="N",
+        help="stop when the score on the --dev file has not improved N times in a row (default: "
+        "train until --tol is reached)",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(arguments: argparse.Namespace, signals: Signals) -> int:
+    """Train and save."""
+    from ..files import check_model_output
+
+    check_inputs_differ(arguments)
+    if arguments.patience is not None and arguments.dev is None:
+        raise UsageError("--patience is of use with --dev only")
+    if arguments.dev is not None and arguments.slack == "none":
+        raise UsageError("--dev: with --slack none there are no weights to choose from")
+    _check_compact(arguments)
+    check_checkpoint_options(arguments)
+    _check_cluster(arguments)
+    plan = make_plan(arguments)
+    read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
+    check_model_output(arguments.output, read, arguments.force)  # before training, not after
+    check_keeping(arguments, [*read, arguments.output])
+    with _connected(arguments) as client:  # before the data are read, which may take long
+        fit, estimator, extra, examples = plan.make()
+        keep(estimator, arguments)
+        estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
+        if client is not None:
+            estimator.set_params(cluster=client)
+        watch = _make_watch(arguments, extra) if arguments.dev else None
+        with (
+            announcing_interrupts(NO_MODEL),
+            watch.watching(estimator) if watch is not None else nullcontext(),
+        ):
+            fit()
+        if client is not None:  # it is about to be closed
+            estimator.set_params(cluster=None)
+    if watch is not None and not arguments.quiet:
+        echo(watch.summary(estimator))
+    if arguments.compact is not None:
+        _compact(arguments, estimator, examples)
+    code = save_and_report(arguments, signals, estimator, extra)
+    leave(arguments, finished=code == DONE)
+    return code
+
+
+def _check_cluster(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for a training that a cluster cannot do."""
+    if arguments.cluster is None:
+        return
+    if arguments.solver not in ("auto", "one-slack"):
+        raise UsageError(f"--cluster: --solver must be auto or one-slack, got {arguments.solver}")
+    if arguments.slack == "none":
+        raise UsageError("--cluster: hard margins (--slack none) are not trained on a cluster")
+
+
+@contextmanager
+def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
+    """A client of the cluster, None if none is wanted; UsageError if nobody answers."""
+    if arguments.cluster is None:
+        yield None
+        return
+    from ...cluster.dask_executor import as_client
+    from ...cluster.executor import NobodyWorks
+
+    try:
+        client = as_client(arguments.cluster)
+    except (ImportError, OSError, ValueError) as error:
+        raise UsageError(f"--cluster {arguments.cluster}: {error}") from None
+    with client:
+        if not client.nthreads():
+            say(arguments, f"{arguments.cluster} has no workers yet: training waits for them")
+        try:
+            yield client
+        except NobodyWorks as error:  # no defect of maxmargin
+            raise ValueError(f"--cluster {arguments.cluster}: {error}") from error
+
+
+def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
+    """What evaluates the weights on a file; raises if it cannot be opened."""
+    from ..held_out import HeldOutFile, Watch
+
+    file = HeldOutFile.named(arguments.dev, TASKS[arguments.task], extra, arguments)
+    return Watch(file, arguments)
+
+
+def _check_compact(arguments: argparse.Namespace) -> None:
+    """Raise UsageError, before training, if weights could not be shortened after it."""
+    from ...solvers import is_online
+
+    if arguments.compact is None:
+        return
+    tol = TASKS[arguments.task].tol if arguments.tol is None else arguments.tol
+    if not tol < arguments.compact < math.inf:
+        raise UsageError(f"--compact must be above --tol, {tol:g}, got {arguments.compact:g}")
+    if arguments.slack == "none" or is_online(arguments.solver):
+        raise UsageError(
+            "--compact needs a certified gap that may grow: not with --slack none, and not with "
+            "online solvers"
+        )
+
+
+def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> None:
+    """Shorten the weights, if training came near enough; else they stay as they are."""
+    import numpy as np
+
+    from ...progress import running_clock
+
+    result = estimator.result_
+    if not is_finished(result) or not result.relative_gap < arguments.compact:
+        warn(
+            f"the weights were not shortened: their gap is {gap_fraction(result.relative_gap)} of "
+            "the objective"
+        )
+        return
+    estimator.set_params(callbacks=(), verbose=0)
+    try:
+        with running_clock("compacting"):
+            estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
+    except KeyboardInterrupt:  # what was trained is still there
+        warn("the weights were not shortened: this was interrupted")
+        return
+    kept, before = (np.count_nonzero(w) for w in (estimator.result_.w, result.w))
+    say(arguments, f"{kept} of {before} weights were kept, shortened")

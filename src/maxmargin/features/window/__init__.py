@@ -1,0 +1,5 @@
+"""Window features of words and other columns."""
+
+from .features import WindowFeatures
+
+__all__ = ["WindowFeatures"]
