@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .console import UsageError
@@ -18,7 +18,9 @@ __all__ = [
     "SEPARATORS",
     "TOL_HELP",
     "TaskHelp",
+    "add_command",
     "add_jobs_option",
+    "add_output_options",
     "add_reading_options",
     "add_task_options",
     "check_task_options",
@@ -33,6 +35,31 @@ __all__ = [
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
 _ENCODING = "utf-8"
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[..., int], **settings: Any
+) -> argparse.ArgumentParser:
+    """The parser of a command that ``run(arguments, signals)`` does; texts of several lines stay."""
+    has_lines = "\n" in settings["description"]
+    formatter = argparse.RawDescriptionHelpFormatter if has_lines else argparse.HelpFormatter
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, formatter_class=formatter, **settings
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Describe the text file to write."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="file to write (default -, the standard output)",
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
 
 
 def add_reading_options(group: Any, default_separator: str) -> None:

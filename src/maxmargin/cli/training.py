@@ -288,7 +288,7 @@ def save_and_report(
 ) -> int:
     """Save a trained model, whatever comes, and say where it is; returns the exit code."""
     from ..progress import running_clock
-    from .files import model_place, reason_to_keep, save_somewhere
+    from .files import model_path, reason_to_keep, save_somewhere
 
     with signals.saving(), running_clock("saving"):
         # The file is to hold what a Python program would set.
@@ -297,16 +297,16 @@ def save_and_report(
         why = None
         if not arguments.force:
             why = reason_to_keep(arguments.output, estimator, is_finished(result))
-        wanted = model_place(arguments.output, why is not None)
-        place, error = save_somewhere(estimator, extra, wanted)
-    return _report(arguments, signals, result, place, error, why)
+        wanted = model_path(arguments.output, why is not None)
+        path, error = save_somewhere(estimator, extra, wanted)
+    return _report(arguments, signals, result, path, error, why)
 
 
 def _report(
     arguments: argparse.Namespace,
     signals: Signals,
     result: Any,
-    place: str,
+    path: str,
     error: OSError | None,
     why: str | None,
 ) -> int:
@@ -315,27 +315,27 @@ def _report(
 
     interrupted = result.status == "interrupted" or signals.received is not None
     # Words would spoil a model that is written to /dev/stdout, and JSON that programs read.
-    is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
+    is_for_words = descriptor_of(path) is None and not getattr(arguments, "json", False)
     speak = echo_result if is_for_words else echo
     if not arguments.quiet:
         speak(f"{describe(result)}, {spent()}")
-        speak(f"saved {place}")
+        speak(f"saved {path}")
     if error is not None:
-        echo_misplaced(arguments.output, place, error)
+        echo_misplaced(arguments.output, path, error)
         return ERROR
-    if place != arguments.output:
+    if path != arguments.output:
         reason = "training was interrupted" if interrupted else why
         warn(
-            f"{arguments.output} is left as it was, for {reason}; the new model is in {place} "
+            f"{arguments.output} is left as it was, for {reason}; the new model is in {path} "
             "(--force would have written over the old one)"
         )
     return exit_code(result, signals)
 
 
-def echo_misplaced(output: str, place: str, error: OSError) -> None:
+def echo_misplaced(output: str, path: str, error: OSError) -> None:
     """Say that a model could not be saved where it should be, and where it is."""
     reason = error.strerror or error
-    echo(f"maxmargin: error: {output}: {reason}; the model is in {place} instead")
+    echo(f"maxmargin: error: {output}: {reason}; the model is in {path} instead")
 
 
 def exit_code(result: Any, signals: Signals) -> int:

@@ -19,7 +19,7 @@ from ..console import (
     echo,
     warn,
 )
-from ..options import positive
+from ..options import add_command, positive
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
@@ -63,13 +63,14 @@ with --force. Otherwise the new one is saved beside it, with .partial appended t
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "train",
+        run,
         help="train a model on a file",
         usage="%(prog)s TASK DATA -o MODEL [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
     add_data_arguments(parser)
@@ -119,7 +120,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="stop when the score on the --dev file has not improved N times in a row (default: "
         "train until --tol is reached)",
     )
-    parser.set_defaults(run=run)
     return parser
 
 

@@ -168,15 +168,15 @@ def train_and_save(
     seconds = time.process_time() - start
     with signals.saving():
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
-        place, error = save_somewhere(estimator, extra, arguments.model)
+        path, error = save_somewhere(estimator, extra, arguments.model)
     result = estimator.result_
     if arguments.v > 0:
         for line in _statistics(result, convention):
             echo_result(line)
         echo_result(f"Runtime in cpu-seconds: {seconds:.2f}")
-        echo_result(f"Model written to {place}")
+        echo_result(f"Model written to {path}")
     if error is not None:
-        echo_misplaced(arguments.model, place, error)
+        echo_misplaced(arguments.model, path, error)
         return ERROR
     return exit_code(result, signals)
 
