@@ -40,7 +40,7 @@ _ENCODING = "utf-8"
 def add_command(
     commands: Any, name: str, run: Callable[..., int], **settings: Any
 ) -> argparse.ArgumentParser:
-    """The parser of a command that ``run(arguments, signals)`` does; texts of several lines stay."""
+    """The parser of a command, done by ``run(arguments, signals)``; texts of several lines stay."""
     has_lines = "\n" in settings["description"]
     formatter = argparse.RawDescriptionHelpFormatter if has_lines else argparse.HelpFormatter
     parser: argparse.ArgumentParser = commands.add_parser(

@@ -6,7 +6,7 @@ import argparse
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import FastaRecord

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...defaults import MEASURE_TOL
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import Tree
