@@ -12,7 +12,7 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
@@ -174,7 +174,9 @@ def model_path(output: str, keeps: bool) -> str:
     return str(free_name(Path(f"{output}{PARTIAL}"))) if keeps else output
 
 
-def save_somewhere(estimator: Any, extra: dict[str, Any], path: str) -> tuple[str, OSError | None]:
+def save_somewhere(
+    estimator: Any, extra: Mapping[str, Any], path: str
+) -> tuple[str, OSError | None]:
     """Save a model, under another name if it cannot be saved under this one.
 
     Returns the path, and the error that made it another one. Raises OSError if none would do.
@@ -182,7 +184,7 @@ def save_somewhere(estimator: Any, extra: dict[str, Any], path: str) -> tuple[st
     from ..persistence import save_model
 
     try:
-        save_model(estimator, path, extra)
+        save_model(estimator, path, dict(extra))
         return path, None
     except OSError as error:
         first = error
@@ -193,7 +195,7 @@ def save_somewhere(estimator: Any, extra: dict[str, Any], path: str) -> tuple[st
     for other in others:
         try:
             name = str(free_name(other))
-            save_model(estimator, name, extra)
+            save_model(estimator, name, dict(extra))
             return name, first
         except OSError:
             continue

@@ -25,6 +25,7 @@ __all__ = [
     "add_task_options",
     "check_task_options",
     "folds",
+    "has_intercept",
     "list_tasks",
     "non_negative",
     "per_cent",
@@ -378,7 +379,7 @@ def _describe(parser: argparse.ArgumentParser, task: Task | None) -> None:
         own["loss"].help = f"loss to train for: {_either([f'{first} (default)', *others])}"
     own["tol"].help = f"{TOL_HELP} (default {task.tol:g})"
     if "intercept" in task.options:
-        default = "--no-intercept" if "templates" in task.options else "--intercept"
+        default = "--intercept" if has_intercept(task) else "--no-intercept"
         own["intercept"].help = f"learn the weight of a constant feature (default {default})"
     for group in parser._action_groups:
         if group.title == "options of the task":
@@ -407,6 +408,11 @@ def check_task_options(arguments: argparse.Namespace, task: Task) -> None:
         raise UsageError(
             f"--loss of {task.name} must be {' or '.join(task.losses)}, got {arguments.loss!r:.40}"
         )
+
+
+def has_intercept(task: Task) -> bool:
+    """Whether a task learns an intercept by default: not with templates, which make features."""
+    return "templates" not in task.options
 
 
 def _all_options() -> list[str]:

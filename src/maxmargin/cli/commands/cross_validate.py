@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
     from ...progress import running_clock
     from ..console import write_report
-    from ..held_out import fit_on, split
-    from ..training import say
+    from ..held_out import split
+    from ..training import fit_on, say
 
     task = TASKS[arguments.task]
     if arguments.calibrate:

@@ -90,7 +90,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         evaluation = with_intervals(model.task.evaluate(model, arguments), arguments)
         if other is not None:
             evaluation = compared(evaluation, other.task.evaluate(other, arguments), arguments)
-    write_report(json.dumps(evaluation.report, indent=2) if arguments.json else evaluation.text)
+    report = {"task": model.task.name, **evaluation.report}
+    write_report(json.dumps(report, indent=2) if arguments.json else evaluation.text)
     _warn_of_strangers(evaluation.report)
     return DONE
 

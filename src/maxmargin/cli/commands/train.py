@@ -140,24 +140,25 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
     check_keeping(arguments, [*read, arguments.output])
     with _connected(arguments) as client:  # before the data are read, which may take long
-        fit, estimator, extra, examples = plan.make()
+        training = plan.make()
+        estimator = training.estimator
         keep(estimator, arguments)
         estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
         if client is not None:
             estimator.set_params(cluster=client)
-        watch = _make_watch(arguments, extra) if arguments.dev else None
+        watch = _make_watch(arguments, training.extra) if arguments.dev else None
         with (
             announcing_interrupts(NO_MODEL),
             watch.watching(estimator) if watch is not None else nullcontext(),
         ):
-            fit()
+            training.fit()
         if client is not None:  # it is about to be closed
             estimator.set_params(cluster=None)
     if watch is not None and not arguments.quiet:
         echo(watch.summary(estimator))
     if arguments.compact is not None:
-        _compact(arguments, estimator, examples)
-    code = save_and_report(arguments, signals, estimator, extra)
+        _compact(arguments, estimator, training.examples)
+    code = save_and_report(arguments, signals, estimator, training.extra)
     leave(arguments, finished=code == DONE)
     return code
 
